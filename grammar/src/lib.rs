@@ -1,0 +1,1 @@
+//! The query language: grammar and syntax tree, no I/O.

@@ -1,0 +1,41 @@
+//! What results look like: JSON lines for scripts, tables for people.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// Prints `value` as one line of JSON.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// An empty table with `headers` that fits the terminal.
+pub(crate) fn table(headers: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    if io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    table.set_header(headers);
+    table
+}
+
+/// Prints a finished table.
+pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
+    writeln!(io::stdout().lock(), "{table}")?;
+    Ok(())
+}
+
+/// Whether `error` only says that the reader of our output went away, which is no failure.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}

@@ -1,0 +1,1 @@
+//! The pipeline and the frontier: what to fetch next, and what becomes of it.

@@ -1,0 +1,1 @@
+//! HTTP, robots, DNS, address guard.

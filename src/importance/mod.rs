@@ -1,0 +1,1 @@
+//! The papers' mathematics of importance: numbers in, numbers out, no I/O.

@@ -1,0 +1,1 @@
+//! The papers' experiments on simulated and recorded webs.

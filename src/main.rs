@@ -1,0 +1,9 @@
+//! The command line program `archive`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

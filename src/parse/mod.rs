@@ -1,0 +1,1 @@
+//! HTML, XML, feeds, sitemaps and style sheets to links, text and metadata.

@@ -1,0 +1,1 @@
+//! From a query's syntax tree to rows: the one selection language of every subcommand.

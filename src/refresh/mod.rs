@@ -1,0 +1,1 @@
+//! Change rates, obsolescence and schedules: numbers in, numbers out, no I/O.

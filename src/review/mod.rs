@@ -1,0 +1,1 @@
+//! What librarians review: export and, later, import of ratings.

@@ -1,0 +1,1 @@
+//! A web of our own: deterministic, many hosts, served on loopback, and it knows the truth.

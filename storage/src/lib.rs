@@ -1,0 +1,5 @@
+//! Append-only page and history store in standard WARC segments.
+
+mod ids;
+
+pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId};

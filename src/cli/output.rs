@@ -16,7 +16,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
 /// An empty table with `headers` that fits the terminal.
 pub(crate) fn table(headers: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     if io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }

@@ -3,6 +3,8 @@
 pub mod backend;
 pub mod digest;
 mod ids;
+pub mod segment;
+pub mod warc;
 
 pub use digest::Digest;
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};

@@ -33,8 +33,8 @@ pub struct SegmentOptions {
     pub codec: Codec,
     /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
     pub level: Option<i32>,
-    /// The zstd level with a dictionary. Below 6 the match finder's tables are too small for a dictionary of base
-    /// pages, and it gains little.
+    /// The zstd level with a dictionary. Below 7 the match finder's table has no room for a dictionary of megabytes: real
+    /// recaptures took 3.60 MB at level 6 (400 MB/s), 3.41 at 7 (300), 3.30 at 8 (265) and 3.27 at 9 (180).
     pub dictionary_level: i32,
     /// How dictionaries are guarded against damage.
     pub guard: Guard,
@@ -66,7 +66,7 @@ impl Default for SegmentOptions {
         Self {
             codec: Codec::Zstd,
             level: None,
-            dictionary_level: 6,
+            dictionary_level: 8,
             guard: Guard::default(),
             algorithm: Algorithm::Sha256,
             prefix: "ARCHIVE".into(),

@@ -1,0 +1,257 @@
+//! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
+
+use archive_storage::address::url_hash;
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder};
+use archive_storage::warc::{HttpHead, dechunk, split};
+use archive_storage::{Digest, HostId, UrlId};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use crossbeam::channel::{Receiver, Sender};
+use std::net::SocketAddr;
+use std::time::Duration;
+use url::Url;
+
+use super::outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+use crate::fetch::robots::Robots;
+use crate::fetch::{Answer, Exchange, FetchError};
+use crate::parse::{self, Limits, Parsed, Source, decode_content};
+use crate::search;
+
+/// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// The mark of a job: what the ledger knew when it asked for it.
+#[derive(Debug)]
+pub(super) enum Tag {
+    Resolve(HostId),
+    Fetch(Box<FetchTag>),
+}
+
+/// The mark of a fetch.
+#[derive(Debug)]
+pub(super) struct FetchTag {
+    pub(super) host: HostId,
+    pub(super) id: UrlId,
+    pub(super) url: Url,
+    pub(super) robots: bool,
+    pub(super) attempt: u8,
+    pub(super) via: Option<String>,
+    pub(super) hops: String,
+    pub(super) importance: Option<f64>,
+    pub(super) previous: Option<Previous>,
+}
+
+/// The stored version that a fetch may confirm.
+#[derive(Debug, Clone)]
+pub(super) struct Previous {
+    pub(super) digest: Digest,
+    /// The capture that holds the payload.
+    pub(super) original_url: String,
+    pub(super) original_time: DateTime<Utc>,
+}
+
+/// What the ledger gets back.
+pub(super) enum Done {
+    Resolved(HostId, Result<SocketAddr, FetchError>),
+    Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
+    /// A capture that could not be made into records; the store is at fault.
+    Broken(Box<FetchTag>, archive_storage::segment::SegmentError),
+}
+
+/// A response, ready to be stored and credited.
+pub(super) struct Processed {
+    pub(super) outcome: Outcome,
+    pub(super) encoded: Encoded,
+    pub(super) received_bytes: u64,
+    pub(super) elapsed: Duration,
+    /// How long the server asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+    pub(super) robots: Option<Robots>,
+    /// Redirect target of a robots.txt.
+    pub(super) location: Option<String>,
+    pub(super) document: Option<search::Document>,
+}
+
+/// One processing thread: takes answers until nobody sends any more.
+pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encoder: &Encoder, full_text: bool) {
+    let limits = Limits::default();
+    for (tag, answer) in answers {
+        let result = match (tag, answer) {
+            (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
+            (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
+                match process(&tag, *exchange, encoder, &limits, full_text) {
+                    Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
+                    Err(error) => Done::Broken(tag, error),
+                }
+            }
+            (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Done::Fetched(tag, Err(error)),
+            // The fetcher answers a resolution with an address and a fetch with a response.
+            (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => continue,
+        };
+        if done.send(result).is_err() {
+            return;
+        }
+    }
+}
+
+fn process(
+    tag: &FetchTag,
+    exchange: Exchange,
+    encoder: &Encoder,
+    limits: &Limits,
+    full_text: bool,
+) -> Result<Processed, archive_storage::segment::SegmentError> {
+    let (head_bytes, body) = split(&exchange.http);
+    let head = HttpHead::parse(&head_bytes);
+    let payload = if head.is_chunked() { dechunk(&body) } else { body };
+    let digest = Digest::sha256(&payload);
+    let mut facts = Facts {
+        via: tag.via.clone(),
+        hops: tag.hops.clone(),
+        fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
+        importance: tag.importance,
+        last_modified: head.get("Last-Modified").and_then(|text| http_date(text)).map(|date| date.timestamp()),
+        ..Facts::default()
+    };
+    let not_modified = exchange.status == 304 && tag.previous.is_some();
+    let mut robots = None;
+    let mut document = None;
+    if tag.robots {
+        if exchange.status == 200 {
+            let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+            robots = Some(Robots::parse(&plain.bytes));
+        }
+    } else if !not_modified {
+        let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+        let source = Source {
+            url: &tag.url,
+            status: exchange.status,
+            fields: &head.fields,
+            body: &plain.bytes,
+        };
+        let parsed = parse::parse(&source, limits);
+        if full_text && exchange.status == 200 && parsed.kind.has_text() {
+            document = Some(document_of(tag, &parsed));
+        }
+        take_parsed(&mut facts, parsed);
+    }
+    let kind = match &tag.previous {
+        Some(_) if not_modified => Kind::NotModified,
+        Some(previous) if previous.digest == digest && !payload.is_empty() => Kind::Identical,
+        _ => Kind::Response,
+    };
+    let outcome = Outcome {
+        url: tag.url.to_string(),
+        time: exchange.started,
+        kind,
+        status: exchange.status,
+        media_type: head.media_type().unwrap_or_default(),
+        payload_bytes: payload.len() as u64,
+        digest: match (&tag.previous, kind) {
+            (Some(previous), Kind::NotModified) => Some(previous.digest),
+            _ => Some(digest),
+        },
+        facts,
+    };
+    let received_bytes = exchange.http.len() as u64;
+    let elapsed = exchange.elapsed;
+    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes))?;
+    Ok(Processed {
+        received_bytes,
+        elapsed,
+        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head)),
+        location: head.get("Location").map(str::to_owned),
+        robots,
+        document,
+        outcome,
+        encoded,
+    })
+}
+
+fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> CaptureGroup {
+    let original = tag.previous.as_ref().map(|p| (p.original_url.clone(), p.original_time));
+    let body = match (outcome.kind, original) {
+        (Kind::NotModified, Some((original_url, original_time))) => {
+            CaptureBody::NotModified { head, original_url, original_time }
+        }
+        (Kind::Identical, Some((original_url, original_time))) => {
+            CaptureBody::Identical { head, original_url, original_time }
+        }
+        _ => CaptureBody::Response { http: exchange.http, truncated: exchange.truncated },
+    };
+    CaptureGroup {
+        url: outcome.url.clone(),
+        time: outcome.time,
+        address: Some(exchange.address),
+        request: Some(exchange.request),
+        body,
+        payload_digest: outcome.digest,
+        protocols: exchange.protocols,
+        metadata: outcome.facts.to_fields(),
+    }
+}
+
+/// The records of a fetch that gave nothing.
+pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, CaptureGroup) {
+    let facts = Facts {
+        via: tag.via.clone(),
+        hops: tag.hops.clone(),
+        importance: tag.importance,
+        error: Some(error.to_string()),
+        ..Facts::default()
+    };
+    let outcome = Outcome {
+        url: tag.url.to_string(),
+        time: Utc::now(),
+        kind: Kind::Failed,
+        status: 0,
+        media_type: String::new(),
+        payload_bytes: 0,
+        digest: None,
+        facts,
+    };
+    let group = CaptureGroup {
+        url: outcome.url.clone(),
+        time: outcome.time,
+        address: None,
+        request: None,
+        body: CaptureBody::Failed,
+        payload_digest: None,
+        protocols: Vec::new(),
+        metadata: outcome.facts.to_fields(),
+    };
+    (outcome, group)
+}
+
+fn take_parsed(facts: &mut Facts, parsed: Parsed) {
+    facts.document = Some(parsed.kind.name().to_owned());
+    facts.title = parsed.title;
+    facts.signature = parsed.signature;
+    let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
+    facts.links = links
+        .map(|link| OutLink { hash: url_hash(&link.url), url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .collect();
+}
+
+fn document_of(tag: &FetchTag, parsed: &Parsed) -> search::Document {
+    search::Document {
+        id: tag.id,
+        url: tag.url.to_string(),
+        title: parsed.title.clone().unwrap_or_default(),
+        text: parsed.text.clone(),
+    }
+}
+
+/// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
+fn retry_after(head: &HttpHead) -> Duration {
+    let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
+    if let Ok(seconds) = value.trim().parse::<u64>() {
+        return Duration::from_secs(seconds);
+    }
+    http_date(value).and_then(|date| (date - Utc::now()).to_std().ok()).unwrap_or_default()
+}
+
+/// A date of HTTP (RFC 9110 section 5.6.7).
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
+}

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::{HostId, UrlId};
 
-/// The level of page requisites: they belong to a page that was just captured.
-pub const LEVEL_REQUISITE: u8 = u8::MAX;
+use crate::ledger::LEVEL_REQUISITE;
 
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -63,6 +62,8 @@ struct Host {
     phase: Phase,
     robots_known: bool,
     robots_under_way: bool,
+    /// Whether its robots.txt is needed although none of its URLs may wait.
+    robots_wanted: bool,
     active: u32,
     next: Option<Instant>,
     delay: Option<Duration>,
@@ -149,9 +150,7 @@ impl Frontier {
     /// Enters `url` under `level` (1 to 255), or raises it to that level; a lower level changes nothing.
     pub fn push(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) {
         let level = level.max(1);
-        if self.hosts.len() <= host.index() {
-            self.hosts.resize_with(host.index() + 1, Host::default);
-        }
+        self.grow(host);
         let entry = &mut self.hosts[host.index()];
         if entry.phase == Phase::GivenUp {
             return;
@@ -174,9 +173,7 @@ impl Frontier {
 
     /// Gives every host its own delay where its seed or its robots.txt asks for one.
     pub fn set_delay(&mut self, host: HostId, delay: Duration) {
-        if self.hosts.len() <= host.index() {
-            self.hosts.resize_with(host.index() + 1, Host::default);
-        }
+        self.grow(host);
         self.hosts[host.index()].delay = Some(delay);
     }
 
@@ -234,6 +231,7 @@ impl Frontier {
     pub fn robots_known(&mut self, host: HostId, now: Instant) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             entry.robots_known = true;
+            entry.robots_wanted = false;
             self.offer(host, now);
         }
     }
@@ -244,9 +242,6 @@ impl Frontier {
         self.active = self.active.saturating_sub(1);
         let entry = &mut self.hosts[host.index()];
         entry.active = entry.active.saturating_sub(1);
-        if !entry.robots_known {
-            entry.robots_under_way = false;
-        }
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
         // A server that takes long to answer is busy: it is left in peace for as long as it took.
         let delay = if delay.is_zero() { delay } else { delay.max(elapsed) };
@@ -259,6 +254,31 @@ impl Frontier {
         address.next = (!address_delay.is_zero()).then(|| now + address_delay);
         self.offer(host, now);
         self.enter(number, now);
+    }
+
+    /// Says that a request that was picked has not been sent after all, so that it counts for no delay.
+    pub fn cancelled(&mut self, host: HostId, now: Instant) {
+        self.active = self.active.saturating_sub(1);
+        let entry = &mut self.hosts[host.index()];
+        entry.active = entry.active.saturating_sub(1);
+        entry.next = None;
+        let Phase::At(number, _) = entry.phase else { return };
+        let address = &mut self.addresses[number];
+        address.active = address.active.saturating_sub(1);
+        address.next = None;
+        self.offer(host, now);
+        self.enter(number, now);
+    }
+
+    /// Asks for the robots.txt of `host` once more, or for the first time even if no URL of it waits.
+    pub fn want_robots(&mut self, host: HostId, now: Instant) {
+        self.grow(host);
+        let entry = &mut self.hosts[host.index()];
+        if !entry.robots_known {
+            entry.robots_under_way = false;
+            entry.robots_wanted = true;
+            self.offer(host, now);
+        }
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.
@@ -280,11 +300,17 @@ impl Frontier {
         left
     }
 
+    fn grow(&mut self, host: HostId) {
+        if self.hosts.len() <= host.index() {
+            self.hosts.resize_with(host.index() + 1, Host::default);
+        }
+    }
+
     fn next_unresolved(&mut self) -> Option<HostId> {
         while self.resolving < RESOLVING_MAX {
             let (_, _, host) = self.unresolved.pop()?;
             let entry = &mut self.hosts[host.index()];
-            if entry.phase == Phase::New && !entry.levels.is_empty() {
+            if entry.phase == Phase::New && (entry.robots_wanted || !entry.levels.is_empty()) {
                 entry.phase = Phase::Resolving;
                 self.resolving += 1;
                 return Some(host);
@@ -372,7 +398,7 @@ impl Frontier {
             }
             levels.pop();
         }
-        None
+        self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE)
     }
 
     /// Puts a host that could be asked (now or later) where it will be found.
@@ -477,7 +503,8 @@ impl Frontier {
 
 #[cfg(test)]
 mod tests {
-    use super::{Frontier, LEVEL_REQUISITE, Pick, Politeness};
+    use super::{Frontier, Pick, Politeness};
+    use crate::ledger::LEVEL_REQUISITE;
     use archive_storage::{HostId, UrlId};
     use std::net::SocketAddr;
     use std::time::{Duration, Instant};

@@ -1,9 +1,20 @@
 //! The pipeline and the frontier: what to fetch next, and what becomes of it.
+//!
+//! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
+//! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
 
+mod engine;
 mod frontier;
-mod scope;
+mod indexer;
+mod options;
+mod previous;
+mod process;
+mod recover;
+mod robots_cache;
 mod seeds;
 
-pub use frontier::{Frontier, LEVEL_REQUISITE, Pick, Politeness};
-pub use scope::{Scope, ScopeKind, ScopeRule};
-pub use seeds::{Seed, SeedError, read_duration, read_seeds};
+pub use engine::{CrawlError, run};
+pub use frontier::{Frontier, Pick, Politeness};
+pub use options::{End, Options, Plan, Status};
+pub use recover::{OpenError, open};
+pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};

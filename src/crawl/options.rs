@@ -5,9 +5,9 @@ use std::time::Duration;
 use archive_storage::UrlId;
 
 use super::frontier::Politeness;
-use super::scope::Scope;
 use super::seeds::Seed;
 use crate::fetch;
+use crate::ledger::Scope;
 
 /// How a crawl behaves.
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
-use archive_storage::address::url_hash;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder};
 use archive_storage::warc::{HttpHead, dechunk, split};
 use archive_storage::{Digest, HostId, UrlId};
@@ -11,9 +10,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use url::Url;
 
-use super::outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
+use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 use crate::parse::{self, Limits, Parsed, Source, decode_content};
 use crate::search;
 
@@ -44,7 +43,10 @@ pub(super) struct FetchTag {
 /// The stored version that a fetch may confirm.
 #[derive(Debug, Clone)]
 pub(super) struct Previous {
-    pub(super) digest: Digest,
+    /// Start of the digest of its payload without transfer coding.
+    pub(super) entity: [u8; 16],
+    /// `WARC-Payload-Digest` of the record that holds the payload.
+    pub(super) record_digest: Digest,
     /// The capture that holds the payload.
     pub(super) original_url: String,
     pub(super) original_time: DateTime<Utc>,
@@ -103,13 +105,17 @@ fn process(
 ) -> Result<Processed, archive_storage::segment::SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
+    // Judges of WARC files verify the body as it came; copies are found by what it was without its chunks.
+    let received_digest = Digest::sha256(&body);
     let payload = if head.is_chunked() { dechunk(&body) } else { body };
-    let digest = Digest::sha256(&payload);
+    let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
     let mut facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
         fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
         importance: tag.importance,
+        robots: tag.robots,
+        entity_digest: (digest != received_digest).then_some(digest),
         last_modified: head.get("Last-Modified").and_then(|text| http_date(text)).map(|date| date.timestamp()),
         ..Facts::default()
     };
@@ -119,7 +125,9 @@ fn process(
     if tag.robots {
         if exchange.status == 200 {
             let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-            robots = Some(Robots::parse(&plain.bytes));
+            let rules = Robots::parse(&plain.bytes);
+            facts.links = sitemap_links(tag, &rules);
+            robots = Some(rules);
         }
     } else if !not_modified {
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
@@ -137,7 +145,7 @@ fn process(
     }
     let kind = match &tag.previous {
         Some(_) if not_modified => Kind::NotModified,
-        Some(previous) if previous.digest == digest && !payload.is_empty() => Kind::Identical,
+        Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
         _ => Kind::Response,
     };
     let outcome = Outcome {
@@ -148,14 +156,14 @@ fn process(
         media_type: head.media_type().unwrap_or_default(),
         payload_bytes: payload.len() as u64,
         digest: match (&tag.previous, kind) {
-            (Some(previous), Kind::NotModified) => Some(previous.digest),
-            _ => Some(digest),
+            (Some(previous), Kind::NotModified) => previous.entity,
+            _ => digest.prefix(),
         },
         facts,
     };
     let received_bytes = exchange.http.len() as u64;
     let elapsed = exchange.elapsed;
-    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes))?;
+    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes, received_digest))?;
     Ok(Processed {
         received_bytes,
         elapsed,
@@ -168,8 +176,19 @@ fn process(
     })
 }
 
-fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> CaptureGroup {
-    let original = tag.previous.as_ref().map(|p| (p.original_url.clone(), p.original_time));
+fn group(
+    tag: &FetchTag,
+    exchange: Exchange,
+    outcome: &Outcome,
+    head: Bytes,
+    received_digest: Digest,
+) -> CaptureGroup {
+    let previous = tag.previous.as_ref();
+    let original = previous.map(|p| (p.original_url.clone(), p.original_time));
+    let payload_digest = match (outcome.kind, previous) {
+        (Kind::NotModified | Kind::Identical, Some(previous)) => previous.record_digest,
+        _ => received_digest,
+    };
     let body = match (outcome.kind, original) {
         (Kind::NotModified, Some((original_url, original_time))) => {
             CaptureBody::NotModified { head, original_url, original_time }
@@ -185,7 +204,7 @@ fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> 
         address: Some(exchange.address),
         request: Some(exchange.request),
         body,
-        payload_digest: outcome.digest,
+        payload_digest: Some(payload_digest),
         protocols: exchange.protocols,
         metadata: outcome.facts.to_fields(),
     }
@@ -197,6 +216,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
         via: tag.via.clone(),
         hops: tag.hops.clone(),
         importance: tag.importance,
+        robots: tag.robots,
         error: Some(error.to_string()),
         ..Facts::default()
     };
@@ -207,7 +227,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
         status: 0,
         media_type: String::new(),
         payload_bytes: 0,
-        digest: None,
+        digest: [0; 16],
         facts,
     };
     let group = CaptureGroup {
@@ -229,7 +249,7 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.signature = parsed.signature;
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
-        .map(|link| OutLink { hash: url_hash(&link.url), url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
         .collect();
 }
 

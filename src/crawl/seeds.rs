@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::scope::ScopeKind;
+use crate::ledger::{Scope, ScopeKind, ScopeRule};
 
 /// A line of the seeds file.
 #[derive(Debug, Clone)]
@@ -52,6 +52,17 @@ pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
         errors.push(SeedError { line: 1, column: 1, problem });
     }
     if errors.is_empty() { Ok(seeds) } else { Err(errors) }
+}
+
+/// The scope of `seeds`, each by its own options or else by the crawl's.
+#[must_use]
+pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Scope {
+    let rules = seeds.iter().map(|seed| ScopeRule {
+        kind: seed.scope.clone().unwrap_or_else(|| kind.clone()),
+        seed: seed.url.to_string(),
+        max_depth: seed.max_depth.unwrap_or(max_depth),
+    });
+    Scope::from_rules(rules.collect())
 }
 
 type LineError = (usize, String);

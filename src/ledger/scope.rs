@@ -8,7 +8,6 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::seeds::Seed;
 
 /// How far from a seed a crawl may go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,17 +63,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope of `seeds`, each by its own options or else by the crawl's.
-    #[must_use]
-    pub fn of_seeds(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Self {
-        let rules = seeds.iter().map(|seed| ScopeRule {
-            kind: seed.scope.clone().unwrap_or_else(|| kind.clone()),
-            seed: seed.url.to_string(),
-            max_depth: seed.max_depth.unwrap_or(max_depth),
-        });
-        Self::from_rules(rules.collect())
-    }
-
     /// A scope of rules that were kept.
     #[must_use]
     pub fn from_rules(rules: Vec<ScopeRule>) -> Self {
@@ -127,13 +115,16 @@ impl Scope {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scope, ScopeKind};
-    use crate::crawl::seeds::read_seeds;
+    use super::{Scope, ScopeKind, ScopeRule};
 
     #[test]
-    fn each_seed_has_its_own_scope() {
-        let text = "http://www.a.example.org/ scope=host depth=2\nhttp://b.example.net/\nhttp://c.test/ scope=^http://c\\.test/x";
-        let scope = Scope::of_seeds(&read_seeds(text).unwrap(), &ScopeKind::Site, 9);
+    fn a_url_belongs_if_any_rule_holds_it() {
+        let rule = |kind, seed: &str, max_depth| ScopeRule { kind, seed: seed.to_owned(), max_depth };
+        let scope = Scope::from_rules(vec![
+            rule(ScopeKind::Host, "http://www.a.example.org/", 2),
+            rule(ScopeKind::Site, "http://b.example.net/", 9),
+            rule("regex:^http://c\\.test/x".parse().unwrap(), "http://c.test/", 9),
+        ]);
         let holds = |url: &str, host: &str, site: &str, depth| scope.contains(url, host, site, depth);
         assert!(holds("http://www.a.example.org/x", "www.a.example.org", "example.org", 2));
         assert!(!holds("http://www.a.example.org/x", "www.a.example.org", "example.org", 3));

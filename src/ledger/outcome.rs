@@ -5,12 +5,19 @@
 //! are written and read here.
 
 use archive_storage::Digest;
+use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, ReplayedCapture};
 use chrono::{DateTime, Utc};
 
 use crate::parse::LinkKind;
 
 /// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
-pub const LINKS_PER_PAGE_MAX: usize = 10_000;
+pub const LINKS_PER_PAGE_MAX: usize = 50_000;
+
+/// The metadata field of a link; repeated, as Heritrix has it.
+const OUTLINK: &str = "outlink";
+
+/// The metadata field that marks a robots.txt.
+const ROBOTS: &str = "robots";
 
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
@@ -56,8 +63,8 @@ pub struct Outcome {
     pub media_type: String,
     /// Bytes of the payload, content coding included.
     pub payload_bytes: u64,
-    /// Digest of the payload.
-    pub digest: Option<Digest>,
+    /// Start of the digest of the payload without transfer coding; zeros when there is none.
+    pub digest: [u8; 16],
     /// What the page is.
     pub facts: Facts,
 }
@@ -81,10 +88,37 @@ pub struct Facts {
     pub signature: Option<u64>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
+    /// Digest of the payload without transfer coding, when the payload digest of the record is another.
+    pub entity_digest: Option<Digest>,
+    /// Whether it is a robots.txt, which is no page.
+    pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
+}
+
+impl Outcome {
+    /// The outcome that a capture's records tell of.
+    #[must_use]
+    pub fn of_replayed(capture: &ReplayedCapture) -> Self {
+        let kind = match capture.kind {
+            CaptureKind::Response | CaptureKind::Resource => Kind::Response,
+            CaptureKind::Identical => Kind::Identical,
+            CaptureKind::NotModified => Kind::NotModified,
+            CaptureKind::Failed => Kind::Failed,
+        };
+        Self {
+            url: capture.url.clone(),
+            time: capture.time,
+            kind,
+            status: capture.status.unwrap_or(0),
+            media_type: capture.mime.clone().unwrap_or_default(),
+            payload_bytes: capture.payload_length.unwrap_or(0),
+            digest: capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
+            facts: Facts::from_fields(&capture.metadata),
+        }
+    }
 }
 
 impl Facts {
@@ -104,6 +138,9 @@ impl Facts {
         if let Some(document) = &self.document {
             put("document", document.clone());
         }
+        if self.robots {
+            put(ROBOTS, "yes".to_owned());
+        }
         if let Some(title) = &self.title {
             put("title", one_line(title, TITLE_CHARACTERS_MAX));
         }
@@ -113,12 +150,15 @@ impl Facts {
         if let Some(seconds) = self.last_modified {
             put("lastModified", seconds.to_string());
         }
+        if let Some(digest) = &self.entity_digest {
+            put(FIELD_ENTITY_DIGEST, digest.to_string());
+        }
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
         for link in &self.links {
             let nofollow = if link.nofollow { " nofollow" } else { "" };
-            put("outlink", format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
         }
         fields
     }
@@ -134,11 +174,13 @@ impl Facts {
                 "fetchTimeMs" => facts.fetch_ms = value.parse().unwrap_or(0),
                 "importance" => facts.importance = value.parse().ok(),
                 "document" => facts.document = Some(value.clone()),
+                ROBOTS => facts.robots = true,
                 "title" => facts.title = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
                 "lastModified" => facts.last_modified = value.parse().ok(),
+                FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
-                "outlink" => facts.links.extend(read_link(value)),
+                OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }
         }

@@ -1,5 +1,6 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
+use archive_storage::address::{canonical, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder};
 use archive_storage::warc::{HttpHead, dechunk, split};
 use archive_storage::{Digest, HostId, UrlId};
@@ -13,11 +14,14 @@ use url::Url;
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, Limits, Parsed, Source, decode_content};
+use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
 use crate::search;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Sitemaps of one robots.txt that are followed.
+const SITEMAPS_MAX: usize = 1000;
 
 /// The mark of a job: what the ledger knew when it asked for it.
 #[derive(Debug)]
@@ -131,15 +135,18 @@ fn process(
         }
     } else if !not_modified {
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+        let headers: Vec<(&str, &[u8])> =
+            head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         let source = Source {
             url: &tag.url,
             status: exchange.status,
-            fields: &head.fields,
+            content_type: None,
+            headers: &headers,
             body: &plain.bytes,
         };
-        let parsed = parse::parse(&source, limits);
-        if full_text && exchange.status == 200 && parsed.kind.has_text() {
-            document = Some(document_of(tag, &parsed));
+        let mut parsed = parse::parse(&source, limits);
+        if full_text && exchange.status == 200 && has_text(parsed.kind) {
+            document = Some(document_of(tag, &mut parsed));
         }
         take_parsed(&mut facts, parsed);
     }
@@ -245,21 +252,25 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
 
 fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.document = Some(parsed.kind.name().to_owned());
-    facts.title = parsed.title;
-    facts.signature = parsed.signature;
+    facts.title = Some(parsed.title).filter(|title| !title.is_empty());
+    facts.signature = Some(parsed.signature);
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
         .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
         .collect();
 }
 
-fn document_of(tag: &FetchTag, parsed: &Parsed) -> search::Document {
-    search::Document {
-        id: tag.id,
-        url: tag.url.to_string(),
-        title: parsed.title.clone().unwrap_or_default(),
-        text: parsed.text.clone(),
-    }
+const fn has_text(kind: DocumentKind) -> bool {
+    use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
+    matches!(kind, Html | Xml | Feed | OaiPmh | Text)
+}
+
+/// The sitemaps that a robots.txt names.
+fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
+    let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
+    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
+    let link = |url: String| OutLink { hash: url_hash(&url), url, kind: LinkKind::Sitemap, nofollow: false };
+    urls.map(link).collect()
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.

@@ -336,7 +336,7 @@ impl Credits {
         }
         visit.last_seen = seconds;
         visit.status = if outcome.kind == Kind::NotModified { visit.status } else { outcome.status };
-        if let Some(kind) = outcome.facts.document.as_deref().and_then(DocumentKind::from_name) {
+        if let Some(kind) = outcome.facts.document.as_deref().and_then(document_kind) {
             visit.kind = kind.code();
         }
         if let Some(title) = &outcome.facts.title {
@@ -574,6 +574,10 @@ fn host_name(authority: &str) -> &str {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     }
+}
+
+fn document_kind(name: &str) -> Option<DocumentKind> {
+    DocumentKind::all().find(|kind| kind.name() == name)
 }
 
 fn account(page: &Page, visit: Option<&Visit>) -> Account {

@@ -192,10 +192,14 @@ fn read_link(value: &str) -> Option<OutLink> {
     let mut words = value.split(' ');
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
-    let kind = LinkKind::from_context(words.next()?)?;
+    let kind = link_kind(words.next()?)?;
     let nofollow = words.next() == Some("nofollow");
     let hash = archive_storage::address::url_hash(&url);
     Some(OutLink { url, hash, kind, nofollow })
+}
+
+fn link_kind(context: &str) -> Option<LinkKind> {
+    LinkKind::all().find(|kind| kind.context() == context)
 }
 
 fn one_line(text: &str, characters_max: usize) -> String {

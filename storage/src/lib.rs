@@ -1,5 +1,6 @@
 //! Append-only page and history store in standard WARC segments.
 
+pub mod address;
 pub mod backend;
 pub mod digest;
 mod ids;

@@ -2,8 +2,25 @@
 
 pub mod address;
 pub mod backend;
+mod catalogue;
+mod checkpoint;
 pub mod digest;
+mod history;
 mod ids;
+mod index;
+mod links;
+mod pages;
+mod state;
+mod urls;
 
+pub use catalogue::{SegmentEntry, SegmentState};
+pub use checkpoint::StateError;
 pub use digest::Digest;
+pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};
+pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
+pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
+pub use state::{
+    Checkpointed, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals, UrlCursor,
+};
+pub use urls::NAME_BYTES_MAX;

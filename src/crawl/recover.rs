@@ -4,7 +4,7 @@ use std::path::Path;
 
 use archive_storage::segment::SegmentOptions;
 use archive_storage::warc::Broken;
-use archive_storage::{Store, StoreError};
+use archive_storage::{SegmentId, Store, StoreError};
 
 use crate::ledger::{CreditError, Credits, Outcome};
 
@@ -30,7 +30,7 @@ pub struct Opened {
     /// Bytes of unfinished captures that were cut off.
     pub cut_bytes: u64,
     /// Places in segments that cannot be read.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<(SegmentId, Broken)>,
 }
 
 /// Opens the archive in `path` to change it; makes one that is not there.

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use crate::backend::{Disk, RealDisk};
 use crate::catalogue::{SegmentEntry, SegmentState};
 use crate::history::{Capture, CaptureKind};
-use crate::ids::{Location, UrlId, Watermark};
+use crate::ids::{Location, SegmentId, UrlId, Watermark};
 use crate::segment::{
     Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments, StoredRecord,
 };
-use crate::state::{Mode, State, StateError};
+use crate::checkpoint::StateError;
+use crate::state::{Mode, State};
 use crate::warc::Broken;
 
 /// Why a store failed.
@@ -131,7 +132,7 @@ impl Store {
     pub fn replay<E: From<StoreError>>(
         &mut self,
         mut take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
-    ) -> Result<Vec<Broken>, E> {
+    ) -> Result<Vec<(SegmentId, Broken)>, E> {
         let segments = self.segments.as_ref().ok_or(StoreError::State(StateError::ReadOnly))?;
         let (from, state) = (self.state.watermark(), &mut self.state);
         let mut outcome = Ok(());

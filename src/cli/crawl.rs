@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, End, Plan, Scope, ScopeKind, Seed, read_seeds};
-use archive::store::Store;
+use archive::crawl::{self, End, Plan, Seed, read_seeds, scope_of};
+use archive::ledger::ScopeKind;
 
-use super::options::{ArchiveArgs, FetchArgs, duration};
+use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
-use super::{EXIT_STOPPED, interrupt};
+use super::{EXIT_STOPPED, interrupt, open};
 
 /// Begin a crawl from a list of seeds, or go on with it: the same command again continues where the last one stopped.
 #[derive(clap::Args)]
@@ -43,20 +43,19 @@ pub(crate) struct Args {
     max_depth: u8,
     #[command(flatten)]
     fetch: FetchArgs,
-    /// Codec of new segments
-    #[arg(long, default_value = "zstd", value_name = "CODEC")]
-    codec: super::options::CodecName,
+    /// Codec of new segments [default: zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds = load_seeds(&args.seeds)?;
-    let scope = Scope::of_seeds(&seeds, &args.scope, args.max_depth);
+    let scope = scope_of(&seeds, &args.scope, args.max_depth);
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
     options.time = args.time;
     let stop = interrupt::install()?;
-    let mut store = Store::create_or_open(&args.archive.path, "crawl", args.codec.options())?;
-    super::say_recovery(&store);
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) = crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
         progress.show(status);

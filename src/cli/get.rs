@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let head = HttpHead::parse(&split(&record.content).0);
         let payload = record.payload();
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-        out.write_all(&plain.bytes)?;
+        out.write_all(&plain.body)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

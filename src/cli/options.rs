@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use archive::crawl::{self, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive_storage::segment::Codec;
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -116,4 +117,13 @@ pub(crate) enum CodecName {
     Zstd,
     /// .warc.gz: read by every WARC tool
     Gzip,
+}
+
+impl CodecName {
+    pub(crate) fn codec(self) -> Codec {
+        match self {
+            Self::Zstd => Codec::Zstd,
+            Self::Gzip => Codec::Gzip,
+        }
+    }
 }

@@ -68,7 +68,7 @@ pub enum CrawlError {
     Credit(#[from] CreditError),
     /// The full-text index failed.
     #[error(transparent)]
-    Search(#[from] search::SearchError),
+    Search(#[from] search::Error),
     /// No threads or sockets.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
@@ -97,7 +97,7 @@ pub fn run(
     let credits = Credits::open(store.state())?;
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
-            let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder());
+            let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
             let full_text = options.full_text;
             thread::Builder::new()
                 .name(format!("process-{number}"))
@@ -222,7 +222,7 @@ impl Run<'_> {
             }
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
-                self.report(report);
+                self.report(report)?;
             }
         }
     }
@@ -230,11 +230,10 @@ impl Run<'_> {
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         self.checkpoint()?;
         if let Some(index) = self.index.take() {
-            index.finish(self.store.state().capture_count())?;
+            index.finish(self.store.state().totals().captures)?;
         }
         self.top_sites_at = None;
-        self.report(report);
-        Ok(())
+        self.report(report)
     }
 
     fn should_end(&self, stop: &AtomicBool) -> Option<End> {
@@ -266,7 +265,7 @@ impl Run<'_> {
         while self.under_way < self.options.workers && self.status.captures + (self.under_way as u64) < limit {
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
-                Pick::Resolve(host) => Some(self.resolve_job(host)),
+                Pick::Resolve(host) => Some(self.resolve_job(host)?),
                 Pick::Robots(host, address) => self.robots_job(host, address, now)?,
                 Pick::Page(host, url, address) => self.page_job(host, url, address, now)?,
             };
@@ -278,13 +277,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn resolve_job(&self, host: HostId) -> Job<Tag> {
-        let authority = self.store.state().host_name(host);
+    fn resolve_job(&self, host: HostId) -> Result<Job<Tag>, CrawlError> {
+        let authority = self.host_name(host)?;
+        let authority = authority.as_str();
         let (name, port) = match authority.rsplit_once(':') {
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(80)),
             _ => (authority, 80),
         };
-        Job { task: Task::Resolve { host: name.to_owned(), port }, tag: Tag::Resolve(host) }
+        Ok(Job { task: Task::Resolve { host: name.to_owned(), port }, tag: Tag::Resolve(host) })
     }
 
     /// Asks for a robots.txt, unless a young one is in the archive.
@@ -294,7 +294,7 @@ impl Run<'_> {
         address: std::net::SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
-        let usual = self.robots_url(host);
+        let usual = self.robots_url(host)?;
         if self.robots.moved_to(host).is_none()
             && let Some(rules) = self.stored_rules(&usual)?
         {
@@ -399,7 +399,7 @@ impl Run<'_> {
         if processed.outcome.kind == Kind::Response {
             self.deduplicate(&mut processed)?;
         }
-        let location = self.store.append(processed.encoded)?;
+        let location = self.store.append(&processed.encoded)?;
         let mut candidates = std::mem::take(&mut self.candidates);
         self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
         for candidate in candidates.drain(..) {
@@ -430,7 +430,8 @@ impl Run<'_> {
             return Ok(());
         }
         let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else { return Ok(()) };
-        let Some(original) = self.store.state().by_digest(&outcome.digest) else { return Ok(()) };
+        let found = self.store.state().by_digest(&outcome.digest).map_err(CreditError::from)?;
+        let Some(original) = found else { return Ok(()) };
         let original = self.store.state().capture(original).map_err(CreditError::from)?;
         let Some(stored) = super::previous::of_capture(self.store, &original)? else { return Ok(()) };
         let (head, _) = archive_storage::warc::split(http);
@@ -439,7 +440,7 @@ impl Run<'_> {
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);
         outcome.kind = Kind::Identical;
-        processed.encoded = self.store.encoder().encode(group).map_err(StoreError::from)?;
+        processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         Ok(())
     }
 
@@ -457,8 +458,8 @@ impl Run<'_> {
 
     fn store_failure(&mut self, tag: &FetchTag, error: &FetchError) -> Result<(), CrawlError> {
         let (outcome, group) = failed_group(tag, error);
-        let encoded = self.store.encoder().encode(group).map_err(StoreError::from)?;
-        let location = self.store.append(encoded)?;
+        let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
+        let location = self.store.append(&encoded)?;
         self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;
         self.candidates.clear();
         self.status.errors += 1;
@@ -498,8 +499,12 @@ impl Run<'_> {
 
 /// Robots rules, checkpoints and reports.
 impl Run<'_> {
-    fn robots_url(&self, host: HostId) -> String {
-        format!("http://{}/robots.txt", self.store.state().host_name(host))
+    fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
+        Ok(self.store.state().host_name(host).map_err(CreditError::from)?)
+    }
+
+    fn robots_url(&self, host: HostId) -> Result<String, CrawlError> {
+        Ok(format!("http://{}/robots.txt", self.host_name(host)?))
     }
 
     fn is_allowed(&self, host: HostId, url: &str) -> bool {
@@ -513,7 +518,7 @@ impl Run<'_> {
     /// The rules in the archive, if they are young enough to be used without asking again.
     fn stored_rules(&self, url: &str) -> Result<Option<Rules>, CrawlError> {
         let state = self.store.state();
-        let Some(id) = state.find(url) else { return Ok(None) };
+        let Some(id) = state.find(url).map_err(CreditError::from)? else { return Ok(None) };
         let Some(visit) = state.visit(id).map_err(CreditError::from)? else { return Ok(None) };
         let age = Utc::now().timestamp() - i64::from(visit.last_seen);
         if age > ROBOTS_AGE_MAX_HOURS * 3600 {
@@ -526,8 +531,8 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(capture) = self.store.newest_version(id)? else { return Ok(None) };
-        let payload = self.store.payload(capture)?;
-        Ok(Some(Rules::Given(Arc::new(Robots::parse(&payload)))))
+        let payload = self.store.payload(&capture)?;
+        Ok(payload.map(|payload| Rules::Given(Arc::new(Robots::parse(&payload)))))
     }
 
     fn robots_fetched(
@@ -549,7 +554,7 @@ impl Run<'_> {
     }
 
     fn robots_moved(&mut self, tag: &FetchTag, location: &str, now: Instant) -> Result<(), CrawlError> {
-        let own = self.store.state().host_name(tag.host).to_owned();
+        let own = self.host_name(tag.host)?;
         let target = tag.url.join(location).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let next = match target {
             Some(url) => self.robots.redirect(tag.host, &own, canonical(&url)),
@@ -593,7 +598,7 @@ impl Run<'_> {
 
     /// Makes everything so far durable and lets a restart begin from here.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
-        let captures = self.store.state().capture_count();
+        let captures = self.store.state().totals().captures;
         let urls = u64::from(self.store.state().url_count());
         // A pass over all accounts costs about as much as crediting a page in thirty of them.
         if (captures - self.audited_at) * 30 >= urls {
@@ -603,21 +608,22 @@ impl Run<'_> {
         self.credits.save(self.store.state_mut())?;
         self.store.checkpoint()?;
         if let Some(index) = &mut self.index {
-            index.commit(captures)?;
+            index.checkpoint(captures)?;
         }
         self.checkpoint_at = Instant::now();
         Ok(())
     }
 
-    fn report(&mut self, report: &mut dyn FnMut(&Status)) {
+    fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         self.status.elapsed = self.started.elapsed();
         self.status.queued = self.frontier.queued();
         self.status.active = self.frontier.active();
         self.status.hosts_active = self.frontier.hosts_active();
         if self.top_sites_at.is_none_or(|at| at.elapsed() >= TOP_SITES_EVERY) {
             self.top_sites_at = Some(Instant::now());
-            self.status.top_sites = self.credits.top_sites(self.store.state(), TOP_SITES);
+            self.status.top_sites = self.credits.top_sites(self.store.state(), TOP_SITES)?;
         }
         report(&self.status);
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<StoredVersion>, St
 
 /// What is needed to confirm `capture`, a response or a revisit of one.
 pub(super) fn of_capture(store: &Store, capture: &Capture) -> Result<Option<StoredVersion>, StoreError> {
-    let record = store.read(capture.location)?;
+    let record = store.record(capture.location)?;
     let header = &record.header;
     let Some(record_digest) = header.get("WARC-Payload-Digest").and_then(|text| text.parse().ok()) else {
         return Ok(None);

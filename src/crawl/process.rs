@@ -15,7 +15,7 @@ use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
-use crate::search;
+use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
@@ -75,7 +75,7 @@ pub(super) struct Processed {
     pub(super) robots: Option<Robots>,
     /// Redirect target of a robots.txt.
     pub(super) location: Option<String>,
-    pub(super) document: Option<search::Document>,
+    pub(super) document: Option<Box<Document>>,
 }
 
 /// One processing thread: takes answers until nobody sends any more.
@@ -129,24 +129,16 @@ fn process(
     if tag.robots {
         if exchange.status == 200 {
             let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-            let rules = Robots::parse(&plain.bytes);
+            let rules = Robots::parse(&plain.body);
             facts.links = sitemap_links(tag, &rules);
             robots = Some(rules);
         }
     } else if !not_modified {
-        let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-        let headers: Vec<(&str, &[u8])> =
-            head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-        let source = Source {
-            url: &tag.url,
-            status: exchange.status,
-            content_type: None,
-            headers: &headers,
-            body: &plain.bytes,
-        };
-        let mut parsed = parse::parse(&source, limits);
+        let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, limits);
         if full_text && exchange.status == 200 && has_text(parsed.kind) {
-            document = Some(document_of(tag, &mut parsed));
+            let text = std::mem::take(&mut parsed.text);
+            let (title, url) = (parsed.title.clone(), tag.url.to_string());
+            document = Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
         }
         take_parsed(&mut facts, parsed);
     }
@@ -260,7 +252,17 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
         .collect();
 }
 
-const fn has_text(kind: DocumentKind) -> bool {
+/// Takes off the content coding and parses.
+pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
+    let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+    let headers: Vec<(&str, &[u8])> =
+        head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
+    parse::parse(&source, limits)
+}
+
+/// Whether documents of a kind have text to search in.
+pub(super) const fn has_text(kind: DocumentKind) -> bool {
     use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
     matches!(kind, Html | Xml | Feed | OaiPmh | Text)
 }

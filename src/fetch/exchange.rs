@@ -11,7 +11,7 @@ use super::FetchError;
 use super::connect::Connection;
 use super::framing::{Chunks, Framing, Head, HeadState, Progress, read_head};
 use super::service::Limits;
-use archive_storage::warc::Truncated;
+use archive_storage::segment::Truncated;
 
 /// Room asked for before each read, when the length of the body is not known.
 const READ_BYTES: usize = 16 * 1024;

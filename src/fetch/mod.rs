@@ -11,6 +11,7 @@ mod exchange;
 mod framing;
 mod guard;
 mod request;
+pub mod robots;
 mod service;
 
 pub use connect::Endpoint;

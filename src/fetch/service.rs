@@ -68,6 +68,14 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+impl Settings {
+    /// Whether connections to `host:port` go elsewhere.
+    #[must_use]
+    pub fn is_redirected(&self, host: &str, port: u16) -> bool {
+        self.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
+    }
+}
+
 /// What the fetcher is to do.
 #[derive(Debug)]
 pub enum Task {

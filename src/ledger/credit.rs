@@ -351,6 +351,10 @@ impl Credits {
         page.flags.set(PageFlags(flags::GONE), !is_page);
         state.set_page(id, &page)?;
         let mime = state.intern_mime(&outcome.media_type)?;
+        let original = match outcome.kind {
+            Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
+            Kind::Response | Kind::Failed => None,
+        };
         Ok(state.append_capture(&Capture {
             url: id,
             time,
@@ -361,6 +365,7 @@ impl Credits {
             kind: capture_kind(outcome.kind),
             length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
             flags: 0,
+            original,
         })?)
     }
 
@@ -518,7 +523,7 @@ impl Credits {
         if let Some(id) = state.find_host(host)? {
             return Ok(id);
         }
-        let (site, is_new) = state.intern_site(&site_of(host_name(host)))?;
+        let (site, is_new) = state.intern_site(site_of(host_name(host)))?;
         if is_new {
             let mut record = state.site(site)?;
             store_site_account(&mut record, &SiteAccount::discover(&mut self.sites));
@@ -529,7 +534,7 @@ impl Credits {
 
     fn is_inside(&self, url: &str, page: &Page) -> bool {
         let host = authority(url);
-        self.scope.contains(url, host, &site_of(host_name(host)), page.depth)
+        self.scope.contains(url, host, site_of(host_name(host)), page.depth)
     }
 
     /// Whether and how urgently a URL is to be fetched that never was.

@@ -86,7 +86,7 @@ impl Scope {
             }
             ScopeKind::Site => {
                 if let Some(host) = seed.as_ref().and_then(Url::host_str) {
-                    raise(self.sites.entry(site_of(host)).or_insert(0));
+                    raise(self.sites.entry(site_of(host).to_owned()).or_insert(0));
                 }
             }
             ScopeKind::Regex(pattern) => {

@@ -225,10 +225,7 @@ impl Store {
         if capture.kind.has_payload() {
             return Ok(Some(*capture));
         }
-        match self.state.by_digest(&capture.digest)? {
-            Some(id) if capture.digest != [0; 16] => Ok(Some(self.state.capture(id)?)),
-            _ => Ok(None),
-        }
+        Ok(capture.original.map(|id| self.state.capture(id)).transpose()?)
     }
 
     /// The payload of a capture without transfer coding; a revisit gives that of its original.

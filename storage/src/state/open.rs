@@ -253,7 +253,13 @@ impl Files<'_> {
     }
 
     fn names(&self, log: &str, table: &str) -> Result<NameTable> {
-        NameTable::open(self.disk, &self.folder.join(log), self.count(table), self.open_block(log), self.mode)
+        NameTable::open(
+            self.disk,
+            &self.folder.join(log),
+            self.count(table),
+            &self.open_block(log),
+            self.mode,
+        )
     }
 
     fn table<R: crate::checkpoint::Record>(&self, id: u32, capacity_bytes: usize) -> Result<Table<R>> {

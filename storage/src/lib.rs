@@ -10,8 +10,10 @@ mod ids;
 mod index;
 mod links;
 mod pages;
+pub mod segment;
 mod state;
 mod urls;
+pub mod warc;
 
 pub use catalogue::{SegmentEntry, SegmentState};
 pub use checkpoint::StateError;

@@ -9,6 +9,7 @@
 //!   gives the file up (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 
 mod real;
+mod simulated;
 
 use std::fmt::Debug;
 use std::io;
@@ -16,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use real::RealDisk;
+pub use simulated::{Faults, SimulatedDisk};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

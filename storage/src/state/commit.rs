@@ -56,6 +56,7 @@ impl State {
             if !error.is_disk_full() || self.catalogue.load()?.number(NUMBER) != number {
                 return Err(error);
             }
+            self.catalogue.settle()?;
         }
         self.contents.clone_from(&after);
         self.committed = after;

@@ -1,36 +1,71 @@
 //! redb on this crate's files.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 
 use crate::backend::{DiskFile, read_exact_at};
 
+/// The first failure that leaves a file in doubt, also of those that redb keeps to itself. A full disk does not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failure(Arc<Mutex<Option<io::Error>>>);
+
+impl Failure {
+    pub(super) fn take(&self) -> Option<io::Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &outcome
+            && !matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| io::Error::new(error.kind(), error.to_string()));
+        }
+        outcome
+    }
+}
+
 /// A redb database in a file.
 #[derive(Debug)]
-pub(super) struct FileBackend(pub(super) Arc<dyn DiskFile>);
+pub(super) struct FileBackend {
+    file: Arc<dyn DiskFile>,
+    failure: Failure,
+}
+
+impl FileBackend {
+    pub(super) fn new(file: Arc<dyn DiskFile>) -> Self {
+        Self { file, failure: Failure::default() }
+    }
+
+    /// Where failures show, also after redb took the backend.
+    pub(super) fn failure(&self) -> Failure {
+        self.failure.clone()
+    }
+}
 
 impl StorageBackend for FileBackend {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.file.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        read_exact_at(self.0.as_ref(), out, offset)
+        read_exact_at(self.file.as_ref(), out, offset)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.failure.note(self.file.set_len(length))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync()
+        // A sync that failed for lack of room lost bytes like any other.
+        self.failure.note(self.file.sync().map_err(|error| io::Error::other(error.to_string())))
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_at(data, offset)
+        self.failure.note(self.file.write_at(data, offset))
     }
 }
 

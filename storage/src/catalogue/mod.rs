@@ -3,13 +3,13 @@
 //! It holds what is small: numbers (lengths of all files, watermark, totals, the ledger), the open blocks of the logs,
 //! media types, segments and settings. All of it is in memory while the state is open ([`Contents`]).
 //!
-//! Invariant: the file is touched only while the checkpoint lock is held exclusively, from opening to closing it. So a
+//! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing it. So a
 //! reader under the shared lock copies a file that nobody is writing.
 
 mod backend;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
@@ -91,7 +91,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn new(disk: Arc<dyn Disk>, folder: &std::path::Path) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, folder: &Path) -> Self {
         Self { path: folder.join(FILE), disk }
     }
 
@@ -100,15 +100,13 @@ impl Catalogue {
         self.disk.exists(&self.path).map_err(|error| StateError::io(&self.path, error))
     }
 
-    /// Reads everything, repairing the file after a crash. For the owner, under the exclusive lock.
+    /// Reads everything from a copy in memory, in which redb repairs what a crash left; the file stays as it is. A file
+    /// that is not there or empty is an archive without a checkpoint.
     pub(crate) fn load(&self) -> Result<Contents> {
-        self.read(&self.open()?)
-    }
-
-    /// Reads everything from a copy in memory. For readers, under the shared lock.
-    pub(crate) fn load_copy(&self) -> Result<Contents> {
-        let bytes =
-            read_file(self.disk.as_ref(), &self.path).map_err(|error| StateError::io(&self.path, error))?;
+        if !self.exists()? {
+            return Ok(Contents::default());
+        }
+        let bytes = self.bytes()?;
         if bytes.is_empty() {
             return Ok(Contents::default());
         }
@@ -120,23 +118,55 @@ impl Catalogue {
         self.read(&database)
     }
 
-    /// Writes what differs from `before` in one durable transaction.
-    pub(crate) fn commit(&self, before: &Contents, after: &Contents) -> Result<()> {
-        let database = self.open()?;
-        let transaction = database.begin_write().map_err(|error| self.failed(error))?;
-        self.write(&transaction, before, after).map_err(|error| self.failed(error))?;
-        transaction.commit().map_err(|error| self.failed(error))
+    /// Makes what [`Catalogue::load`] reads durable, whatever the commit that wrote it met.
+    ///
+    /// A commit that was killed may be visible and not durable yet; one whose sync failed may be visible and never
+    /// become durable, unless its bytes are written again.
+    pub(crate) fn settle(&self) -> Result<()> {
+        let bytes = self.bytes()?;
+        let file =
+            self.disk.open(&self.path, OpenMode::Write).map_err(|error| StateError::io(&self.path, error))?;
+        file.write_at(&bytes, 0).map_err(|error| StateError::io(&self.path, error))?;
+        file.sync().map_err(|error| StateError::sync(&self.path, error))
     }
 
-    fn open(&self) -> Result<Database> {
-        let file = self
-            .disk
-            .open(&self.path, OpenMode::Create)
-            .map_err(|error| StateError::io(&self.path, error))?;
-        redb::Builder::new()
+    fn bytes(&self) -> Result<Vec<u8>> {
+        read_file(self.disk.as_ref(), &self.path).map_err(|error| StateError::io(&self.path, error))
+    }
+
+    /// Writes what differs from `before` in one durable transaction, under the exclusive lock. The first one makes the
+    /// file, and puts it in place when it is whole.
+    pub(crate) fn commit(&self, before: &Contents, after: &Contents) -> Result<()> {
+        if self.exists()? {
+            return self.commit_to(&self.path, before, after);
+        }
+        let new = self.path.with_extension("new");
+        let failed = |error| StateError::io(&new, error);
+        self.disk.open(&new, OpenMode::Create).and_then(|file| file.set_len(0)).map_err(failed)?;
+        self.commit_to(&new, before, after)?;
+        self.disk.rename(&new, &self.path).map_err(failed)?;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        self.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))
+    }
+
+    fn commit_to(&self, path: &Path, before: &Contents, after: &Contents) -> Result<()> {
+        let failed = |error: redb::Error| StateError::catalogue(path, error);
+        let file = self.disk.open(path, OpenMode::Write).map_err(|error| StateError::io(path, error))?;
+        let backend = FileBackend::new(file);
+        let failure = backend.failure();
+        let database = redb::Builder::new()
             .set_cache_size(CACHE_BYTES)
-            .create_with_backend(FileBackend(file))
-            .map_err(|error| self.failed(error))
+            .create_with_backend(backend)
+            .map_err(|error| failed(error.into()))?;
+        let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
+        write(&transaction, before, after).map_err(failed)?;
+        transaction.commit().map_err(|error| failed(error.into()))?;
+        // Closing writes and syncs too, but does not tell of failures.
+        drop(database);
+        match failure.take() {
+            Some(error) => Err(StateError::sync(path, error)),
+            None => Ok(()),
+        }
     }
 
     fn failed(&self, error: impl Into<redb::Error>) -> StateError {
@@ -183,37 +213,36 @@ impl Catalogue {
         }
         Ok(contents)
     }
+}
 
-    fn write(
-        &self,
-        transaction: &redb::WriteTransaction,
-        before: &Contents,
-        after: &Contents,
-    ) -> Result<(), redb::Error> {
-        let mut numbers = transaction.open_table(NUMBERS)?;
-        for (name, number) in &after.numbers {
-            if before.numbers.get(name) != Some(number) {
-                numbers.insert(name.as_str(), number)?;
-            }
+fn write(
+    transaction: &redb::WriteTransaction,
+    before: &Contents,
+    after: &Contents,
+) -> Result<(), redb::Error> {
+    let mut numbers = transaction.open_table(NUMBERS)?;
+    for (name, number) in &after.numbers {
+        if before.numbers.get(name) != Some(number) {
+            numbers.insert(name.as_str(), number)?;
         }
-        write_changes(&mut transaction.open_table(BLOCKS)?, &before.blocks, &after.blocks)?;
-        write_changes(&mut transaction.open_table(SETTINGS)?, &before.settings, &after.settings)?;
-        let mut mimes = transaction.open_table(MIMES)?;
-        for (id, mime) in (0..).zip(&after.mimes).skip(before.mimes.len()) {
-            mimes.insert(id, mime.as_str())?;
-        }
-        let mut segments = transaction.open_table(SEGMENTS)?;
-        for (id, entry) in &after.segments {
-            if before.segments.get(id) != Some(entry) {
-                let bytes = serde_json::to_vec(entry).map_err(|error| redb::Error::Io(error.into()))?;
-                segments.insert(id.0, bytes.as_slice())?;
-            }
-        }
-        for id in before.segments.keys().filter(|id| !after.segments.contains_key(id)) {
-            segments.remove(id.0)?;
-        }
-        Ok(())
     }
+    write_changes(&mut transaction.open_table(BLOCKS)?, &before.blocks, &after.blocks)?;
+    write_changes(&mut transaction.open_table(SETTINGS)?, &before.settings, &after.settings)?;
+    let mut mimes = transaction.open_table(MIMES)?;
+    for (id, mime) in (0..).zip(&after.mimes).skip(before.mimes.len()) {
+        mimes.insert(id, mime.as_str())?;
+    }
+    let mut segments = transaction.open_table(SEGMENTS)?;
+    for (id, entry) in &after.segments {
+        if before.segments.get(id) != Some(entry) {
+            let bytes = serde_json::to_vec(entry).map_err(|error| redb::Error::Io(error.into()))?;
+            segments.insert(id.0, bytes.as_slice())?;
+        }
+    }
+    for id in before.segments.keys().filter(|id| !after.segments.contains_key(id)) {
+        segments.remove(id.0)?;
+    }
+    Ok(())
 }
 
 fn write_changes(

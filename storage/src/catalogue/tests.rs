@@ -57,7 +57,8 @@ fn commits_are_read_back_and_only_differences_are_written() {
     second.mimes.push("image/png".into());
     catalogue.commit(&first, &second).unwrap();
     assert_same(&catalogue.load().unwrap(), &second);
-    assert_same(&catalogue.load_copy().unwrap(), &second);
+    catalogue.settle().unwrap();
+    assert_same(&catalogue.load().unwrap(), &second);
 }
 
 #[test]
@@ -67,12 +68,10 @@ fn a_newer_format_is_refused_in_one_sentence() {
     let mut newer = contents();
     newer.numbers.insert(FORMAT.into(), FORMAT_VERSION + 1);
     catalogue.commit(&Contents::default(), &newer).unwrap();
-    for outcome in [catalogue.load(), catalogue.load_copy()] {
-        let error = outcome.unwrap_err();
-        assert!(matches!(error, StateError::NewerFormat { found: 2, supported: 1 }));
-        assert_eq!(
-            error.to_string(),
-            "this archive has format 2, but this release reads formats up to 1: use a newer release"
-        );
-    }
+    let error = catalogue.load().unwrap_err();
+    assert!(matches!(error, StateError::NewerFormat { found: 2, supported: 1 }));
+    assert_eq!(
+        error.to_string(),
+        "this archive has format 2, but this release reads formats up to 1: use a newer release"
+    );
 }

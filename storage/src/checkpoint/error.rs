@@ -83,6 +83,9 @@ pub enum StateError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// A name with a line feed in it, which no URL, host or site has.
+    #[error("a URL or name with a line feed")]
+    LineFeed,
     /// Every id of a kind has been given out.
     #[error("no more {what} fit: all 32-bit ids are in use")]
     Full {

@@ -54,31 +54,37 @@ impl Journal {
         }
     }
 
-    /// Hands over the entries of a checkpoint, if the file holds them whole and they may not be in place yet.
-    pub(crate) fn replay(&self, number: u64, mut put: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+    /// Whether the file holds the entries of a checkpoint whole, and they may not be in place yet.
+    pub(crate) fn is_pending(&self, number: u64) -> Result<bool> {
+        Ok(self.pending_entries(number)?.is_some())
+    }
+
+    fn pending_entries(&self, number: u64) -> Result<Option<u64>> {
         let length = self.file.len().map_err(|error| self.failed(error))?;
         if length < ENTRIES_OFFSET {
-            return Ok(());
+            return Ok(None);
         }
         let mut head = [0; 32];
         let mut applied = [0; 8];
         read_exact_at(self.file.as_ref(), &mut head, 0).map_err(|error| self.failed(error))?;
         read_exact_at(self.file.as_ref(), &mut applied, APPLIED_OFFSET)
             .map_err(|error| self.failed(error))?;
-        let Some(header) = Header::decode(&head) else { return Ok(()) };
+        let Some(header) = Header::decode(&head) else { return Ok(None) };
         let entries = (length - ENTRIES_OFFSET) / ENTRY_BYTES as u64;
         if header.number != number || u64::from_le_bytes(applied) == number || header.count > entries {
-            return Ok(());
+            return Ok(None);
         }
         let mut hasher = Xxh3::new();
         self.entries(header.count, |entry| {
             hasher.update(entry);
             Ok(())
         })?;
-        if hasher.digest() != header.checksum {
-            return Ok(());
-        }
-        self.entries(header.count, |entry| {
+        Ok((hasher.digest() == header.checksum).then_some(header.count))
+    }
+
+    /// Hands over the entries of a checkpoint if they are pending.
+    pub(crate) fn replay(&self, number: u64, mut put: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+        self.entries(self.pending_entries(number)?.unwrap_or(0), |entry| {
             let (table, rest) = entry.split_at(4);
             let (block, bytes) = rest.split_at(4);
             match (table.try_into(), block.try_into(), bytes.try_into()) {

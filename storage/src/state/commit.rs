@@ -56,6 +56,7 @@ impl State {
             if !error.is_disk_full() || self.catalogue.load()?.number(NUMBER) != number {
                 return Err(error);
             }
+            self.catalogue.settle()?;
         }
         self.contents.clone_from(&after);
         self.committed = after;
@@ -119,13 +120,13 @@ impl State {
         for (table, count) in TABLES.iter().zip(counts) {
             numbers.insert(count_of(table), u64::from(count));
         }
-        let titles = (self.titles.log().len(), self.titles.open_block());
-        let links = (self.links.log().len(), self.links.open_block());
+        let titles = (self.titles.log().len(), self.titles.open_block().to_vec());
+        let links = (self.links.log().len(), self.links.open_block().to_vec());
         let names = [&self.urls, &self.host_names, &self.site_names]
             .map(|names| (names.blocks(), names.open_block()));
         for (log, (blocks, open)) in LOGS.iter().zip(names.into_iter().chain([titles, links])) {
             numbers.insert(blocks_of(log), blocks);
-            contents.blocks.insert((*log).to_owned(), open.to_vec());
+            contents.blocks.insert((*log).to_owned(), open);
         }
         contents
     }

@@ -62,7 +62,10 @@ impl State {
         let catalogue = Catalogue::new(disk.clone(), &state_folder);
         let contents = catalogue.load()?;
         let journal = Journal::open(disk.as_ref(), state_folder.join("journal"), OpenMode::Create)?;
-        redo(disk.as_ref(), &state_folder, &journal, contents.number(NUMBER))?;
+        if journal.is_pending(contents.number(NUMBER))? {
+            catalogue.settle()?;
+            redo(disk.as_ref(), &state_folder, &journal, contents.number(NUMBER))?;
+        }
         let state = Self::assemble(
             disk,
             folder,
@@ -94,7 +97,7 @@ impl State {
         if !catalogue.exists()? {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
-        let contents = catalogue.load_copy()?;
+        let contents = catalogue.load()?;
         if contents.number(NUMBER) == 0 {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
@@ -228,7 +231,7 @@ fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Resul
             file.sync().map_err(|error| StateError::sync(&path_of(table), error))?;
         }
     }
-    if number > 0 { journal.applied(number) } else { Ok(()) }
+    journal.applied(number)
 }
 
 /// Opens files with the lengths that a checkpoint gives them.
@@ -253,7 +256,13 @@ impl Files<'_> {
     }
 
     fn names(&self, log: &str, table: &str) -> Result<NameTable> {
-        NameTable::open(self.disk, &self.folder.join(log), self.count(table), self.open_block(log), self.mode)
+        NameTable::open(
+            self.disk,
+            &self.folder.join(log),
+            self.count(table),
+            &self.open_block(log),
+            self.mode,
+        )
     }
 
     fn table<R: crate::checkpoint::Record>(&self, id: u32, capacity_bytes: usize) -> Result<Table<R>> {

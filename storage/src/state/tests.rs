@@ -1,5 +1,6 @@
 //! The state against plain maps, through checkpoints and reopenings, and a reader beside the owner.
 
+mod crash;
 mod model;
 
 use std::path::Path;

@@ -17,7 +17,7 @@ use crate::address::url_hash;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
 use crate::index::HashIndex;
-use front::{FrontCoder, Names};
+use front::{Decoder, FrontCoder, SEPARATOR};
 
 /// Names in a block of the log.
 const NAMES_PER_BLOCK: u32 = 128;
@@ -32,6 +32,7 @@ pub(crate) struct NameTable {
     log: BlockLog,
     /// The names after the last full block.
     open: FrontCoder,
+    buffer: Vec<u8>,
     index: OnceLock<HashIndex>,
 }
 
@@ -41,14 +42,14 @@ impl NameTable {
         disk: &dyn Disk,
         stem: &Path,
         count: u32,
-        open: Vec<u8>,
+        open: &[u8],
         mode: OpenMode,
     ) -> Result<Self> {
         let log = BlockLog::open(disk, stem, u64::from(count / NAMES_PER_BLOCK), mode)?;
         let Some(open) = FrontCoder::resume(open, count % NAMES_PER_BLOCK) else {
             return Err(log.corrupted(log.len(), "the open block in the catalogue"));
         };
-        let table = Self { log, open, index: OnceLock::new() };
+        let table = Self { log, open, buffer: Vec::new(), index: OnceLock::new() };
         if mode != OpenMode::Read {
             table.index()?;
         }
@@ -60,7 +61,7 @@ impl NameTable {
         self.log.len() as u32 * NAMES_PER_BLOCK + self.open.count()
     }
 
-    /// Fails for a name that is longer than the table takes.
+    /// Fails for a name that the table does not take: too long, or with a line feed, which no URL has.
     pub(crate) fn check(name: &str) -> Result<()> {
         if name.len() > NAME_BYTES_MAX {
             return Err(StateError::TooLong {
@@ -68,6 +69,9 @@ impl NameTable {
                 length: name.len(),
                 limit: NAME_BYTES_MAX,
             });
+        }
+        if memchr::memchr(SEPARATOR, name.as_bytes()).is_some() {
+            return Err(StateError::LineFeed);
         }
         Ok(())
     }
@@ -81,8 +85,9 @@ impl NameTable {
         }
         self.open.push(name);
         if self.open.count() == NAMES_PER_BLOCK {
-            self.log.push(self.open.bytes())?;
+            self.open.write(&mut self.buffer);
             self.open.clear();
+            self.log.push(&self.buffer)?;
         }
         Ok(id)
     }
@@ -108,10 +113,12 @@ impl NameTable {
         let last = ids.end.min(self.len());
         let mut block = ids.start / NAMES_PER_BLOCK;
         let blocks = u64::from(block)..u64::from(last.div_ceil(NAMES_PER_BLOCK)).min(self.log.len());
+        let mut decoder = Decoder::default();
         let mut visit_block = |block: u32, raw: &[u8]| {
-            let mut names = Names::new(raw);
+            let damaged = || self.damaged(u64::from(block));
+            decoder.start(raw, self.count_in(u64::from(block))).ok_or_else(damaged)?;
             for id in block * NAMES_PER_BLOCK..((block + 1) * NAMES_PER_BLOCK).min(last) {
-                let name = names.next_name().ok_or_else(|| self.damaged(u64::from(block)))?;
+                let name = decoder.next_name(raw).ok_or_else(damaged)?;
                 if id >= ids.start {
                     visit(id, name)?;
                 }
@@ -123,7 +130,7 @@ impl NameTable {
             block += 1;
             Ok(())
         })?;
-        if u64::from(block) == self.log.len() { visit_block(block, self.open.bytes()) } else { Ok(()) }
+        if u64::from(block) == self.log.len() { visit_block(block, &self.open_block()) } else { Ok(()) }
     }
 
     /// Full blocks.
@@ -132,8 +139,15 @@ impl NameTable {
     }
 
     /// The bytes of the open block, for the commit.
-    pub(crate) fn open_block(&self) -> &[u8] {
-        self.open.bytes()
+    pub(crate) fn open_block(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.open.write(&mut bytes);
+        bytes
+    }
+
+    /// Names in a block.
+    fn count_in(&self, block: u64) -> u32 {
+        if block < self.log.len() { NAMES_PER_BLOCK } else { self.open.count() }
     }
 
     pub(crate) fn log_mut(&mut self) -> &mut BlockLog {
@@ -207,13 +221,12 @@ pub(crate) struct NameCursor<'a> {
     table: &'a NameTable,
     block: Option<u64>,
     raw: Vec<u8>,
-    /// What has been decoded of the block: the last name and where the next one starts.
-    names: front::Progress,
+    decoder: Decoder,
 }
 
 impl<'a> NameCursor<'a> {
     pub(crate) fn new(table: &'a NameTable) -> Self {
-        Self { table, block: None, raw: Vec::new(), names: front::Progress::default() }
+        Self { table, block: None, raw: Vec::new(), decoder: Decoder::default() }
     }
 
     /// The name of an id, or `None` beyond the last.
@@ -225,18 +238,16 @@ impl<'a> NameCursor<'a> {
         if self.block != Some(block) {
             self.block = None;
             if block == self.table.log.len() {
-                self.raw.clear();
-                self.raw.extend_from_slice(self.table.open.bytes());
+                self.table.open.write(&mut self.raw);
             } else {
                 self.table.log.read(block, &mut self.raw)?;
             }
+            let started = self.decoder.start(&self.raw, self.table.count_in(block));
+            started.ok_or_else(|| self.table.damaged(block))?;
             self.block = Some(block);
-            self.names = front::Progress::default();
         }
-        match self.names.advance(&self.raw, slot) {
-            Some(name) => Ok(Some(name)),
-            None => Err(self.table.damaged(block)),
-        }
+        let name = self.decoder.seek(&self.raw, slot);
+        name.map(Some).ok_or_else(|| self.table.damaged(block))
     }
 }
 

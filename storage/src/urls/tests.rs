@@ -11,7 +11,7 @@ use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 
 fn table(folder: &Path) -> NameTable {
-    NameTable::open(&RealDisk, &folder.join("urls"), 0, Vec::new(), OpenMode::Create).unwrap()
+    NameTable::open(&RealDisk, &folder.join("urls"), 0, &[], OpenMode::Create).unwrap()
 }
 
 fn intern(table: &mut NameTable, name: &str) -> Result<(u32, bool), StateError> {
@@ -26,7 +26,7 @@ fn intern(table: &mut NameTable, name: &str) -> Result<(u32, bool), StateError> 
 
 fn reopen(mut table: NameTable, folder: &Path, mode: OpenMode) -> NameTable {
     table.log_mut().write().unwrap();
-    NameTable::open(&RealDisk, &folder.join("urls"), table.len(), table.open_block().to_vec(), mode).unwrap()
+    NameTable::open(&RealDisk, &folder.join("urls"), table.len(), &table.open_block(), mode).unwrap()
 }
 
 proptest! {
@@ -72,6 +72,7 @@ fn a_name_may_be_as_long_as_the_limit_and_no_longer() {
     let longer = "x".repeat(NAME_BYTES_MAX + 1);
     assert_eq!(intern(&mut table, &longest).unwrap(), (0, true));
     assert!(matches!(intern(&mut table, &longer), Err(StateError::TooLong { .. })));
+    assert!(matches!(intern(&mut table, "two\nlines"), Err(StateError::LineFeed)));
     assert_eq!(table.len(), 1);
     assert_eq!(table.find(&longest).unwrap(), Some(0));
     assert_eq!(table.find("y").unwrap(), None);

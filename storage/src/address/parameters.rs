@@ -81,13 +81,13 @@ pub const PARAMETERS: &[ParameterRule] = &[
     tracking(Exact("srsltid")), // Google Merchant Center
     tracking(Exact("_ga")),     // Google Analytics cross-domain linker
     tracking(Exact("_gl")),
-    tracking(Exact("fbclid")), // Facebook
-    tracking(Exact("igshid")), // Instagram
-    tracking(Exact("msclkid")), // Microsoft Advertising
-    tracking(Exact("twclid")), // X
-    tracking(Exact("ttclid")), // TikTok
+    tracking(Exact("fbclid")),    // Facebook
+    tracking(Exact("igshid")),    // Instagram
+    tracking(Exact("msclkid")),   // Microsoft Advertising
+    tracking(Exact("twclid")),    // X
+    tracking(Exact("ttclid")),    // TikTok
     tracking(Exact("li_fat_id")), // LinkedIn
-    tracking(Exact("yclid")),  // Yandex
+    tracking(Exact("yclid")),     // Yandex
     tracking(Exact("ysclid")),
     tracking(Exact("_openstat")),
     tracking(Exact("mc_cid")), // Mailchimp
@@ -95,13 +95,13 @@ pub const PARAMETERS: &[ParameterRule] = &[
     tracking(Exact("_hsenc")), // HubSpot
     tracking(Exact("_hsmi")),
     tracking(Exact("hsctatracking")),
-    tracking(Exact("mkt_tok")),  // Marketo
-    tracking(Exact("vero_id")),  // Vero
+    tracking(Exact("mkt_tok")),    // Marketo
+    tracking(Exact("vero_id")),    // Vero
     tracking(Exact("oly_enc_id")), // Omeda
     tracking(Exact("oly_anon_id")),
-    tracking(Prefix("pk_")),     // Matomo, older: pk_campaign, pk_kwd
-    tracking(Prefix("mtm_")),    // Matomo
-    tracking(Prefix("piwik_")),  // Matomo, oldest
+    tracking(Prefix("pk_")),    // Matomo, older: pk_campaign, pk_kwd
+    tracking(Prefix("mtm_")),   // Matomo
+    tracking(Prefix("piwik_")), // Matomo, oldest
 ];
 
 /// Whether `name=value` is one of the parameters to drop.

@@ -120,7 +120,9 @@ fn split_scheme(url: &[u8]) -> (&[u8], &[u8]) {
     match colon {
         Some(colon)
             if url[0].is_ascii_alphabetic()
-                && url[..colon].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')) =>
+                && url[..colon]
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')) =>
         {
             (&url[..colon], &url[colon + 1..])
         }
@@ -195,9 +197,8 @@ fn address_of(host: &[u8]) -> Option<Ipv4Addr> {
         return None;
     }
     if !text.contains('.') {
-        let number = text.bytes().fold(0_u32, |sum, digit| {
-            sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
-        });
+        let number =
+            text.bytes().fold(0_u32, |sum, digit| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')));
         return Some(Ipv4Addr::from(number));
     }
     let parts: Vec<&str> = text.split('.').collect();
@@ -299,7 +300,8 @@ fn is_session_segment(segment: &[u8]) -> bool {
         return false;
     }
     while let Some((first, rest)) = inside.split_at_checked(one) {
-        let letters = first[0].is_ascii_alphabetic() && first[2..one - 1].iter().all(u8::is_ascii_alphanumeric);
+        let letters =
+            first[0].is_ascii_alphabetic() && first[2..one - 1].iter().all(u8::is_ascii_alphanumeric);
         if !letters || first[1] != b'(' || first[one - 1] != b')' {
             return false;
         }
@@ -339,12 +341,8 @@ fn canonical_query(query: &[u8]) -> Vec<u8> {
 }
 
 /// Names of session parameters as the package has them, with the length its values must have.
-const QUERY_SESSIONS: [(&[u8], usize, usize); 4] = [
-    (b"jsessionid", 0, 32),
-    (b"phpsessid", 0, 32),
-    (b"sid", 0, 32),
-    (b"aspsessionid", 8, 24),
-];
+const QUERY_SESSIONS: [(&[u8], usize, usize); 4] =
+    [(b"jsessionid", 0, 32), (b"phpsessid", 0, 32), (b"sid", 0, 32), (b"aspsessionid", 8, 24)];
 
 /// Drops the last session parameter of each kind. As in the package, a name is found at the end of a longer one too
 /// (`mysid=…`), of which the beginning then stays.
@@ -358,7 +356,9 @@ fn without_query_session(mut query: Vec<u8>) -> Vec<u8> {
             head[..name.len()].eq_ignore_ascii_case(name)
                 && head[name.len()..head.len() - 1].iter().all(u8::is_ascii_alphabetic)
                 && head[head.len() - 1] == b'='
-                && value.iter().all(|b| if letters > 0 { b.is_ascii_alphabetic() } else { b.is_ascii_alphanumeric() })
+                && value
+                    .iter()
+                    .all(|b| if letters > 0 { b.is_ascii_alphabetic() } else { b.is_ascii_alphanumeric() })
                 && tail.is_none_or(|&byte| byte == b'&')
         });
         if let Some(at) = found {

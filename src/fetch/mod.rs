@@ -1,1 +1,3 @@
 //! HTTP, robots, DNS, address guard.
+
+pub mod robots;

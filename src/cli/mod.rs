@@ -14,6 +14,7 @@ mod options;
 mod output;
 mod progress;
 mod rank;
+mod refresh;
 mod stats;
 mod verify;
 
@@ -44,6 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crawl(crawl::Args),
+    Refresh(refresh::Args),
     History(history::Args),
     Get(get::Args),
     Stats(stats::Args),
@@ -68,6 +70,7 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Crawl(args) => crawl::run(&args),
+        Command::Refresh(args) => refresh::run(&args),
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Stats(args) => stats::run(&args),

@@ -33,6 +33,14 @@ pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow
     Ok(opened.store)
 }
 
+/// Says that there is no archive, before one is made by mistake.
+pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
+    if path.join("segments").is_dir() {
+        return Ok(());
+    }
+    anyhow::bail!("there is no archive in {}; begin one with `archive crawl --seeds FILE`", path.display())
+}
+
 /// Whether an error says that another process owns the archive.
 pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

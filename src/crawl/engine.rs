@@ -477,7 +477,7 @@ impl Run<'_> {
         if tag.robots {
             self.frontier.want_robots(tag.host, now);
         } else {
-            self.frontier.push(tag.id, tag.host, 1, now);
+            self.frontier.push_again(tag.id, tag.host, 1, now);
         }
         true
     }

@@ -20,6 +20,9 @@ use crate::ledger::LEVEL_REQUISITE;
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
 
+/// Stands in the place of a level once a URL was picked: higher than all levels, so that it cannot be raised again.
+const PICKED: u8 = u8::MAX;
+
 /// How long and how often servers are asked.
 #[derive(Debug, Clone)]
 pub struct Politeness {
@@ -91,7 +94,7 @@ pub struct Frontier {
     hosts: Vec<Host>,
     addresses: Vec<Address>,
     address_numbers: HashMap<IpAddr, usize>,
-    /// The level under which each URL is queued; 0 when it is not.
+    /// The level under which each URL is queued; 0 when it is not, [`PICKED`] once it was picked in this run.
     level_of: Vec<u8>,
     queued: u64,
     unresolved: BinaryHeap<(u8, Reverse<u64>, HostId)>,
@@ -141,15 +144,11 @@ impl Frontier {
         self.hosts.iter().filter(|host| host.active > 0).count()
     }
 
-    /// Whether `url` waits to be fetched.
-    #[must_use]
-    pub fn contains(&self, url: UrlId) -> bool {
-        self.level_of.get(url.index()).is_some_and(|level| *level > 0)
-    }
-
-    /// Enters `url` under `level` (1 to 255), or raises it to that level; a lower level changes nothing.
+    /// Enters `url` under `level` (1 to 254), or raises it to that level.
+    ///
+    /// A lower level changes nothing, nor does a URL that was picked in this run.
     pub fn push(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) {
-        let level = level.max(1);
+        let level = level.clamp(1, LEVEL_REQUISITE);
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
         if entry.phase == Phase::GivenUp {
@@ -169,6 +168,14 @@ impl Frontier {
             Err(place) => entry.levels.insert(place, (level, VecDeque::from([url]))),
         }
         self.offer(host, now);
+    }
+
+    /// Enters a URL once more that was picked in this run: its fetch may succeed another time.
+    pub fn push_again(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) {
+        if let Some(known) = self.level_of.get_mut(url.index()) {
+            *known = 0;
+        }
+        self.push(url, host, level, now);
     }
 
     /// Gives every host its own delay where its seed or its robots.txt asks for one.
@@ -375,7 +382,7 @@ impl Frontier {
                 continue;
             };
             if self.level_of[url.index()] == *level {
-                self.level_of[url.index()] = 0;
+                self.level_of[url.index()] = PICKED;
                 self.queued -= 1;
                 if urls.is_empty() {
                     levels.pop();
@@ -564,9 +571,12 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(Pick::Page(host, url, _)) = frontier.next(now) {
             seen.push(url.0);
+            frontier.push(url, host, 200, now);
             frontier.completed(host, now, Duration::ZERO, None);
         }
         assert_eq!(seen, [3, 0, 1, 2]);
+        frontier.push_again(UrlId(1), HostId(0), 1, now);
+        assert_eq!(frontier.next(now), Some(Pick::Page(HostId(0), UrlId(1), address(1))));
     }
 
     #[test]

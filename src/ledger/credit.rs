@@ -31,8 +31,8 @@ const SCOPE: &str = "crawl.scope";
 /// Requisites of requisites (a style sheet's pictures) are followed this far.
 const REQUISITE_DEPTH_MAX: u16 = 3;
 
-/// The level of page requisites: they belong to a page that was just captured.
-pub const LEVEL_REQUISITE: u8 = u8::MAX;
+/// The level of page requisites: they belong to a page that was just captured. The highest there is.
+pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
 
 /// The level of a seed that was never fetched: before all ordinary pages.
 const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use super::Web;
 use super::answer::{Answerer, Outcome, Request};
-use super::script::Ending;
+use super::script::{Ending, Script};
 
 /// The longest request head that is read.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -223,7 +223,7 @@ enum Step {
     /// A request of this many bytes was answered into the output.
     Answered { length: usize, keeps_alive: bool },
     /// A request of this many bytes is to be answered by a fault.
-    Faulty { length: usize, script: super::script::Script },
+    Faulty { length: usize, keeps_alive: bool, script: Script },
     /// No whole request yet.
     Partial,
     /// No request at all; the output says so.
@@ -253,12 +253,12 @@ impl<'a> Connection<'a> {
                             self.flush().await?;
                         }
                     }
-                    Step::Faulty { length, script } => {
+                    Step::Faulty { length, keeps_alive, script } => {
                         read += length;
                         self.flush().await?;
                         match script.play(&mut self.stream).await? {
-                            Ending::KeepOpen => {}
-                            Ending::Close => return self.stream.shutdown().await,
+                            Ending::KeepOpen if keeps_alive => {}
+                            Ending::KeepOpen | Ending::Close => return self.stream.shutdown().await,
                             Ending::Reset => return self.reset(),
                         }
                     }
@@ -330,7 +330,8 @@ impl<'a> Connection<'a> {
         match answerer.answer(&shared.web, &request, shared.web.clock().micros(), output) {
             Outcome::Ready => Step::Answered { length, keeps_alive: request.keeps_alive },
             Outcome::Fault(fault) => {
-                Step::Faulty { length, script: fault.script(&request, shared.visit(request.path)) }
+                let script = fault.script(&request, shared.visit(request.path));
+                Step::Faulty { length, keeps_alive: request.keeps_alive, script }
             }
         }
     }

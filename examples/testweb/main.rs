@@ -58,6 +58,9 @@ struct Args {
     /// Start with a clock that stands at the beginning of the web and is moved by http://clock.test/advance?days=1
     #[arg(long)]
     simulated_clock: bool,
+    /// Measure for so many seconds how fast pages are made and served, and end
+    #[arg(long, value_name = "SECONDS")]
+    speed: Option<u64>,
     /// Where to listen
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: Vec<SocketAddr>,
@@ -91,11 +94,16 @@ impl Args {
     }
 }
 
+mod speed;
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let web = Arc::new(Web::new(args.config())?);
     let server = Server::start_on(Arc::clone(&web), &args.listen, args.threads)
         .with_context(|| format!("cannot listen on {:?}", args.listen))?;
+    if let Some(seconds) = args.speed {
+        return speed::measure(&server, Duration::from_secs(seconds.max(1)), args.threads);
+    }
     explain(&args, &server)?;
     loop {
         std::thread::park();

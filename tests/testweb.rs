@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::testweb::{Clock, Config, Form, HostIndex, PageIndex, Server, Web, faults};
+use archive::testweb::{Clock, Config, Form, HostIndex, PageIndex, Server, Web, faults, tls};
 
 /// Longer than a loaded machine takes to answer anything.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -365,4 +365,50 @@ fn faults_do_what_they_say() {
     assert_eq!(statuses, ["503", "503", "200", "200"]);
     assert_eq!(get("/nothing-of-this-name").status(), "404");
     assert!(String::from_utf8_lossy(&get("/").body).contains("href=\"/bomb\""));
+}
+
+/// Speaks TLS with a server as a client that trusts the web's authority only.
+fn ask_by_tls(address: SocketAddr, host: &str) -> Result<String, rustls::Error> {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName};
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(tls::AUTHORITY.as_bytes()).unwrap())?;
+    let config =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).unwrap();
+    let mut session = rustls::ClientConnection::new(Arc::new(config), name)?;
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = rustls::Stream::new(&mut session, &mut socket);
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    match stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer)) {
+        Ok(_) => Ok(String::from_utf8_lossy(&answer).into_owned()),
+        Err(error) => Err(*error.into_inner().expect("TLS says why").downcast().expect("an error of rustls")),
+    }
+}
+
+#[test]
+fn certificates_are_right_or_wrong_in_one_way() {
+    use rustls::CertificateError::{self, UnknownIssuer};
+
+    let (web, server) = serve(Config::plain(1, 10, 300));
+    let host = web.host_name(HostIndex(2));
+    let ask =
+        |certificate| ask_by_tls(server.add_tls("127.0.0.1:0".parse().unwrap(), certificate).unwrap(), &host);
+    let answer = ask(tls::Certificate::Right).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("</html>\n"));
+    let refusal = |certificate| match ask(certificate) {
+        Err(rustls::Error::InvalidCertificate(error)) => error,
+        other => panic!("{certificate:?} gave {other:?}"),
+    };
+    assert!(matches!(refusal(tls::Certificate::Expired), CertificateError::ExpiredContext { .. }));
+    assert!(matches!(refusal(tls::Certificate::WrongName), CertificateError::NotValidForNameContext { .. }));
+    assert_eq!(refusal(tls::Certificate::SelfSigned), UnknownIssuer);
+    // The plain port answers a greeting of TLS with bytes that are none.
+    assert!(matches!(ask_by_tls(server.address(), &host), Err(rustls::Error::InvalidMessage(_))));
 }

@@ -40,6 +40,7 @@ mod words;
 mod xml;
 
 pub mod faults;
+pub mod tls;
 pub mod traps;
 pub mod truth;
 

@@ -20,6 +20,7 @@ use tokio::runtime::Runtime;
 use super::Web;
 use super::answer::{Answerer, Outcome, Request};
 use super::script::{Ending, Script};
+use super::tls::{self, Certificate};
 
 /// The longest request head that is read.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -32,7 +33,7 @@ const BACKLOG: u32 = 4096;
 /// The faulty paths whose visits are counted; when there are more, the count begins anew.
 const VISITED_PATHS_MAX: usize = 100_000;
 /// How long the accept loop rests when there are no file handles left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A request as it arrived, for tests of politeness.
 #[derive(Clone, Debug)]
@@ -120,6 +121,23 @@ impl Server {
             runtime.spawn(accept(listener, Arc::clone(&shared)));
         }
         Ok(Self { addresses: bound, shared, runtime: Some(runtime) })
+    }
+
+    /// Serves the same web with TLS at another address, which is returned. Arrivals by this way show the relay as
+    /// their peer.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the server has been stopped.
+    pub fn add_tls(&self, address: SocketAddr, certificate: Certificate) -> io::Result<SocketAddr> {
+        let runtime = self.runtime.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let acceptor = certificate.acceptor()?;
+        let listener = {
+            let _context = runtime.enter();
+            listen(address)?
+        };
+        let bound = listener.local_addr()?;
+        runtime.spawn(tls::relay(listener, acceptor, self.address()));
+        Ok(bound)
     }
 
     /// The (first) address it is served at.

@@ -10,36 +10,71 @@ use archive::testweb::{PageIndex, Reader, Server, Web};
 /// Connections of each client thread, asked in turn so that the server always has work.
 const CONNECTIONS: usize = 16;
 
-/// Prints pages/s and MB/s of making pages and of serving them.
+/// Prints pages/s and MB/s of making pages and of serving them, by the wall and by the processor: on a machine that
+/// has other work only the latter says something.
 pub(crate) fn measure(server: &Server, time: Duration, threads: usize) -> Result<()> {
     let web = server.web();
-    let (pages, bytes, took) = make(web, time);
-    report("made by one thread", pages, bytes, took);
+    let made = make(web, time);
+    made.report("made by one thread");
+    let process_before = process_processor_time();
     let started = Instant::now();
     let address = server.address();
-    let results: Vec<Result<(u64, u64)>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Work>> = std::thread::scope(|scope| {
         let clients: Vec<_> =
             (0..threads).map(|client| scope.spawn(move || ask(web, address, time, client as u64))).collect();
         clients.into_iter().map(|client| client.join().unwrap_or_else(|_| bail!("a client failed"))).collect()
     });
-    let took = started.elapsed();
-    let (mut pages, mut bytes) = (0, 0);
-    for result in results {
-        let (own_pages, own_bytes) = result?;
-        pages += own_pages;
-        bytes += own_bytes;
+    let mut served = Work { wall: started.elapsed(), ..Work::default() };
+    let mut clients = Duration::ZERO;
+    for work in results {
+        let work = work?;
+        served.pages += work.pages;
+        served.bytes += work.bytes;
+        clients += work.processor;
     }
-    report(&format!("served to {} keep-alive connections", threads * CONNECTIONS), pages, bytes, took);
+    served.processor = (process_processor_time() - process_before).saturating_sub(clients);
+    served.report(&format!("served to {} keep-alive connections", threads * CONNECTIONS));
     Ok(())
 }
 
-fn report(what: &str, pages: u64, bytes: u64, took: Duration) {
-    let seconds = took.as_secs_f64();
-    let (rate, megabytes) = (pages as f64 / seconds, bytes as f64 / seconds / 1e6);
-    println!(
-        "{what}: {rate:.0} pages/s, {megabytes:.0} MB/s, {:.0} bytes a page",
-        bytes as f64 / pages.max(1) as f64
-    );
+/// What was done and how long it took.
+#[derive(Default)]
+struct Work {
+    pages: u64,
+    bytes: u64,
+    wall: Duration,
+    /// Without the clients' own.
+    processor: Duration,
+}
+
+impl Work {
+    fn report(&self, what: &str) {
+        let (pages, megabytes) = (self.pages as f64, self.bytes as f64 / 1e6);
+        let (wall, processor) = (self.wall.as_secs_f64(), self.processor.as_secs_f64());
+        println!(
+            "{what}: {:.0} pages/s, {:.0} MB/s; a processor second {:.0} pages, {:.0} MB; {:.0} bytes a page",
+            pages / wall,
+            megabytes / wall,
+            pages / processor,
+            megabytes / processor,
+            self.bytes as f64 / pages,
+        );
+    }
+}
+
+/// The processor time of this thread (Linux; elsewhere 0).
+fn thread_processor_time() -> Duration {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(times.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
+}
+
+/// The processor time of all threads of this process, in steps of 10 ms (Linux; elsewhere 0).
+fn process_processor_time() -> Duration {
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = status.rsplit(") ").next().unwrap_or_default().split(' ');
+    // The 14th and 15th field of the whole line: user and system time in hundredths of a second (proc(5)).
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(10 * ticks)
 }
 
 /// The pages asked for: far apart from each other.
@@ -47,22 +82,22 @@ fn page(web: &Web, turn: u64) -> PageIndex {
     PageIndex(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % web.pages())
 }
 
-fn make(web: &Web, time: Duration) -> (u64, u64, Duration) {
+fn make(web: &Web, time: Duration) -> Work {
     let urls: Vec<String> = (0..4096).map(|turn| web.url(page(web, turn))).collect();
     let mut reader = Reader::default();
-    let (mut pages, mut bytes) = (0, 0);
-    let started = Instant::now();
+    let mut work = Work::default();
+    let (started, processor_before) = (Instant::now(), thread_processor_time());
     while started.elapsed() < time {
         for url in &urls {
-            bytes += reader.get(web, url).map_or(0, |answer| answer.len() as u64);
-            pages += 1;
+            work.bytes += reader.get(web, url).map_or(0, |answer| answer.len() as u64);
+            work.pages += 1;
         }
     }
-    (pages, bytes, started.elapsed())
+    Work { wall: started.elapsed(), processor: thread_processor_time() - processor_before, ..work }
 }
 
 /// Asks on several connections, one request under way on each.
-fn ask(web: &Web, address: SocketAddr, time: Duration, client: u64) -> Result<(u64, u64)> {
+fn ask(web: &Web, address: SocketAddr, time: Duration, client: u64) -> Result<Work> {
     let requests: Vec<Vec<u8>> =
         (0..4096).map(|turn| request(&web.url(page(web, turn + client * 4096)))).collect();
     let mut connections = Vec::new();
@@ -72,8 +107,8 @@ fn ask(web: &Web, address: SocketAddr, time: Duration, client: u64) -> Result<(u
         connections.push(stream);
     }
     let mut buffer = vec![0; 256 * 1024];
-    let (mut pages, mut bytes) = (0, 0);
-    let started = Instant::now();
+    let mut work = Work::default();
+    let (started, processor_before) = (Instant::now(), thread_processor_time());
     let mut turn = 0;
     while started.elapsed() < time {
         for stream in &mut connections {
@@ -81,11 +116,11 @@ fn ask(web: &Web, address: SocketAddr, time: Duration, client: u64) -> Result<(u
             turn += 1;
         }
         for stream in &mut connections {
-            bytes += read_answer(stream, &mut buffer)?;
-            pages += 1;
+            work.bytes += read_answer(stream, &mut buffer)?;
+            work.pages += 1;
         }
     }
-    Ok((pages, bytes))
+    Ok(Work { wall: started.elapsed(), processor: thread_processor_time() - processor_before, ..work })
 }
 
 fn request(url: &str) -> Vec<u8> {

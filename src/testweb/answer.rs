@@ -257,7 +257,7 @@ impl Answerer {
     fn answer_robots(&mut self, web: &Web, host: &Host) {
         let forbidden = web.forbidden_section(host);
         let key = host.key.of(Subject::Robots);
-        let has_delay = key.at(2).chance(web.config.crawl_delay_share);
+        let has_delay = web.has_crawl_delay(host);
         // Half of the hosts that have nothing to say have no such file.
         if forbidden.is_none() && !has_delay && !web.config.feeds && key.at(3).below(2) == 0 {
             return self.fail(404, "Not found");
@@ -372,6 +372,53 @@ impl Answerer {
                 out.extend_from_slice(&self.body);
             }
         }
+    }
+}
+
+/// Reads a web without a socket, for benches and for tests of what pages say.
+#[derive(Debug)]
+pub struct Reader {
+    answerer: Answerer,
+    answer: Vec<u8>,
+    reads: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { answerer: Answerer::new(), answer: Vec::new(), reads: 0 }
+    }
+}
+
+impl Reader {
+    /// The whole HTTP answer to a GET of `url` by the time of the web's clock; nothing if `url` does not begin with
+    /// `http://` or is one of [`faults`](super::faults).
+    pub fn get(&mut self, web: &Web, url: &str) -> Option<&[u8]> {
+        let rest = url.strip_prefix("http://")?;
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        self.reads += 1;
+        let request = Request {
+            is_head: false,
+            is_other_method: false,
+            host: host.as_bytes(),
+            path: if path.is_empty() { b"/" } else { path.as_bytes() },
+            if_none_match: None,
+            if_modified_since: None,
+            accepts_gzip: false,
+            is_http11: true,
+            keeps_alive: true,
+            number: self.reads,
+        };
+        self.answer.clear();
+        match self.answerer.answer(web, &request, web.clock().micros(), &mut self.answer) {
+            Outcome::Ready => Some(&self.answer),
+            Outcome::Fault(_) => None,
+        }
+    }
+
+    /// The body of the answer to a GET of `url`, without codings.
+    pub fn body(&mut self, web: &Web, url: &str) -> Option<&[u8]> {
+        self.get(web, url)?;
+        Some(&self.answerer.body)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The clock a test web lives by: the machine's own, or one that a test sets.
+//! The clock a test web lives by: the machine's own, one that runs ahead of it, or one that stands.
 //!
 //! All clones of a [`Clock`] show the same time, so a test that holds one moves the running server with it.
 
@@ -14,6 +14,8 @@ pub struct Clock(Hand);
 #[derive(Clone, Debug)]
 enum Hand {
     Real,
+    /// Microseconds ahead of the machine's clock.
+    Ahead(Arc<AtomicI64>),
     /// Microseconds since 1970.
     Simulated(Arc<AtomicI64>),
 }
@@ -31,34 +33,43 @@ impl Clock {
         Self(Hand::Simulated(Arc::new(AtomicI64::new(start.timestamp_micros()))))
     }
 
+    /// A clock that runs like this machine's, shows the same at first, and can be moved.
+    #[must_use]
+    pub fn adjustable() -> Self {
+        Self(Hand::Ahead(Arc::new(AtomicI64::new(0))))
+    }
+
     /// The time now.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
-        match &self.0 {
-            Hand::Real => Utc::now(),
-            Hand::Simulated(_) => from_micros(self.micros()),
-        }
+        from_micros(self.micros())
     }
 
     /// Microseconds since 1970.
     pub(super) fn micros(&self) -> i64 {
+        let machine = || Utc::now().timestamp_micros();
         match &self.0 {
-            Hand::Real => Utc::now().timestamp_micros(),
+            Hand::Real => machine(),
+            Hand::Ahead(ahead) => machine().saturating_add(ahead.load(Ordering::Relaxed)),
             Hand::Simulated(hand) => hand.load(Ordering::Relaxed),
         }
     }
 
-    /// Moves a simulated clock by `step`, backwards too, and tells whether there was one to move: a real clock stays.
+    /// Moves the clock by `step`, backwards too, and tells whether it could be moved: the machine's own cannot.
     pub fn advance(&self, step: TimeDelta) -> bool {
-        let Hand::Simulated(hand) = &self.0 else { return false };
+        let (Hand::Ahead(hand) | Hand::Simulated(hand)) = &self.0 else { return false };
         hand.fetch_add(step.num_microseconds().unwrap_or(0), Ordering::Relaxed);
         true
     }
 
-    /// Sets a simulated clock and tells whether there was one to set: a real clock stays.
+    /// Sets the clock and tells whether it could be set: the machine's own cannot.
     pub fn set(&self, time: DateTime<Utc>) -> bool {
-        let Hand::Simulated(hand) = &self.0 else { return false };
-        hand.store(time.timestamp_micros(), Ordering::Relaxed);
+        let (hand, to) = match &self.0 {
+            Hand::Real => return false,
+            Hand::Ahead(hand) => (hand, time.timestamp_micros() - Utc::now().timestamp_micros()),
+            Hand::Simulated(hand) => (hand, time.timestamp_micros()),
+        };
+        hand.store(to, Ordering::Relaxed);
         true
     }
 }
@@ -87,6 +98,11 @@ mod tests {
         assert_eq!(other.now(), start + TimeDelta::days(2));
         assert!(other.set(start));
         assert_eq!(clock.now(), start);
+        let running = Clock::adjustable();
+        assert!(running.advance(TimeDelta::days(2)));
+        assert!((running.now() - Utc::now() - TimeDelta::days(2)).abs() < TimeDelta::hours(1));
+        assert!(running.set(start));
+        assert!((running.now() - start).abs() < TimeDelta::hours(1));
         assert!(!Clock::real().advance(TimeDelta::days(1)));
         assert!((Clock::real().now() - Utc::now()).abs() < TimeDelta::hours(1));
     }

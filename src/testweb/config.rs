@@ -31,8 +31,8 @@ pub struct Config {
     pub links_per_page: u32,
     /// The share of a page's links that lead to other hosts. With 0, hosts are islands.
     pub inter_host_share: f64,
-    /// How steeply popularity falls with rank, over sites and over the pages of a host; 0.9 gives in-degrees the
-    /// exponent 2.1 that is seen on the web.
+    /// How steeply popularity falls with rank, over sites and over the pages of a host. 0.9 gives in-degrees a
+    /// power law with the exponent 2.6 (measured on 20 000 pages); the web's is 2.1 to 2.7.
     pub popularity_exponent: f64,
     /// The share of XML documents among the pages.
     pub xml_share: f64,

@@ -24,9 +24,9 @@ pub(super) struct Document<'a> {
 }
 
 /// Paragraphs a page has at least.
-const PARAGRAPHS_MIN: u64 = 5;
+const PARAGRAPHS_MIN: u64 = 6;
 /// The number of different paragraph counts.
-const PARAGRAPHS_SPREAD: u64 = 10;
+const PARAGRAPHS_SPREAD: u64 = 24;
 
 impl Document<'_> {
     /// The key of everything that near duplicates share.

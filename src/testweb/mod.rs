@@ -40,12 +40,17 @@ mod words;
 mod xml;
 
 pub mod faults;
+pub mod tls;
 pub mod traps;
 pub mod truth;
 
+pub use answer::Reader;
 pub use clock::Clock;
 pub use config::{ChangeRates, Config, ConfigError, HOSTS_MAX, LINKS_PER_PAGE_MAX, PAGES_MAX, SiteEdits};
 pub use layout::{Form, HostIndex, PageIndex, SiteIndex};
 pub use links::Link;
 pub use server::{Arrival, Server};
 pub use web::Web;
+
+#[cfg(test)]
+mod tests;

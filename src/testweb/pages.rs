@@ -2,7 +2,7 @@
 
 use super::Web;
 use super::changes::{Past, Process};
-use super::layout::{Host, section};
+use super::layout::{BRANCHES, Host, section};
 use super::random::Subject;
 
 const DAY_MICROS: f64 = 86_400e6;
@@ -11,7 +11,9 @@ const LIFE_DAYS: f64 = 730.0;
 /// Pages that are there from the start are up to this many days older.
 const AGE_DAYS: f64 = 1000.0;
 /// How many pages are tried as the original of a duplicate.
-const ORIGINAL_TRIES: u64 = 4;
+const ORIGINAL_TRIES: u64 = 6;
+/// The original of a duplicate is one of so many pages before it.
+const ORIGINAL_DISTANCE_MAX: u64 = 7;
 
 /// Whether a page can be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +97,20 @@ impl Web {
         let (exact, near) = (self.config.duplicate_share, self.config.near_duplicate_share);
         let repeats = |local: u32| {
             let draw = host.page_key(local).of(Subject::Duplicate).unit();
-            local > 1 && host.is_leaf(local) && draw < exact + near
+            local > BRANCHES && host.is_leaf(local) && draw < exact + near
         };
         if exact + near == 0.0 || !repeats(local) {
             return None;
         }
         let key = host.page_key(local).of(Subject::Duplicate);
         let form = self.layout.form(host, local);
+        // In one section relative links mean the same in the original and in the copy.
         (1..=ORIGINAL_TRIES)
-            .map(|attempt| 1 + key.at(attempt).below(u64::from(local) - 1) as u32)
-            .find(|other| !repeats(*other) && self.layout.form(host, *other) == form)
+            .map(|attempt| {
+                local - 1 - key.at(attempt).below(ORIGINAL_DISTANCE_MAX.min(u64::from(local) - 1)) as u32
+            })
+            .filter(|other| section(*other) == section(local) && self.layout.form(host, *other) == form)
+            .find(|other| !repeats(*other))
             .map(|other| Original { local: other, exact: key.unit() < exact })
     }
 
@@ -201,6 +207,11 @@ impl Web {
         let key = host.key.of(Subject::Robots);
         let sections = u64::from(host.pages.min(9)) - 1;
         (sections > 0 && key.chance(self.config.robots_share)).then(|| 1 + key.at(1).below(sections) as u32)
+    }
+
+    /// Whether the robots.txt of a host asks for a delay.
+    pub(super) fn has_crawl_delay(&self, host: &Host) -> bool {
+        host.key.of(Subject::Robots).at(2).chance(self.config.crawl_delay_share)
     }
 
     /// Whether robots.txt allows a page.

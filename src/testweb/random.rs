@@ -168,6 +168,8 @@ impl Stream {
 pub(super) struct Zipf {
     /// 1 − exponent of the law.
     power: f64,
+    /// 1/`power` where that is a small whole number, which makes the inverse a few products.
+    whole_inverse: Option<i32>,
     /// The integral of the density over all ranks.
     span: f64,
     count: u64,
@@ -179,7 +181,9 @@ impl Zipf {
         let power = 1.0 - exponent;
         let edge = count as f64 + 1.0;
         let span = if power.abs() < 1e-6 { edge.ln() } else { edge.powf(power) - 1.0 };
-        Self { power, span, count }
+        let inverse = 1.0 / power;
+        let is_whole = (1.0..=64.0).contains(&inverse.abs()) && (inverse - inverse.round()).abs() < 1e-9;
+        Self { power, whole_inverse: is_whole.then(|| inverse.round() as i32), span, count }
     }
 
     /// The share of all draws that falls on ranks below `rank`.
@@ -192,7 +196,11 @@ impl Zipf {
     /// The rank at the point `unit` in [0, 1) of the distribution.
     pub(super) fn rank(&self, unit: f64) -> u64 {
         let point = unit * self.span;
-        let edge = if self.power.abs() < 1e-6 { point.exp() } else { (point + 1.0).powf(1.0 / self.power) };
+        let edge = match self.whole_inverse {
+            Some(inverse) => (point + 1.0).powi(inverse),
+            None if self.power.abs() < 1e-6 => point.exp(),
+            None => (point + 1.0).powf(1.0 / self.power),
+        };
         ((edge - 1.0).max(0.0) as u64).min(self.count.saturating_sub(1))
     }
 }

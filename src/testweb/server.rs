@@ -19,7 +19,8 @@ use tokio::runtime::Runtime;
 
 use super::Web;
 use super::answer::{Answerer, Outcome, Request};
-use super::script::Ending;
+use super::script::{Ending, Script};
+use super::tls::{self, Certificate};
 
 /// The longest request head that is read.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -32,7 +33,7 @@ const BACKLOG: u32 = 4096;
 /// The faulty paths whose visits are counted; when there are more, the count begins anew.
 const VISITED_PATHS_MAX: usize = 100_000;
 /// How long the accept loop rests when there are no file handles left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A request as it arrived, for tests of politeness.
 #[derive(Clone, Debug)]
@@ -120,6 +121,23 @@ impl Server {
             runtime.spawn(accept(listener, Arc::clone(&shared)));
         }
         Ok(Self { addresses: bound, shared, runtime: Some(runtime) })
+    }
+
+    /// Serves the same web with TLS at another address, which is returned. Arrivals by this way show the relay as
+    /// their peer.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the server has been stopped.
+    pub fn add_tls(&self, address: SocketAddr, certificate: Certificate) -> io::Result<SocketAddr> {
+        let runtime = self.runtime.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let acceptor = certificate.acceptor()?;
+        let listener = {
+            let _context = runtime.enter();
+            listen(address)?
+        };
+        let bound = listener.local_addr()?;
+        runtime.spawn(tls::relay(listener, acceptor, self.address()));
+        Ok(bound)
     }
 
     /// The (first) address it is served at.
@@ -223,7 +241,7 @@ enum Step {
     /// A request of this many bytes was answered into the output.
     Answered { length: usize, keeps_alive: bool },
     /// A request of this many bytes is to be answered by a fault.
-    Faulty { length: usize, script: super::script::Script },
+    Faulty { length: usize, keeps_alive: bool, script: Script },
     /// No whole request yet.
     Partial,
     /// No request at all; the output says so.
@@ -253,12 +271,12 @@ impl<'a> Connection<'a> {
                             self.flush().await?;
                         }
                     }
-                    Step::Faulty { length, script } => {
+                    Step::Faulty { length, keeps_alive, script } => {
                         read += length;
                         self.flush().await?;
                         match script.play(&mut self.stream).await? {
-                            Ending::KeepOpen => {}
-                            Ending::Close => return self.stream.shutdown().await,
+                            Ending::KeepOpen if keeps_alive => {}
+                            Ending::KeepOpen | Ending::Close => return self.stream.shutdown().await,
                             Ending::Reset => return self.reset(),
                         }
                     }
@@ -330,7 +348,8 @@ impl<'a> Connection<'a> {
         match answerer.answer(&shared.web, &request, shared.web.clock().micros(), output) {
             Outcome::Ready => Step::Answered { length, keeps_alive: request.keeps_alive },
             Outcome::Fault(fault) => {
-                Step::Faulty { length, script: fault.script(&request, shared.visit(request.path)) }
+                let script = fault.script(&request, shared.visit(request.path));
+                Step::Faulty { length, keeps_alive: request.keeps_alive, script }
             }
         }
     }

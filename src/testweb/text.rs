@@ -7,6 +7,8 @@ use super::words::{LANGUAGES, Language};
 
 /// Phrases a language. A power of two, so that a phrase is a few bits of a random number.
 const PHRASES: usize = 8192;
+/// Nearly all phrases are shorter.
+const PHRASE_BYTES_USUAL: usize = 48;
 /// Words a phrase, at most.
 const PHRASE_WORDS_MAX: u64 = 5;
 
@@ -100,19 +102,30 @@ impl Vocabulary {
         let mut bits = stream.bits();
         let phrases = 2 + (bits & 3);
         bits >>= 2;
-        out.extend_from_slice(pick(&self.openings, &self.opening_starts, bits));
+        put_phrase(&self.openings, &self.opening_starts, bits, out);
         for index in 1..phrases {
             bits = if index == 4 { stream.bits() } else { bits >> 13 };
             out.push(b' ');
-            out.extend_from_slice(pick(&self.phrases, &self.starts, bits));
+            put_phrase(&self.phrases, &self.starts, bits, out);
         }
         out.extend_from_slice(b". ");
     }
 }
 
-fn pick<'a>(phrases: &'a [u8], starts: &[u32], bits: u64) -> &'a [u8] {
+/// Appends the phrase that the low bits choose.
+fn put_phrase(phrases: &[u8], starts: &[u32], bits: u64, out: &mut Vec<u8>) {
     let index = bits as usize % PHRASES;
-    &phrases[starts[index] as usize..starts[index + 1] as usize]
+    let (start, end) = (starts[index] as usize, starts[index + 1] as usize);
+    match phrases[start..].first_chunk::<PHRASE_BYTES_USUAL>() {
+        // Copying a fixed number of bytes and cutting off the rest is twice as fast as copying just the phrase, and
+        // most of the time that a page takes goes here.
+        Some(chunk) if end - start <= PHRASE_BYTES_USUAL => {
+            let length = out.len() + end - start;
+            out.extend_from_slice(chunk);
+            out.truncate(length);
+        }
+        _ => out.extend_from_slice(&phrases[start..end]),
+    }
 }
 
 fn phrase(stream: &mut Stream, law: &Zipf, words: &[&str], nouns: &[&str]) -> String {

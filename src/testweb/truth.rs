@@ -182,10 +182,14 @@ mod tests {
         let web = Web::new(Config::plain(5, 200, 20_000)).unwrap();
         let mut degrees = Graph::of(&web, web.config().start).in_degrees();
         degrees.sort_unstable_by(|left, right| right.cmp(left));
-        let total: u64 = degrees.iter().map(|degree| u64::from(*degree)).sum();
-        let top: u64 = degrees.iter().take(degrees.len() / 100).map(|degree| u64::from(*degree)).sum();
-        let share = top as f64 / total as f64;
-        assert!(share > 0.15, "the top hundredth of the pages has {share} of the links");
+        // An exponent of g shows as a slope of 1/(g - 1) of degree against rank.
+        let slope = |low: usize, high: usize| {
+            (f64::from(degrees[low]) / f64::from(degrees[high])).ln() / (high as f64 / low as f64).ln()
+        };
+        for (low, high) in [(30, 300), (300, 3000)] {
+            let exponent = 1.0 + 1.0 / slope(low, high);
+            assert!((2.2..2.9).contains(&exponent), "exponent {exponent} from rank {low} to {high}");
+        }
         assert!(degrees[degrees.len() / 2] <= 15, "the median page has {} links", degrees[degrees.len() / 2]);
     }
 

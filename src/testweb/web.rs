@@ -215,6 +215,12 @@ impl Web {
         self.is_allowed(&host, local)
     }
 
+    /// The delay in seconds that a host's robots.txt asks for.
+    #[must_use]
+    pub fn crawl_delay(&self, host: HostIndex) -> Option<u32> {
+        self.has_crawl_delay(&self.layout.host(host.0)).then_some(self.config.crawl_delay_seconds)
+    }
+
     /// The number of the version a page is in at `time`: 0 at first, one more with each change. What changes at each
     /// fetch (see [`noisy`](Self::noisy)) does not count.
     #[must_use]

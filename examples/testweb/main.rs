@@ -6,11 +6,12 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use archive::testweb::{Clock, Config, Server, Web, faults, traps};
+use archive::testweb::{Clock, Config, PageIndex, Server, Web, faults, traps, truth};
 use clap::Parser;
 
 /// Serves a deterministic web of many hosts at one address.
@@ -58,6 +59,13 @@ struct Args {
     /// Start with a clock that stands at the beginning of the web and is moved by http://clock.test/advance?days=1
     #[arg(long)]
     simulated_clock: bool,
+    /// Measure for so many seconds how fast pages are made and served, and end
+    #[arg(long, value_name = "SECONDS")]
+    speed: Option<u64>,
+    /// Write what is true of every page (address, allowed, links, importance, changes a day) to a CSV file; for webs
+    /// of up to some millions of pages
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
     /// Where to listen
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: Vec<SocketAddr>,
@@ -91,15 +99,45 @@ impl Args {
     }
 }
 
+mod speed;
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let web = Arc::new(Web::new(args.config())?);
     let server = Server::start_on(Arc::clone(&web), &args.listen, args.threads)
         .with_context(|| format!("cannot listen on {:?}", args.listen))?;
+    if let Some(seconds) = args.speed {
+        return speed::measure(&server, Duration::from_secs(seconds.max(1)), args.threads);
+    }
+    if let Some(path) = &args.truth {
+        write_truth(&web, path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     explain(&args, &server)?;
     loop {
         std::thread::park();
     }
+}
+
+/// How exact the importance is: what a last round may move of the whole.
+const IMPORTANCE_TOLERANCE: f64 = 1e-9;
+
+fn write_truth(web: &Web, path: &Path) -> Result<()> {
+    let now = web.clock().now();
+    let graph = truth::Graph::of(web, now);
+    let mut csv = csv::Writer::from_path(path)?;
+    csv.write_record(["url", "exists", "allowed", "links", "importance", "changes_per_day"])?;
+    for (index, importance) in graph.importance(IMPORTANCE_TOLERANCE).into_iter().enumerate() {
+        let page = PageIndex(index as u64);
+        csv.write_record([
+            web.url(page),
+            web.exists(page, now).to_string(),
+            web.allowed(page).to_string(),
+            graph.targets(index).len().to_string(),
+            format!("{importance:.6}"),
+            format!("{:.6}", web.rate(page)),
+        ])?;
+    }
+    Ok(csv.flush()?)
 }
 
 /// Seeds go to standard output, so that they can be kept in a file; the rest goes to standard error.

@@ -1,5 +1,6 @@
 //! `archive history`: every capture of a URL.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use archive_storage::{CaptureKind, Store};
@@ -37,9 +38,15 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = Store::read_only(&args.archive.path)?;
+    print(&args.archive.path, &args.url, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the history of a URL.
+pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()> {
+    let store = Store::read_only(archive)?;
     let state = store.state();
-    let id = super::find_url(&store, &args.url)?;
+    let id = super::find_url(&store, url)?;
     let mut table = output::table(&["captured", "status", "what", "type", "bytes", "digest"]);
     output::align(&mut table, &[1, 4], CellAlignment::Right);
     for capture in state.history(id)? {
@@ -55,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             segment: capture.location.segment.0,
             offset: capture.location.offset,
         };
-        if args.json {
+        if json {
             output::json_line(&row)?;
             continue;
         }
@@ -64,10 +71,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let digest = row.digest.get(..12).unwrap_or_default().to_owned();
         table.add_row([local, status, kind_name(row.kind).to_owned(), row.content_type, row.bytes.to_string(), digest]);
     }
-    if !args.json {
+    if !json {
         output::print(&table)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 const fn kind_name(kind: CaptureKind) -> &'static str {

@@ -137,6 +137,50 @@ pub fn site_importance(web: &Web, importance: &[f64]) -> Vec<f64> {
     sites
 }
 
+/// The importance of every site when only links between sites count, mean 1, with every page of a site weighing alike.
+///
+/// What a page links to elsewhere gets its site's cash in equal parts, the virtual site one part more; a site whose pages
+/// link to no other site gives all to the virtual site.
+#[must_use]
+pub fn importance_among_sites(web: &Web, graph: &Graph, tolerance: f64) -> Vec<f64> {
+    const ROUNDS_MAX: u32 = 10_000;
+    let sites = web.sites() as usize;
+    let site_of = |page: usize| web.site_of(web.host_of(PageIndex(page as u64))).0 as usize;
+    let mut shares = vec![vec![0.0; sites]; sites];
+    let mut linking = vec![0.0; sites];
+    for page in 0..graph.pages() {
+        let own = site_of(page);
+        let outside: Vec<usize> =
+            graph.targets(page).iter().map(|target| site_of(*target as usize)).filter(|site| *site != own).collect();
+        if !outside.is_empty() {
+            linking[own] += 1.0;
+            let part = 1.0 / (outside.len() + 1) as f64;
+            outside.iter().for_each(|site| shares[own][*site] += part);
+        }
+    }
+    let mut now = vec![1.0 / (sites + 1) as f64; sites];
+    let mut virtual_site = 1.0 / (sites + 1) as f64;
+    for _ in 0..ROUNDS_MAX {
+        let mut next = vec![virtual_site / sites as f64; sites];
+        let mut given = 0.0;
+        for (site, mass) in now.iter().enumerate().filter(|(site, _)| linking[*site] > 0.0) {
+            for (target, share) in shares[site].iter().enumerate() {
+                next[target] += mass * share / linking[site];
+                given += mass * share / linking[site];
+            }
+        }
+        let moved: f64 = now.iter().zip(&next).map(|(old, new)| (old - new).abs()).sum();
+        virtual_site = now.iter().sum::<f64>() - given;
+        now = next;
+        if moved < tolerance {
+            break;
+        }
+    }
+    let scale = sites as f64 / now.iter().sum::<f64>();
+    now.iter_mut().for_each(|mass| *mass *= scale);
+    now
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

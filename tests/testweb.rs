@@ -1,4 +1,5 @@
 //! The test web as a client on the network sees it: heads, conditions, connections, and every fault.
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

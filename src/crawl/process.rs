@@ -1,7 +1,7 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
 use archive_storage::address::{canonical, url_hash};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::{HttpHead, dechunk, split};
 use archive_storage::{Digest, HostId, UrlId};
 use bytes::Bytes;
@@ -60,8 +60,8 @@ pub(super) struct Previous {
 pub(super) enum Done {
     Resolved(HostId, Result<SocketAddr, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
-    /// A capture that could not be made into records; the store is at fault.
-    Broken(Box<FetchTag>, archive_storage::segment::SegmentError),
+    /// A capture could not be made into records; the store is at fault.
+    Broken(SegmentError),
 }
 
 /// A response, ready to be stored and credited.
@@ -95,7 +95,7 @@ pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encod
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
                 match process(&tag, *exchange, encoder, reading) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
-                    Err(error) => Done::Broken(tag, error),
+                    Err(error) => Done::Broken(error),
                 }
             }
             (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Done::Fetched(tag, Err(error)),
@@ -113,7 +113,7 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
-) -> Result<Processed, archive_storage::segment::SegmentError> {
+) -> Result<Processed, SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
     // Judges of WARC files verify the body as it came; copies are found by what it was without its chunks.

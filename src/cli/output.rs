@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 /// Prints `value` as one line of JSON.
@@ -24,9 +24,27 @@ pub(crate) fn table(headers: &[&str]) -> Table {
     table
 }
 
+/// Aligns columns, which count from 0.
+pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
+    for number in columns {
+        if let Some(column) = table.column_mut(*number) {
+            column.set_cell_alignment(alignment);
+        }
+    }
+}
+
+/// Prints one line of text.
+pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
 /// Prints a finished table.
 pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{table}")?;
+    let mut out = io::stdout().lock();
+    for text in table.lines() {
+        writeln!(out, "{}", text.trim_end())?;
+    }
     Ok(())
 }
 

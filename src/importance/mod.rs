@@ -1,1 +1,21 @@
 //! The papers' mathematics of importance: numbers in, numbers out, no I/O.
+//!
+//! **While crawling**: [`Ledger`] is adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003) over accounts that the caller
+//! keeps; [`SiteAccount`] the same among sites; [`Audit`] the proof that no cash is lost; [`LinkWeights`] says what a
+//! link is worth. [`Window`] has the paper's other window policies for the lab.
+
+mod audit;
+mod cash;
+mod credit;
+mod ledger;
+mod site;
+mod weight;
+mod window;
+
+pub use audit::{Audit, Imbalance};
+pub use cash::{Base, Cash};
+pub use credit::Credit;
+pub use ledger::{Account, Ledger, Numbers, Payout, Policy, SmallEdge};
+pub use site::SiteAccount;
+pub use weight::{LinkTraits, LinkWeights, Weight};
+pub use window::{History, Window};

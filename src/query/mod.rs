@@ -22,6 +22,7 @@
 //! Dates and times without a zone are those of the computer's zone. Nothing is known of a page before its first capture:
 //! a test of an unknown value is false, its negation true.
 
+mod archive;
 mod checks;
 mod columns;
 mod execute;
@@ -39,6 +40,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use archive::ArchiveRows;
 pub use columns::ColumnKind;
 pub use execute::Answer;
 pub use plan::{Context, Heading, Plan};

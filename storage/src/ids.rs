@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub u32);
 
@@ -58,4 +58,15 @@ pub struct Location {
     pub offset: u64,
     /// Compressed bytes.
     pub length: u32,
+}
+
+/// A position between two capture groups in the sequence of all segments: everything before it is included.
+///
+/// The default is the very beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Watermark {
+    /// The file.
+    pub segment: SegmentId,
+    /// Bytes from the start of the file.
+    pub offset: u64,
 }

@@ -1,0 +1,281 @@
+//! The canonical form of a URL, as a table of rules.
+//!
+//! [`RULES`] is the whole truth: each line says what it does, shows it on an example that a test checks, and names the
+//! function that does it. To extend: write a function over [`Parts`], add a line. Rules run from top to bottom; those
+//! without a function are the URL parser's own (WHATWG), listed so that the table is complete.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use url::Url;
+
+use super::parameters;
+
+/// The parts of a URL that rules work on. Host and port have no rule that changes them but the root dot.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    scheme: &'a str,
+    host: &'a str,
+    port: Option<u16>,
+    path: Cow<'a, str>,
+    query: Option<Cow<'a, str>>,
+}
+
+/// One rule of the canonical form.
+#[derive(Debug)]
+pub struct Rule {
+    /// What the rule does, in a few words.
+    pub name: &'static str,
+    /// A URL that the rule changes.
+    pub before: &'static str,
+    /// What it becomes.
+    pub after: &'static str,
+    /// The function that applies it; none when the URL parser has done it already.
+    apply: Option<fn(&mut Parts<'_>)>,
+}
+
+const fn by_parser(name: &'static str, before: &'static str, after: &'static str) -> Rule {
+    Rule { name, before, after, apply: None }
+}
+
+const fn rule(
+    name: &'static str,
+    before: &'static str,
+    after: &'static str,
+    apply: fn(&mut Parts<'_>),
+) -> Rule {
+    Rule { name, before, after, apply: Some(apply) }
+}
+
+/// All rules, in the order they are applied.
+#[rustfmt::skip]
+pub const RULES: &[Rule] = &[
+    by_parser("scheme and host in lower case", "HTTP://A.Example/B", "http://a.example/B"),
+    by_parser("default port dropped", "https://a.example:443/b", "https://a.example/b"),
+    by_parser("international names in ASCII", "http://bücher.example/", "http://xn--bcher-kva.example/"),
+    by_parser("addresses in one form", "http://0x7f.1/", "http://127.0.0.1/"),
+    by_parser("dot segments resolved", "http://a.example/b/../c/./d", "http://a.example/c/d"),
+    by_parser("backslashes are slashes", "http://a.example\\b", "http://a.example/b"),
+    by_parser("an empty path is a slash", "http://a.example", "http://a.example/"),
+    rule("fragment dropped", "http://a.example/b#c", "http://a.example/b", nothing_to_do),
+    rule("name and password dropped", "http://me:secret@a.example/", "http://a.example/", nothing_to_do),
+    rule("root dot of the host dropped", "http://a.example./b", "http://a.example/b", drop_root_dot),
+    rule("escapes in upper case", "http://a.example/%c3%a9?q=%c3%a9", "http://a.example/%C3%A9?q=%C3%A9", normalise_escapes),
+    rule("no escapes of unreserved characters", "http://a.example/%7Eb?q=%41", "http://a.example/~b?q=A", normalise_escapes),
+    rule("session path parameter dropped", "http://a.example/b;jsessionid=1A2B?c", "http://a.example/b?c", drop_path_parameters),
+    rule("session path segment dropped", "http://a.example/(S(lit3py55t21z5v55vlm25s55))/b.aspx", "http://a.example/b.aspx", drop_path_sessions),
+    rule("session and tracking parameters dropped", "http://a.example/b?utm_source=c&d=1&PHPSESSID=9", "http://a.example/b?d=1", drop_parameters),
+    rule("empty query dropped", "http://a.example/b?", "http://a.example/b", drop_empty_query),
+];
+
+/// The canonical form of a URL: what the seen-set holds and the crawler fetches. See [`RULES`].
+///
+/// Only `http`, `https` and `ftp` URLs are changed beyond what the parser did; others just lose their fragment.
+#[must_use]
+pub fn canonical(url: &Url) -> String {
+    let text = url.as_str();
+    if !matches!(url.scheme(), "http" | "https" | "ftp") {
+        return text.split('#').next().unwrap_or_default().to_owned();
+    }
+    if nothing_applies(url) {
+        return text.to_owned();
+    }
+    let mut parts = Parts {
+        scheme: url.scheme(),
+        host: url.host_str().unwrap_or_default(),
+        port: url.port(),
+        path: Cow::Borrowed(url.path()),
+        query: url.query().map(Cow::Borrowed),
+    };
+    for rule in RULES {
+        if let Some(apply) = rule.apply {
+            apply(&mut parts);
+        }
+    }
+    parts.join()
+}
+
+impl Parts<'_> {
+    fn join(self) -> String {
+        let mut text = String::with_capacity(self.scheme.len() + self.host.len() + self.path.len() + 32);
+        text.push_str(self.scheme);
+        text.push_str("://");
+        text.push_str(self.host);
+        if let Some(port) = self.port {
+            let _ = write!(text, ":{port}");
+        }
+        text.push_str(&self.path);
+        if let Some(query) = &self.query {
+            text.push('?');
+            text.push_str(query);
+        }
+        text
+    }
+}
+
+/// Whether no rule would change the URL, from one look at its bytes: so for most links no rule has to run.
+fn nothing_applies(url: &Url) -> bool {
+    let path_is_clean = !url.path().bytes().any(|byte| matches!(byte, b'%' | b';' | b'('));
+    path_is_clean
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && !url.host_str().unwrap_or_default().ends_with('.')
+        && url.query().is_none_or(|query| !query.contains('%') && canonical_query_is_clean(query))
+}
+
+/// Whether the rules on query parameters leave a query without escapes as it is.
+///
+/// For callers that make canonical URLs without parsing them; see the link resolver of the crawler.
+#[must_use]
+pub fn canonical_query_is_clean(query: &str) -> bool {
+    !query.is_empty() && !query.split('&').any(parameters::is_dropped)
+}
+
+/// Fragment, name and password are left out when the parts are taken from the URL.
+fn nothing_to_do(_: &mut Parts<'_>) {}
+
+fn drop_root_dot(parts: &mut Parts<'_>) {
+    parts.host = without_root_dot(parts.host);
+}
+
+/// Drops the dots at the end of a name, unless what is left would read as an address (`a.1.`).
+pub(super) fn without_root_dot(host: &str) -> &str {
+    let name = host.trim_end_matches('.');
+    let last_label = name.rsplit('.').next().unwrap_or_default();
+    if last_label.is_empty() || last_label.starts_with(|c: char| c.is_ascii_digit()) { host } else { name }
+}
+
+fn normalise_escapes(parts: &mut Parts<'_>) {
+    if let Some(path) = with_normal_escapes(&parts.path) {
+        parts.path = Cow::Owned(path);
+    }
+    if let Some(query) = parts.query.as_deref().and_then(with_normal_escapes) {
+        parts.query = Some(Cow::Owned(query));
+    }
+}
+
+/// RFC 3986, sections 6.2.2.1 and 6.2.2.2. None when there is nothing to change.
+///
+/// A text with a `%` that starts no escape is left alone: decoding `%35` in `%2%35` would make a new escape of it.
+fn with_normal_escapes(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut escapes = memchr::memchr_iter(b'%', bytes).peekable();
+    escapes.peek()?;
+    if !escapes.all(|at| bytes.get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))) {
+        return None;
+    }
+    let mut normal = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'%', rest.as_bytes()) {
+        normal.push_str(&rest[..at]);
+        let hex = &rest[at + 1..at + 3];
+        match u8::from_str_radix(hex, 16) {
+            Ok(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') => {
+                normal.push(char::from(byte));
+            }
+            _ => {
+                normal.push('%');
+                normal.extend(hex.chars().map(|digit| digit.to_ascii_uppercase()));
+            }
+        }
+        rest = &rest[at + 3..];
+    }
+    normal.push_str(rest);
+    (normal != text).then_some(normal)
+}
+
+/// Path parameters that hold a session, lower case.
+const SESSION_PATH_PARAMETERS: &[&str] = &["jsessionid", "phpsessid"];
+
+fn drop_path_parameters(parts: &mut Parts<'_>) {
+    if !parts.path.contains(';') {
+        return;
+    }
+    let mut kept = String::with_capacity(parts.path.len());
+    for (index, segment) in parts.path.split('/').enumerate() {
+        if index > 0 {
+            kept.push('/');
+        }
+        let mut pieces = segment.split(';');
+        kept.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let name = piece.split('=').next().unwrap_or_default();
+            let is_session = SESSION_PATH_PARAMETERS.iter().any(|listed| name.eq_ignore_ascii_case(listed));
+            if !is_session {
+                kept.push(';');
+                kept.push_str(piece);
+            }
+        }
+    }
+    parts.set_path(kept);
+}
+
+/// ASP.NET without cookies puts the session into the path: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
+fn drop_path_sessions(parts: &mut Parts<'_>) {
+    if !parts.path.contains("/(") {
+        return;
+    }
+    let mut kept = String::with_capacity(parts.path.len());
+    for segment in parts.path.split('/').skip(1).filter(|segment| !is_session_segment(segment)) {
+        kept.push('/');
+        kept.push_str(segment);
+    }
+    if kept.is_empty() {
+        kept.push('/');
+    }
+    parts.set_path(kept);
+}
+
+/// One letter and 24 letters or digits in two pairs of brackets; also several such letters in the outer pair.
+fn is_session_segment(segment: &str) -> bool {
+    const SESSION_CHARACTERS: usize = 24;
+    let Some(mut inside) = segment.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
+        return false;
+    };
+    if inside.is_empty() {
+        return false;
+    }
+    while !inside.is_empty() {
+        let bytes = inside.as_bytes();
+        let whole = bytes.len() >= SESSION_CHARACTERS + 3
+            && bytes[0].is_ascii_alphabetic()
+            && bytes[1] == b'('
+            && bytes[2..2 + SESSION_CHARACTERS].iter().all(u8::is_ascii_alphanumeric)
+            && bytes[2 + SESSION_CHARACTERS] == b')';
+        if !whole {
+            return false;
+        }
+        inside = &inside[SESSION_CHARACTERS + 3..];
+    }
+    true
+}
+
+impl Parts<'_> {
+    /// Sets a path from which something was cut. A segment left as `..` would be resolved by the next reader of the
+    /// URL, so it is resolved here.
+    fn set_path(&mut self, path: String) {
+        let has_dot_segment = path.split('/').any(|segment| segment == "." || segment == "..");
+        self.path = if has_dot_segment {
+            let resolved = Url::parse(&format!("http://h{path}")).map(|url| url.path().to_owned());
+            Cow::Owned(resolved.unwrap_or(path))
+        } else {
+            Cow::Owned(path)
+        };
+    }
+}
+
+fn drop_parameters(parts: &mut Parts<'_>) {
+    let Some(query) = parts.query.as_deref() else { return };
+    if !query.split('&').any(parameters::is_dropped) {
+        return;
+    }
+    let kept: Vec<&str> = query.split('&').filter(|pair| !parameters::is_dropped(pair)).collect();
+    parts.query = Some(Cow::Owned(kept.join("&")));
+}
+
+fn drop_empty_query(parts: &mut Parts<'_>) {
+    if parts.query.as_deref() == Some("") {
+        parts.query = None;
+    }
+}

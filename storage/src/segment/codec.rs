@@ -1,0 +1,154 @@
+//! Compresses and decompresses whole records.
+//!
+//! zstd: every frame carries its content size and a checksum, and the dictionary's number when the segment has one, as
+//! the IIPC proposal demands. A record is one frame; a content over [`FRAME_BYTES_MAX`] goes into several, the head into
+//! one of its own, so that a reader never needs much memory for one frame. gzip: one member a record.
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, FlushCompress, Status};
+use serde::{Deserialize, Serialize};
+use zstd::zstd_safe::{self, CCtx, CParameter};
+
+use super::error::SegmentError;
+
+/// How segments are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// `.warc.zst`: small and fast, with dictionaries; few foreign tools read it yet.
+    #[default]
+    Zstd,
+    /// `.warc.gz`: every WARC tool reads it.
+    Gzip,
+}
+
+impl Codec {
+    /// The end of a segment's file name.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Zstd => ".warc.zst",
+            Self::Gzip => ".warc.gz",
+        }
+    }
+}
+
+/// Bytes of content above which a zstd record is cut into several frames.
+pub const FRAME_BYTES_MAX: usize = 8 << 20;
+/// Bytes of content in each of those frames.
+const FRAME_BYTES: usize = 4 << 20;
+
+/// The line ends behind a record's content.
+const RECORD_END: &[u8] = b"\r\n\r\n";
+
+/// What one thread needs for compressing; kept, because setting it up costs more than a small record.
+pub(super) struct Compressor {
+    kind: Kind,
+    /// A record in one piece: one-shot compression beats the streaming one, also after the copy.
+    plain: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+enum Kind {
+    Zstd(CCtx<'static>),
+    Gzip(Compress),
+}
+
+impl Compressor {
+    /// A compressor at a level: 1 to 19 for zstd, 0 to 9 for gzip; others are brought into range.
+    pub(super) fn new(codec: Codec, level: i32, dictionary: Option<&[u8]>) -> Result<Self, SegmentError> {
+        let kind = match codec {
+            Codec::Zstd => Kind::Zstd(zstd_context(level.clamp(1, 19), dictionary)?),
+            Codec::Gzip => Kind::Gzip(Compress::new_gzip(Compression::new(level.clamp(0, 9) as u32), 15)),
+        };
+        Ok(Self { kind, plain: Vec::new(), packed: Vec::new() })
+    }
+
+    /// Compresses a record and appends it to `output`.
+    pub(super) fn record(
+        &mut self,
+        head: &[u8],
+        content: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<(), SegmentError> {
+        let is_long = content.len() > FRAME_BYTES_MAX && matches!(self.kind, Kind::Zstd(_));
+        if !is_long {
+            return self.frame(&[head, content, RECORD_END], output);
+        }
+        self.frame(&[head], output)?;
+        let mut frames = content.chunks(FRAME_BYTES).peekable();
+        while let Some(frame) = frames.next() {
+            let end = if frames.peek().is_none() { RECORD_END } else { &[] };
+            self.frame(&[frame, end], output)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, parts: &[&[u8]], output: &mut Vec<u8>) -> Result<(), SegmentError> {
+        self.plain.clear();
+        for part in parts {
+            self.plain.extend_from_slice(part);
+        }
+        match &mut self.kind {
+            Kind::Zstd(context) => {
+                self.packed.clear();
+                self.packed.reserve(zstd_safe::compress_bound(self.plain.len()));
+                context.compress2(&mut self.packed, &self.plain).map_err(compression)?;
+                output.extend_from_slice(&self.packed);
+            }
+            Kind::Gzip(deflater) => gzip_member(deflater, &self.plain, output)?,
+        }
+        // One huge record must not keep its memory for good.
+        if self.plain.capacity() > 2 * FRAME_BYTES_MAX {
+            self.plain = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+fn zstd_context(level: i32, dictionary: Option<&[u8]>) -> Result<CCtx<'static>, SegmentError> {
+    let mut context = CCtx::try_create().ok_or_else(|| SegmentError::Compression("out of memory".into()))?;
+    for parameter in [
+        CParameter::CompressionLevel(level),
+        CParameter::ChecksumFlag(true),
+        CParameter::ContentSizeFlag(true),
+    ] {
+        context.set_parameter(parameter).map_err(compression)?;
+    }
+    if let Some(dictionary) = dictionary {
+        context.load_dictionary(dictionary).map_err(compression)?;
+    }
+    Ok(context)
+}
+
+fn compression(code: usize) -> SegmentError {
+    SegmentError::Compression(zstd_safe::get_error_name(code).to_owned())
+}
+
+fn gzip_member(deflater: &mut Compress, mut input: &[u8], output: &mut Vec<u8>) -> Result<(), SegmentError> {
+    deflater.reset();
+    loop {
+        output.reserve(input.len() / 4 + 1024);
+        let before = deflater.total_in();
+        let status = deflater
+            .compress_vec(input, output, FlushCompress::Finish)
+            .map_err(|error| SegmentError::Compression(error.to_string()))?;
+        let taken = (deflater.total_in() - before) as usize;
+        input = input.get(taken..).unwrap_or_default();
+        if status == Status::StreamEnd {
+            return Ok(());
+        }
+    }
+}
+
+/// A record's bytes, cut into head and content.
+pub(super) fn cut(record: &Bytes) -> Result<(crate::warc::Header, Bytes), String> {
+    let (header, length) = crate::warc::Header::parse(record).map_err(|error| error.to_string())?;
+    let content_length = header
+        .content_length()
+        .and_then(|content_length| usize::try_from(content_length).ok())
+        .and_then(|content_length| content_length.checked_add(length))
+        .filter(|end| *end <= record.len())
+        .ok_or("the record is shorter than its Content-Length")?;
+    Ok((header, record.slice(length..content_length)))
+}

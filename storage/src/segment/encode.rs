@@ -1,0 +1,194 @@
+//! Compresses capture groups, on as many threads as there are.
+
+use std::sync::{Arc, Mutex, RwLock};
+
+use super::codec::{Codec, Compressor};
+use super::dictionary::Dictionary;
+use super::error::SegmentError;
+use super::group::{CaptureBody, CaptureGroup, blocks};
+use super::read::locked;
+use crate::digest::Algorithm;
+use crate::warc::{self, HttpHead, RecordIds};
+
+/// What belongs to the segment that is written now, as far as compression is concerned.
+struct Generation {
+    number: u64,
+    codec: Codec,
+    level: i32,
+    dictionary: Option<Arc<Dictionary>>,
+    /// Compressors that no thread uses at the moment; never more than threads have encoded at once.
+    idle: Mutex<Vec<Compressor>>,
+}
+
+impl Generation {
+    fn with_compressor<T>(
+        &self,
+        work: impl FnOnce(&mut Compressor) -> Result<T, SegmentError>,
+    ) -> Result<T, SegmentError> {
+        let idle = locked(&self.idle).pop();
+        let mut compressor = match idle {
+            Some(compressor) => compressor,
+            None => {
+                let dictionary = self.dictionary.as_deref().map(Dictionary::as_bytes);
+                Compressor::new(self.codec, self.level, dictionary)?
+            }
+        };
+        // After an error the compressor is given up: its state is not known.
+        let outcome = work(&mut compressor)?;
+        locked(&self.idle).push(compressor);
+        Ok(outcome)
+    }
+}
+
+/// Turns capture groups into the bytes of a segment. Clones share everything.
+#[derive(Clone)]
+pub struct Encoder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    algorithm: Algorithm,
+    ids: RecordIds,
+    generation: RwLock<Arc<Generation>>,
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("generation", &self.generation_number()).finish_non_exhaustive()
+    }
+}
+
+/// What the index of a segment says of a capture beyond its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct IndexFacts {
+    pub status: Option<u16>,
+    pub mime: String,
+}
+
+/// A group as bytes of a segment. It keeps the group itself: should the segment have changed before it is appended, it is
+/// compressed again with the new one's dictionary.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    pub(super) group: CaptureGroup,
+    pub(super) generation: u64,
+    /// All records of the group.
+    pub(super) packed: Vec<u8>,
+    /// Where the main record lies within, and how long it is.
+    pub(super) main: (u32, u32),
+    pub(super) records: u32,
+    /// Bytes of the records before compression.
+    pub(super) plain_length: u64,
+    /// `None` for a capture that nothing answered.
+    pub(super) facts: Option<IndexFacts>,
+}
+
+impl Encoded {
+    /// The capture.
+    #[must_use]
+    pub fn group(&self) -> &CaptureGroup {
+        &self.group
+    }
+
+    /// Bytes it takes in the segment.
+    #[must_use]
+    pub fn packed_length(&self) -> u64 {
+        self.packed.len() as u64
+    }
+
+    /// Bytes of its records before compression.
+    #[must_use]
+    pub fn plain_length(&self) -> u64 {
+        self.plain_length
+    }
+}
+
+impl Encoder {
+    pub(super) fn new(algorithm: Algorithm, ids: RecordIds, codec: Codec, level: i32) -> Self {
+        let generation = Generation { number: 0, codec, level, dictionary: None, idle: Mutex::default() };
+        Self { shared: Arc::new(Shared { algorithm, ids, generation: RwLock::new(Arc::new(generation)) }) }
+    }
+
+    fn generation(&self) -> Arc<Generation> {
+        self.shared.generation.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn generation_number(&self) -> u64 {
+        self.generation().number
+    }
+
+    pub(super) fn ids(&self) -> &RecordIds {
+        &self.shared.ids
+    }
+
+    pub(super) fn algorithm(&self) -> Algorithm {
+        self.shared.algorithm
+    }
+
+    /// Sets what the segments from now on are compressed with; groups encoded before will be encoded again.
+    pub(super) fn change(&self, codec: Codec, level: i32, dictionary: Option<Arc<Dictionary>>) {
+        let mut generation =
+            self.shared.generation.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_same = dictionary.is_none() && generation.dictionary.is_none() && generation.level == level;
+        if !is_same {
+            let number = generation.number + 1;
+            *generation = Arc::new(Generation { number, codec, level, dictionary, idle: Mutex::default() });
+        }
+    }
+
+    /// Compresses one record that belongs to no group.
+    pub(super) fn single(&self, head: &str, content: &[u8]) -> Result<Vec<u8>, SegmentError> {
+        let mut packed = Vec::new();
+        self.generation()
+            .with_compressor(|compressor| compressor.record(head.as_bytes(), content, &mut packed))?;
+        Ok(packed)
+    }
+
+    /// Builds and compresses the records of a capture.
+    ///
+    /// # Errors
+    /// When a record is longer than [`super::CONTENT_BYTES_MAX`] or there is no memory to compress.
+    pub fn encode(&self, group: CaptureGroup) -> Result<Encoded, SegmentError> {
+        let generation = self.generation();
+        let blocks = blocks(&group, &self.shared.ids, self.shared.algorithm);
+        let (mut packed, mut plain_length) = (Vec::new(), 0);
+        let mut places = Vec::with_capacity(blocks.len());
+        generation.with_compressor(|compressor| {
+            for block in &blocks {
+                let bytes = block.content.len() as u64;
+                if bytes > super::CONTENT_BYTES_MAX {
+                    return Err(SegmentError::TooLong { bytes, maximum: super::CONTENT_BYTES_MAX });
+                }
+                let start = packed.len();
+                compressor.record(block.head.as_bytes(), &block.content, &mut packed)?;
+                places.push((start as u32, (packed.len() - start) as u32));
+                plain_length += block.head.len() as u64 + bytes + 4;
+            }
+            Ok(())
+        })?;
+        let records = blocks.len() as u32;
+        drop(blocks);
+        let main = if matches!(group.body, CaptureBody::Failed) { places.last() } else { places.first() };
+        let main = main.copied().unwrap_or_default();
+        let facts = facts(&group.body);
+        Ok(Encoded { group, generation: generation.number, packed, main, records, plain_length, facts })
+    }
+}
+
+/// Revisits have the media type that cdx-indexers give them.
+fn facts(body: &CaptureBody) -> Option<IndexFacts> {
+    let head = |message| HttpHead::parse(&warc::split(message).0);
+    let (status, mime) = match body {
+        CaptureBody::Response { http, .. } => {
+            let head = head(http);
+            (head.status(), head.media_type().unwrap_or_else(|| "unk".into()))
+        }
+        CaptureBody::Identical { head: message, .. } | CaptureBody::NotModified { head: message, .. } => {
+            (head(message).status(), "warc/revisit".into())
+        }
+        CaptureBody::Resource { content_type, .. } => {
+            (None, warc::media_type(content_type).unwrap_or_else(|| "unk".into()))
+        }
+        CaptureBody::Failed => return None,
+    };
+    Some(IndexFacts { status, mime })
+}

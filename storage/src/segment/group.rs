@@ -1,0 +1,245 @@
+//! A capture as the crawler hands it over, and the WARC records that it becomes.
+//!
+//! The records of one capture form a *group*: the main record (response, revisit or resource), the request, and last the
+//! metadata record. The metadata record is always there. It ends the group: without it a capture is not whole.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+
+use crate::digest::{Algorithm, Digest};
+use crate::warc::{HeadWriter, RecordIds};
+
+/// `WARC-Profile` of a revisit that found the payload of an earlier capture again (WARC/1.1 section 6.7.2).
+pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+/// `WARC-Profile` of a revisit that the server answered with "not modified" (WARC/1.1 section 6.7.3).
+pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+/// The metadata field that holds one line of a 304 answer's head; repeated for every line.
+///
+/// The head cannot be the revisit's block: pywb would replay it as an empty page.
+pub const FIELD_HTTP_HEAD: &str = "httpHead";
+/// The metadata field for the digest of the payload without its transfer coding, when that differs from
+/// `WARC-Payload-Digest`. Two captures with equal values are copies of each other, however they were chunked.
+pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
+/// The metadata field for the URL that led here (the name is Heritrix's).
+pub const FIELD_VIA: &str = "via";
+
+/// One capture. Cheap to clone: the bodies are shared.
+#[derive(Clone, Debug)]
+pub struct CaptureGroup {
+    /// What was asked for.
+    pub url: String,
+    /// When, kept to the microsecond.
+    pub time: DateTime<Utc>,
+    /// Whom was asked.
+    pub address: Option<IpAddr>,
+    /// The request's bytes as sent.
+    pub request: Option<Bytes>,
+    /// What came of it.
+    pub body: CaptureBody,
+    /// The digest that is written as `WARC-Payload-Digest`.
+    ///
+    /// For a response it covers every byte behind the head's empty line as received, chunked coding included: that is
+    /// what warcio and FastWARC verify. Put the digest of the payload without the chunked coding, if there is one, into
+    /// the metadata field [`FIELD_ENTITY_DIGEST`]. For a revisit it is the `WARC-Payload-Digest` of the original's
+    /// record, by which pywb finds it.
+    pub payload_digest: Option<Digest>,
+    /// Values of `WARC-Protocol`, such as `http/1.1` and `tls/1.3`.
+    pub protocols: Vec<String>,
+    /// Fields of the metadata record in their order, names may repeat: `via`, `hopsFromSeed`, `outlink`, …
+    pub metadata: Vec<(String, String)>,
+}
+
+/// What came of a fetch.
+#[derive(Clone, Debug)]
+pub enum CaptureBody {
+    /// A complete answer.
+    Response {
+        /// Head and body as received.
+        http: Bytes,
+        /// Why the body is not all of it.
+        truncated: Option<Truncated>,
+    },
+    /// The payload of an earlier capture again, of this URL or another.
+    Identical {
+        /// The head of this answer with its empty line.
+        head: Bytes,
+        /// The capture that has the payload.
+        original_url: String,
+        /// Its time, to the microsecond.
+        original_time: DateTime<Utc>,
+    },
+    /// The server said 304.
+    NotModified {
+        /// The head of that answer.
+        head: Bytes,
+        /// The capture that it stands for.
+        original_url: String,
+        /// Its time, to the microsecond.
+        original_time: DateTime<Utc>,
+    },
+    /// Bytes that came without HTTP, such as a DNS answer.
+    Resource {
+        /// Their media type.
+        content_type: String,
+        /// The bytes.
+        body: Bytes,
+    },
+    /// Nothing answered.
+    Failed,
+}
+
+/// Why a block is shorter than what was there (`WARC-Truncated`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truncated {
+    /// Longer than the crawler wanted.
+    Length,
+    /// It took too long.
+    Time,
+    /// The connection broke.
+    Disconnect,
+    /// Something else.
+    Unspecified,
+}
+
+impl Truncated {
+    /// The value of `WARC-Truncated`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Length => "length",
+            Self::Time => "time",
+            Self::Disconnect => "disconnect",
+            Self::Unspecified => "unspecified",
+        }
+    }
+
+    /// Reads a value of `WARC-Truncated`; what is unknown is unspecified.
+    #[must_use]
+    pub fn parse(value: &str) -> Self {
+        match value.trim() {
+            "length" => Self::Length,
+            "time" => Self::Time,
+            "disconnect" => Self::Disconnect,
+            _ => Self::Unspecified,
+        }
+    }
+}
+
+/// A record that is ready to be compressed.
+pub(super) struct Block<'a> {
+    /// Its head with the empty line.
+    pub head: String,
+    /// Its content; two line ends follow in the file.
+    pub content: std::borrow::Cow<'a, [u8]>,
+}
+
+/// The records of a group in file order. All but the last belong to a capture that something answered.
+pub(super) fn blocks<'a>(group: &'a CaptureGroup, ids: &RecordIds, algorithm: Algorithm) -> Vec<Block<'a>> {
+    let id = ids.next();
+    let mut blocks = Vec::with_capacity(3);
+    blocks.extend(main_block(group, &id, algorithm));
+    let concurrent_to = (!blocks.is_empty()).then_some(id);
+    if let Some(request) = &group.request {
+        let mut head = start(group, "request", &ids.next());
+        concern(&mut head, concurrent_to.as_deref());
+        head.field("Content-Type", "application/http;msgtype=request");
+        blocks.push(finish(head, request, algorithm));
+    }
+    let mut head = start(group, "metadata", &ids.next());
+    concern(&mut head, concurrent_to.as_deref());
+    head.field("Content-Type", "application/warc-fields");
+    let fields = metadata_fields(group);
+    head.field("WARC-Block-Digest", Digest::of(algorithm, &fields));
+    blocks.push(Block { head: head.finish(fields.len()), content: fields.into() });
+    blocks
+}
+
+fn start(group: &CaptureGroup, record_type: &str, id: &str) -> HeadWriter {
+    let mut head = HeadWriter::new(record_type, id, group.time);
+    head.field("WARC-Target-URI", &group.url);
+    head
+}
+
+fn concern(head: &mut HeadWriter, main: Option<&str>) {
+    if let Some(main) = main {
+        head.field("WARC-Concurrent-To", format_args!("<{main}>"));
+    }
+}
+
+fn finish(mut head: HeadWriter, content: &[u8], algorithm: Algorithm) -> Block<'_> {
+    head.field("WARC-Block-Digest", Digest::of(algorithm, content));
+    Block { head: head.finish(content.len()), content: content.into() }
+}
+
+fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> Option<Block<'a>> {
+    let record_type = match &group.body {
+        CaptureBody::Response { .. } => "response",
+        CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
+        CaptureBody::Resource { .. } => "resource",
+        CaptureBody::Failed => return None,
+    };
+    let mut head = start(group, record_type, id);
+    if let Some(address) = group.address {
+        head.field("WARC-IP-Address", address);
+    }
+    for protocol in &group.protocols {
+        head.field("WARC-Protocol", protocol);
+    }
+    if let Some(digest) = group.payload_digest {
+        head.field("WARC-Payload-Digest", digest);
+    }
+    match &group.body {
+        CaptureBody::Response { http, truncated } => {
+            if let Some(reason) = truncated {
+                head.field("WARC-Truncated", reason.as_str());
+            }
+            head.field("Content-Type", "application/http;msgtype=response");
+            Some(finish(head, http, algorithm))
+        }
+        CaptureBody::Identical { head: http_head, original_url, original_time } => {
+            refer(&mut head, PROFILE_IDENTICAL, original_url, *original_time);
+            // The block is the head alone, and section 6.7.2 wants that said.
+            head.field("WARC-Truncated", Truncated::Length.as_str());
+            head.field("Content-Type", "application/http;msgtype=response");
+            Some(finish(head, http_head, algorithm))
+        }
+        CaptureBody::NotModified { original_url, original_time, .. } => {
+            refer(&mut head, PROFILE_NOT_MODIFIED, original_url, *original_time);
+            Some(Block { head: head.finish(0), content: (&[]).into() })
+        }
+        CaptureBody::Resource { content_type, body } => {
+            head.field("Content-Type", content_type);
+            Some(finish(head, body, algorithm))
+        }
+        CaptureBody::Failed => None,
+    }
+}
+
+fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {
+    head.field("WARC-Profile", profile);
+    head.field("WARC-Refers-To-Target-URI", original_url);
+    head.date_field("WARC-Refers-To-Date", original_time);
+}
+
+/// The metadata record's content: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
+fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let is_break = |symbol: char| symbol == '\r' || symbol == '\n';
+        text.push_str(name);
+        text.push_str(": ");
+        value.split(is_break).for_each(|part| text.push_str(part));
+        text.push_str("\r\n");
+    };
+    for (name, value) in &group.metadata {
+        line(name, value);
+    }
+    if let CaptureBody::NotModified { head, .. } = &group.body {
+        for http_line in crate::warc::text(head).lines().filter(|line| !line.is_empty()) {
+            line(FIELD_HTTP_HEAD, http_line);
+        }
+    }
+    text.into_bytes()
+}

@@ -1,0 +1,226 @@
+//! Reading any record by its location, from any thread, without touching the rest of its segment.
+//!
+//! What every checksum covers is checked on the way: a record that differs from what was written is an error, never an
+//! answer.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::zstd_safe::{self, DCtx, DDict};
+
+use super::codec::{Codec, cut};
+use super::dictionary::{self, Dictionary};
+use super::error::{Context, SegmentError};
+use super::name::SegmentName;
+use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
+use crate::ids::{Location, SegmentId};
+use crate::warc::{self, Header};
+
+/// Segments that are kept open for reading.
+const FILES_MAX: usize = 128;
+/// Segments whose dictionary is kept ready; each takes up to [`super::DICTIONARY_BYTES_MAX`] of memory.
+const DICTIONARIES_MAX: usize = 8;
+/// Bytes that one record may unpack to.
+const RECORD_BYTES_MAX: u64 = super::CONTENT_BYTES_MAX + warc::HEAD_BYTES_MAX as u64 + 4;
+
+/// A record of the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Where it lies.
+    pub location: Location,
+    /// Its named fields.
+    pub header: Header,
+    /// Its block.
+    pub content: Bytes,
+}
+
+impl StoredRecord {
+    /// The content without head and transfer coding, if it is an HTTP message, else the content.
+    #[must_use]
+    pub fn payload(&self) -> Bytes {
+        warc::payload(&self.header, &self.content)
+    }
+}
+
+/// Reads records; cheap to clone, used by many threads at once, also beside a process that writes.
+#[derive(Clone)]
+pub struct SegmentReader {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    files: Mutex<Files>,
+    contexts: Mutex<Vec<DCtx<'static>>>,
+}
+
+#[derive(Default)]
+struct Files {
+    open: HashMap<SegmentId, Arc<OpenSegment>>,
+    /// Segments with a loaded dictionary, the one used last at the end.
+    dictionaries: Vec<(SegmentId, Arc<DDict<'static>>)>,
+}
+
+struct OpenSegment {
+    file: Arc<dyn DiskFile>,
+    name: SegmentName,
+}
+
+impl std::fmt::Debug for SegmentReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SegmentReader").field("folder", &self.shared.folder).finish_non_exhaustive()
+    }
+}
+
+/// A lock's content; a thread that panicked while it held it left only caches behind.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SegmentReader {
+    /// A reader of the archive in a folder.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, archive: &Path) -> Self {
+        let folder = archive.join(super::FOLDER);
+        let (files, contexts) = (Mutex::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { disk, folder, files, contexts }) }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// When the segment is missing, cannot be read, or holds something else at this place.
+    pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
+        let segment = self.segment(location.segment)?;
+        let mut packed = vec![0; location.length as usize];
+        let path = || self.shared.folder.join(segment.name.to_string());
+        read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
+        let corrupted = |what: String| SegmentError::Corrupted {
+            segment: location.segment,
+            offset: location.offset,
+            what,
+        };
+        let record = match segment.name.codec {
+            Codec::Gzip => inflate(&packed).map_err(corrupted)?,
+            Codec::Zstd => {
+                let dictionary = match zstd_safe::get_dict_id_from_frame(&packed) {
+                    None => None,
+                    Some(_) => Some(self.dictionary(location.segment, &segment)?),
+                };
+                let mut context = locked(&self.shared.contexts).pop().unwrap_or_default();
+                let outcome = decompress(&mut context, &packed, dictionary.as_deref());
+                locked(&self.shared.contexts).push(context);
+                outcome.map_err(corrupted)?
+            }
+        };
+        let (header, content) = cut(&Bytes::from(record)).map_err(corrupted)?;
+        Ok(StoredRecord { location, header, content })
+    }
+
+    /// Forgets a file's handle, because its name has changed.
+    pub(super) fn forget(&self, segment: SegmentId) {
+        locked(&self.shared.files).open.remove(&segment);
+    }
+
+    fn segment(&self, id: SegmentId) -> Result<Arc<OpenSegment>, SegmentError> {
+        if let Some(segment) = locked(&self.shared.files).open.get(&id) {
+            return Ok(segment.clone());
+        }
+        // The segment may be closed, and so renamed, between listing and opening: then look again.
+        for _ in 0..3 {
+            let entries = self.shared.disk.list(&self.shared.folder).context("list", &self.shared.folder)?;
+            let names = entries.iter().filter_map(|entry| SegmentName::parse(&entry.name));
+            let name = names.into_iter().find(|name| name.id == id).ok_or(SegmentError::Missing(id))?;
+            let path = self.shared.folder.join(name.to_string());
+            match self.shared.disk.open(&path, OpenMode::Read) {
+                Ok(file) => {
+                    let segment = Arc::new(OpenSegment { file, name });
+                    let mut files = locked(&self.shared.files);
+                    if files.open.len() >= FILES_MAX {
+                        files.open.clear();
+                    }
+                    files.open.insert(id, segment.clone());
+                    return Ok(segment);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).context("open", &path),
+            }
+        }
+        Err(SegmentError::Missing(id))
+    }
+
+    fn dictionary(&self, id: SegmentId, segment: &OpenSegment) -> Result<Arc<DDict<'static>>, SegmentError> {
+        {
+            let mut files = locked(&self.shared.files);
+            if let Some(place) = files.dictionaries.iter().position(|(other, _)| *other == id) {
+                let entry = files.dictionaries.remove(place);
+                let dictionary = entry.1.clone();
+                files.dictionaries.push(entry);
+                return Ok(dictionary);
+            }
+        }
+        let path = self.shared.folder.join(segment.name.to_string());
+        let bytes = dictionary::read(segment.file.as_ref(), id, &path)?;
+        let missing =
+            || SegmentError::Corrupted { segment: id, offset: 0, what: "the dictionary is missing".into() };
+        let prepared = Arc::new(bytes.as_ref().and_then(Dictionary::prepare).ok_or_else(missing)?);
+        let mut files = locked(&self.shared.files);
+        if files.dictionaries.len() >= DICTIONARIES_MAX {
+            files.dictionaries.remove(0);
+        }
+        files.dictionaries.push((id, prepared.clone()));
+        Ok(prepared)
+    }
+}
+
+/// Unpacks all frames of a record.
+fn decompress(
+    context: &mut DCtx<'static>,
+    packed: &[u8],
+    dictionary: Option<&DDict<'_>>,
+) -> Result<Vec<u8>, String> {
+    let explain = |code| zstd_safe::get_error_name(code).to_owned();
+    let (mut size, mut rest) = (0_u64, packed);
+    while !rest.is_empty() {
+        let content =
+            zstd_safe::get_frame_content_size(rest).ok().flatten().ok_or("a frame has no content size")?;
+        size = size.saturating_add(content);
+        let length = zstd_safe::find_frame_compressed_size(rest).map_err(explain)?;
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    if size > RECORD_BYTES_MAX {
+        return Err(format!("{size} bytes are more than a record can have"));
+    }
+    let mut record = Vec::with_capacity(size as usize);
+    match dictionary {
+        Some(dictionary) => context.decompress_using_ddict(&mut record, packed, dictionary),
+        None => context.decompress(&mut record, packed),
+    }
+    .map_err(explain)?;
+    Ok(record)
+}
+
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, String> {
+    let mut inflater = Decompress::new_gzip(15);
+    let mut record = Vec::with_capacity(packed.len().saturating_mul(4));
+    loop {
+        let rest = packed.get(inflater.total_in() as usize..).unwrap_or_default();
+        let length = record.len();
+        match inflater.decompress_vec(rest, &mut record, FlushDecompress::None) {
+            Ok(Status::StreamEnd) => return Ok(record),
+            Ok(_) if record.len() as u64 > RECORD_BYTES_MAX => {
+                return Err("more bytes than a record can have".into());
+            }
+            Ok(_) if record.len() == length && record.capacity() > length => {
+                return Err("the member has no end".into());
+            }
+            Ok(_) => record.reserve(record.len().max(4096)),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What opening does after a crash, and what closing a segment and recovering one have in common.
+//!
+//! A crash can leave the newest segment with groups that were never synced: cut short, or with sectors of old or no
+//! content in between. All that was acknowledged lies before the first such place. So the file is cut there; if whole
+//! groups lie behind it, what is cut off is kept in a file of its own, because then it might be damage of another kind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::codec::Codec;
+use super::dictionary::{self, Dictionary};
+use super::error::{Context, SegmentError};
+use super::ledger::{self, SegmentInfo};
+use super::name::SegmentName;
+use super::replay::{Assembler, ReplayedCapture, Seen};
+use crate::backend::{Disk, DiskFile, FileReader, OpenMode, read_exact_at};
+use crate::digest::Digest;
+use crate::ids::{SegmentId, Watermark};
+use crate::warc::{Broken, ReadError, RecordReader};
+
+/// A place in a segment that is not as it was written, before the watermark that the archive relies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Bytes before it.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What was done about a segment that had not been closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The segment.
+    pub segment: SegmentId,
+    /// Its file name now.
+    pub name: String,
+    /// Whole captures in it.
+    pub captures: u64,
+    /// Bytes that belonged to no whole capture and were cut off.
+    pub cut_bytes: u64,
+    /// The file that keeps what was cut off, if whole captures were in it.
+    pub kept_as: Option<String>,
+    /// Damage that was left as it is, because the archive relies on what lies behind it.
+    pub damage: Vec<Damage>,
+}
+
+type Closed = BTreeMap<SegmentId, SegmentInfo>;
+
+/// Brings every segment into the closed state and gives back what is known of them.
+pub(super) fn recover(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    relied_on: Watermark,
+) -> Result<(Closed, Vec<Recovered>), SegmentError> {
+    let known = ledger::summaries(disk.as_ref(), folder)?;
+    let mut closed = Closed::new();
+    let mut open = Vec::new();
+    for entry in disk.list(folder).context("list", folder)? {
+        let Some(name) = SegmentName::parse(&entry.name) else { continue };
+        if name.is_open {
+            open.push(name);
+        } else {
+            let same = |info: &&SegmentInfo| info.name == entry.name && info.bytes == entry.length;
+            let info = match known.get(&name.id).filter(same) {
+                Some(info) => info.clone(),
+                None => describe(disk, folder, &name)?,
+            };
+            closed.insert(name.id, info);
+        }
+    }
+    let mut recovered = Vec::new();
+    for name in open {
+        recovered.extend(recover_one(disk, folder, &name, relied_on, &mut closed)?);
+    }
+    if known != closed {
+        ledger::save(disk.as_ref(), folder, &closed)?;
+    }
+    Ok((closed, recovered))
+}
+
+/// What a scan of a segment found.
+struct Scan {
+    info: SegmentInfo,
+    /// Behind the last whole group before anything broken.
+    good_end: u64,
+    /// Whether whole groups follow behind `good_end`.
+    continues: bool,
+    broken: Vec<Broken>,
+}
+
+fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Scan, SegmentError> {
+    let mut info = SegmentInfo::new(name.id, name.closed());
+    let mut assembler = Assembler::default();
+    let mut broken = Vec::new();
+    let (mut good_end, mut continues, mut pending) = (0, false, 0);
+    for record in RecordReader::new(FileReader::new(file.clone(), 0)) {
+        let record = match record {
+            Ok(record) => record,
+            Err(ReadError::Io(error)) => return Err(error).context("read", path),
+            Err(ReadError::Broken(place)) => {
+                assembler.interrupt();
+                broken.push(*place);
+                continue;
+            }
+        };
+        let end = record.offset + record.length;
+        let plain_length = record.content.len() as u64;
+        pending += 1;
+        match assembler.take(name.id, record) {
+            Seen::Capture(capture) => {
+                info.count(capture.time, pending, plain_length);
+                pending = 0;
+                if broken.is_empty() {
+                    good_end = end;
+                } else {
+                    continues = true;
+                }
+            }
+            Seen::Warcinfo => {
+                info.records += 1;
+                pending = 0;
+                if broken.is_empty() {
+                    good_end = end;
+                }
+            }
+            Seen::Part | Seen::Stray => {}
+        }
+    }
+    Ok(Scan { info, good_end, continues, broken })
+}
+
+/// Describes a closed segment of which nothing is written down.
+fn describe(disk: &Arc<dyn Disk>, folder: &Path, name: &SegmentName) -> Result<SegmentInfo, SegmentError> {
+    let path = folder.join(name.to_string());
+    let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
+    let mut info = scan(&file, name, &path)?.info;
+    complete(&mut info, &file, &path)?;
+    Ok(info)
+}
+
+/// Fills in what closing adds.
+fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Result<(), SegmentError> {
+    info.bytes = file.len().context("read", path)?;
+    info.is_open = false;
+    info.dictionary = dictionary::read(file.as_ref(), info.id, path)?.as_ref().map(Dictionary::digest);
+    info.sha256 = Some(sha256(file.as_ref(), info.bytes).context("read", path)?);
+    Ok(())
+}
+
+fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
+    let (mut hasher, mut buffer, mut offset) = (Sha256::new(), vec![0; 1 << 20], 0);
+    while offset < length {
+        let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
+        let piece = buffer.split_at_mut(count).0;
+        read_exact_at(file, piece, offset)?;
+        hasher.update(&*piece);
+        offset += count as u64;
+    }
+    Ok(Digest::from_sha256(hasher.finalize().into()))
+}
+
+fn recover_one(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    name: &SegmentName,
+    relied_on: Watermark,
+    closed: &mut Closed,
+) -> Result<Option<Recovered>, SegmentError> {
+    let path = folder.join(name.to_string());
+    let file = disk.open(&path, OpenMode::Write).context("open", &path)?;
+    let scan = scan(&file, name, &path)?;
+    let length = file.len().context("read", &path)?;
+    let relied_length = match name.id.cmp(&relied_on.segment) {
+        std::cmp::Ordering::Less => u64::MAX,
+        std::cmp::Ordering::Equal => relied_on.offset,
+        std::cmp::Ordering::Greater => 0,
+    };
+    if scan.good_end == 0 && relied_length == 0 {
+        // Not even the warcinfo record was written whole: nothing was ever promised of this file.
+        disk.remove(&path).context("remove", &path)?;
+        disk.sync_dir(folder).context("sync", folder)?;
+        return Ok(None);
+    }
+    let mut recovered = Recovered {
+        segment: name.id,
+        name: name.closed().to_owned(),
+        captures: scan.info.captures,
+        cut_bytes: 0,
+        kept_as: None,
+        damage: Vec::new(),
+    };
+    let mut info = scan.info;
+    if scan.good_end < relied_length.min(length) {
+        recovered.damage =
+            scan.broken.into_iter().map(|place| Damage { offset: place.offset, what: place.what }).collect();
+    } else {
+        if scan.continues {
+            recovered.kept_as =
+                Some(keep(disk.as_ref(), folder, name, file.as_ref(), scan.good_end..length)?);
+        }
+        file.set_len(scan.good_end).context("cut", &path)?;
+        if scan.continues {
+            info = self::scan(&file, name, &path)?.info;
+            recovered.captures = info.captures;
+        }
+        let tail = dictionary::read(file.as_ref(), name.id, &path)?
+            .as_ref()
+            .map(Dictionary::last_frame)
+            .transpose()?
+            .unwrap_or_default();
+        file.write_at(&tail, scan.good_end).context("write", &path)?;
+        recovered.cut_bytes = length.saturating_sub(scan.good_end + tail.len() as u64);
+        file.sync().context("sync", &path)?;
+    }
+    complete(&mut info, &file, &path)?;
+    seal(disk.as_ref(), folder, name, &info, closed)?;
+    Ok(Some(recovered))
+}
+
+/// Copies a stretch of a segment into a file of its own.
+fn keep(
+    disk: &dyn Disk,
+    folder: &Path,
+    name: &SegmentName,
+    file: &dyn DiskFile,
+    range: std::ops::Range<u64>,
+) -> Result<String, SegmentError> {
+    let copy_name = format!("{}.cut-{}", name.closed(), range.start);
+    let path = folder.join(&copy_name);
+    let copy = disk.open(&path, OpenMode::Create).context("create", &path)?;
+    copy.set_len(0).context("write", &path)?;
+    // A cut-off piece of a zstd segment can only be read with the dictionary in front of it.
+    let mut length = 0;
+    if name.codec == Codec::Zstd
+        && let Some(dictionary) = dictionary::read(file, name.id, &path)?
+    {
+        let frame = dictionary.first_frame()?;
+        copy.write_at(&frame, 0).context("write", &path)?;
+        length = frame.len() as u64;
+    }
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = range.start;
+    while offset < range.end {
+        let count = usize::try_from(range.end - offset).unwrap_or(usize::MAX).min(buffer.len());
+        let piece = buffer.split_at_mut(count).0;
+        read_exact_at(file, piece, offset).context("read", &path)?;
+        copy.write_at(piece, length + offset - range.start).context("write", &path)?;
+        offset += count as u64;
+    }
+    copy.sync().context("sync", &path)?;
+    disk.sync_dir(folder).context("sync", folder)?;
+    Ok(copy_name)
+}
+
+/// Makes a complete, synced segment immutable: notes what is in it, and takes the suffix off its name.
+pub(super) fn seal(
+    disk: &dyn Disk,
+    folder: &Path,
+    name: &SegmentName,
+    info: &SegmentInfo,
+    closed: &mut Closed,
+) -> Result<(), SegmentError> {
+    let mut with_this = closed.clone();
+    with_this.insert(info.id, info.clone());
+    ledger::save(disk, folder, &with_this)?;
+    let (open, target) = (folder.join(name.open()), folder.join(name.closed()));
+    disk.rename(&open, &target).context("rename", &open)?;
+    disk.sync_dir(folder).context("sync", folder)?;
+    *closed = with_this;
+    Ok(())
+}
+
+/// Gives back the captures of a segment behind a position in it, and says what had to be passed over.
+pub(super) fn replay(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+    found: &mut dyn FnMut(ReplayedCapture),
+) -> Result<Vec<Broken>, SegmentError> {
+    let records = if from.offset == 0 {
+        RecordReader::new(FileReader::new(file, 0))
+    } else {
+        let dictionary = dictionary::read(file.as_ref(), from.segment, path)?;
+        let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
+        RecordReader::resumed(FileReader::new(file, from.offset), from.offset, dictionary)
+    };
+    let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
+    for record in records {
+        match record {
+            Ok(record) => {
+                if let Seen::Capture(capture) = assembler.take(from.segment, record) {
+                    found(*capture);
+                }
+            }
+            Err(ReadError::Io(error)) => return Err(error).context("read", path),
+            Err(ReadError::Broken(place)) => {
+                assembler.interrupt();
+                broken.push(*place);
+            }
+        }
+    }
+    Ok(broken)
+}

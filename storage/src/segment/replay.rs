@@ -1,0 +1,246 @@
+//! Turns the records of a segment back into captures: what recovery, replay and a rebuild see.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, PROFILE_NOT_MODIFIED, Truncated};
+use crate::digest::Digest;
+use crate::ids::{Location, SegmentId, Watermark};
+use crate::warc::{self, HttpHead, Record, RecordType};
+
+/// What a capture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CaptureKind {
+    /// A complete answer.
+    Response,
+    /// A revisit whose payload an earlier capture has.
+    Identical,
+    /// A revisit that the server answered with 304.
+    NotModified,
+    /// Bytes that came without HTTP.
+    Resource,
+    /// Nothing answered.
+    Failed,
+}
+
+/// A capture as it is read back from its group.
+#[derive(Clone, Debug)]
+pub struct ReplayedCapture {
+    /// What was asked for.
+    pub url: String,
+    /// When, to the microsecond.
+    pub time: DateTime<Utc>,
+    /// The main record: the first of the group; of a [`CaptureKind::Failed`] the metadata record.
+    pub main: Location,
+    /// Where the group ends.
+    pub end: Watermark,
+    /// What it is.
+    pub kind: CaptureKind,
+    /// The main record's `WARC-Payload-Digest`.
+    pub payload_digest: Option<Digest>,
+    /// The status of the HTTP answer; 304 for [`CaptureKind::NotModified`].
+    pub status: Option<u16>,
+    /// The media type without parameters, in lower case.
+    pub mime: Option<String>,
+    /// Bytes of payload without transfer coding. Of a revisit what its head says as `Content-Length`, if it does.
+    pub payload_length: Option<u64>,
+    /// Why the payload is not all of it.
+    pub truncated: Option<Truncated>,
+    /// Of a revisit: URL and time of the capture that it refers to.
+    pub original: Option<(String, DateTime<Utc>)>,
+    /// Whom was asked.
+    pub address: Option<IpAddr>,
+    /// Values of `WARC-Protocol`.
+    pub protocols: Vec<String>,
+    /// The fields of the metadata record in their order, as the crawler gave them.
+    pub metadata: Vec<(String, String)>,
+    /// The head of the HTTP answer, also of a 304.
+    pub http: Option<HttpHead>,
+    /// The main record's block: the HTTP message of a response, the bytes of a resource.
+    pub content: Bytes,
+    /// The request as sent.
+    pub request: Option<Bytes>,
+}
+
+impl ReplayedCapture {
+    /// The first value of a metadata field.
+    #[must_use]
+    pub fn metadata_field(&self, name: &str) -> Option<&str> {
+        self.metadata.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The URL that led here.
+    #[must_use]
+    pub fn via(&self) -> Option<&str> {
+        self.metadata_field(FIELD_VIA)
+    }
+
+    /// The digest by which copies are found: of the payload without its transfer coding.
+    #[must_use]
+    pub fn entity_digest(&self) -> Option<Digest> {
+        self.metadata_field(FIELD_ENTITY_DIGEST)
+            .and_then(|digest| digest.parse().ok())
+            .or(self.payload_digest)
+    }
+
+    /// The payload: the content without head and transfer coding. Empty for revisits.
+    #[must_use]
+    pub fn payload(&self) -> Bytes {
+        match self.kind {
+            CaptureKind::Response => message_payload(&self.content, self.http.as_ref()),
+            CaptureKind::Resource => self.content.clone(),
+            CaptureKind::Identical | CaptureKind::NotModified | CaptureKind::Failed => Bytes::new(),
+        }
+    }
+}
+
+fn message_payload(content: &Bytes, head: Option<&HttpHead>) -> Bytes {
+    let (_, body) = warc::split(content);
+    if head.is_some_and(HttpHead::is_chunked) { warc::dechunk(&body) } else { body }
+}
+
+/// What a record is in its segment.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// It describes the segment.
+    Warcinfo,
+    /// It belongs to a group that is not whole yet.
+    Part,
+    /// It ends a group.
+    Capture(Box<ReplayedCapture>),
+    /// It belongs to no group; another tool may have written it.
+    Stray,
+}
+
+/// Puts the records of one segment together to captures.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    main: Option<Record>,
+    request: Option<Record>,
+}
+
+impl Assembler {
+    /// Takes the next record of a segment.
+    pub(super) fn take(&mut self, segment: SegmentId, record: Record) -> Seen {
+        match record.header.record_type() {
+            RecordType::Warcinfo => Seen::Warcinfo,
+            RecordType::Response | RecordType::Revisit | RecordType::Resource => {
+                self.request = None;
+                self.main = Some(record);
+                Seen::Part
+            }
+            RecordType::Request => {
+                self.request = Some(record);
+                Seen::Part
+            }
+            RecordType::Metadata => {
+                let concerned = record.header.get("WARC-Concurrent-To");
+                let (main, request) = (self.main.take(), self.request.take());
+                let id = main.as_ref().and_then(|main| main.header.get("WARC-Record-ID"));
+                let (main, request) = if concerned == id { (main, request) } else { (None, None) };
+                if concerned.is_some() && main.is_none() {
+                    return Seen::Stray;
+                }
+                capture(segment, main.as_ref(), request, &record)
+                    .map_or(Seen::Stray, |capture| Seen::Capture(Box::new(capture)))
+            }
+            _ => Seen::Stray,
+        }
+    }
+
+    /// Forgets an unfinished group: a broken record stands in between.
+    pub(super) fn interrupt(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn capture(
+    segment: SegmentId,
+    main: Option<&Record>,
+    request: Option<Record>,
+    metadata: &Record,
+) -> Option<ReplayedCapture> {
+    let end = Watermark { segment, offset: metadata.offset + metadata.length };
+    let first = main.unwrap_or(metadata);
+    let mut fields = parse_fields(&metadata.content);
+    let header = &first.header;
+    let kind = match header.record_type() {
+        RecordType::Response => CaptureKind::Response,
+        RecordType::Resource => CaptureKind::Resource,
+        RecordType::Revisit if header.get("WARC-Profile") == Some(PROFILE_NOT_MODIFIED) => {
+            CaptureKind::NotModified
+        }
+        RecordType::Revisit => CaptureKind::Identical,
+        _ => CaptureKind::Failed,
+    };
+    let content = main.map(|main| main.content.clone()).unwrap_or_default();
+    let http = http_head(kind, &content, &mut fields);
+    let mime = match kind {
+        CaptureKind::Resource => header.get("Content-Type").and_then(warc::media_type),
+        _ => http.as_ref().and_then(HttpHead::media_type),
+    };
+    let payload_length = match kind {
+        CaptureKind::Response => Some(message_payload(&content, http.as_ref()).len() as u64),
+        CaptureKind::Resource => Some(content.len() as u64),
+        CaptureKind::Identical => {
+            http.as_ref().and_then(|head| head.get("Content-Length")?.trim().parse().ok())
+        }
+        CaptureKind::NotModified | CaptureKind::Failed => None,
+    };
+    let original = header.get("WARC-Refers-To-Target-URI").and_then(|url| {
+        let time = header.get("WARC-Refers-To-Date").and_then(warc::parse_date)?;
+        Some((url.to_owned(), time))
+    });
+    Some(ReplayedCapture {
+        url: header.target_uri()?.to_owned(),
+        time: header.date()?,
+        main: Location { segment, offset: first.offset, length: u32::try_from(first.length).ok()? },
+        end,
+        kind,
+        payload_digest: header.get("WARC-Payload-Digest").and_then(|digest| digest.parse().ok()),
+        status: http.as_ref().and_then(HttpHead::status),
+        mime,
+        payload_length,
+        truncated: match kind {
+            CaptureKind::Response => header.get("WARC-Truncated").map(Truncated::parse),
+            _ => None,
+        },
+        original,
+        address: header.get("WARC-IP-Address").and_then(|address| address.parse().ok()),
+        protocols: header.get_all("WARC-Protocol").map(str::to_owned).collect(),
+        metadata: fields,
+        http,
+        content,
+        request: request.map(|request| request.content),
+    })
+}
+
+/// The HTTP head of a capture; that of a 304 is taken out of the metadata fields.
+fn http_head(kind: CaptureKind, content: &Bytes, fields: &mut Vec<(String, String)>) -> Option<HttpHead> {
+    match kind {
+        CaptureKind::Response | CaptureKind::Identical => Some(HttpHead::parse(&warc::split(content).0)),
+        CaptureKind::NotModified => {
+            let lines: Vec<String> =
+                fields.extract_if(.., |(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line).collect();
+            Some(HttpHead::parse(lines.join("\r\n").as_bytes()))
+        }
+        CaptureKind::Resource | CaptureKind::Failed => None,
+    }
+}
+
+fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
+    let lines = content.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let colon = memchr::memchr(b':', line)?;
+            let (name, value) = line.split_at(colon);
+            let value = value.strip_prefix(b":").unwrap_or(value);
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            Some((warc::text(name), warc::text(value)))
+        })
+        .collect()
+}

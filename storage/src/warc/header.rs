@@ -1,0 +1,297 @@
+//! A WARC record's head: the version line and the named fields in their order, repeats kept.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use nom::branch::alt;
+use nom::bytes::complete::{tag, tag_no_case, take_till, take_while, take_while1};
+use nom::character::complete::{char, one_of};
+use nom::combinator::{recognize, verify};
+use nom::multi::many0;
+use nom::sequence::{preceded, terminated};
+use nom::{IResult, Parser};
+
+/// What a record is (WARC/1.1 section 6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecordType {
+    /// Describes the records that follow.
+    Warcinfo,
+    /// A complete answer of a scheme's protocol.
+    Response,
+    /// Bytes without protocol information.
+    Resource,
+    /// What was asked.
+    Request,
+    /// What is known about another record.
+    Metadata,
+    /// A visit that found what an earlier one had found.
+    Revisit,
+    /// Another form of an earlier record's content.
+    Conversion,
+    /// The next piece of a record that was too long for one file.
+    Continuation,
+    /// A type that the standard does not know.
+    Other(String),
+}
+
+impl RecordType {
+    /// The value of `WARC-Type`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Warcinfo => "warcinfo",
+            Self::Response => "response",
+            Self::Resource => "resource",
+            Self::Request => "request",
+            Self::Metadata => "metadata",
+            Self::Revisit => "revisit",
+            Self::Conversion => "conversion",
+            Self::Continuation => "continuation",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for RecordType {
+    fn from(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "warcinfo" => Self::Warcinfo,
+            "response" => Self::Response,
+            "resource" => Self::Resource,
+            "request" => Self::Request,
+            "metadata" => Self::Metadata,
+            "revisit" => Self::Revisit,
+            "conversion" => Self::Conversion,
+            "continuation" => Self::Continuation,
+            _ => Self::Other(name.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for RecordType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A record's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What stands behind `WARC/`, such as `1.1`.
+    pub version: String,
+    /// Names and values in file order. Values that are not UTF-8 are read as Latin-1, which loses nothing.
+    pub fields: Vec<(String, String)>,
+}
+
+/// Why bytes are no record head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// The first line does not say `WARC/…`.
+    #[error("no WARC version line")]
+    Version,
+    /// No empty line ends the head.
+    #[error("the record head has no end")]
+    Unfinished,
+}
+
+impl Header {
+    /// Reads a head and says how many bytes it takes, the empty line included.
+    ///
+    /// Lines may end with LF alone; a line without a colon is passed over, and one that starts with a blank continues
+    /// the value before it (WARC/1.1 section 4).
+    ///
+    /// # Errors
+    /// When there is no version line or no end.
+    pub fn parse(input: &[u8]) -> Result<(Self, usize), HeaderError> {
+        let (rest, version) = version(input).map_err(|_| HeaderError::Version)?;
+        let (rest, lines) = many0(logical_line).parse(rest).map_err(|_| HeaderError::Unfinished)?;
+        let (rest, _) = line_end(rest).map_err(|_| HeaderError::Unfinished)?;
+        let fields = lines.into_iter().filter_map(field).collect();
+        Ok((Self { version: text(version), fields }, input.len() - rest.len()))
+    }
+
+    /// The first value of a field; names are compared without case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a field in file order.
+    pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.fields
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// `WARC-Type`; a record without one is of type `Other("")`.
+    #[must_use]
+    pub fn record_type(&self) -> RecordType {
+        RecordType::from(self.get("WARC-Type").unwrap_or_default())
+    }
+
+    /// `Content-Length` in bytes.
+    #[must_use]
+    pub fn content_length(&self) -> Option<u64> {
+        self.get("Content-Length")?.trim().parse().ok()
+    }
+
+    /// `WARC-Record-ID` without the angle brackets.
+    #[must_use]
+    pub fn record_id(&self) -> Option<&str> {
+        self.get("WARC-Record-ID").map(without_brackets)
+    }
+
+    /// `WARC-Target-URI` without the angle brackets that WARC/1.0's grammar asked for.
+    #[must_use]
+    pub fn target_uri(&self) -> Option<&str> {
+        self.get("WARC-Target-URI").map(without_brackets)
+    }
+
+    /// `WARC-Date`.
+    #[must_use]
+    pub fn date(&self) -> Option<DateTime<Utc>> {
+        parse_date(self.get("WARC-Date")?)
+    }
+}
+
+impl fmt::Display for Header {
+    /// The head as bytes of a file, the empty line included.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WARC/{}\r\n", self.version)?;
+        for (name, value) in &self.fields {
+            write!(f, "{name}: {value}\r\n")?;
+        }
+        f.write_str("\r\n")
+    }
+}
+
+/// Reads the date forms that WARC files hold: RFC 3339 with any fraction, the W3C profile's shorter forms, and the
+/// bare 14 digits some tools wrote. A missing part is taken as its lowest value.
+pub(crate) fn parse_date(value: &str) -> Option<DateTime<Utc>> {
+    let value = value.trim();
+    if let Ok(date) = DateTime::parse_from_rfc3339(value) {
+        return Some(date.to_utc());
+    }
+    let digits: String = value.split('.').next()?.chars().filter(char::is_ascii_digit).take(14).collect();
+    if digits.len() < 4 || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let lowest = "00000101000000";
+    let padded = format!("{digits}{}", lowest.get(digits.len()..)?);
+    NaiveDateTime::parse_from_str(&padded, "%Y%m%d%H%M%S").ok().map(|date| date.and_utc())
+}
+
+fn without_brackets(value: &str) -> &str {
+    value.strip_prefix('<').and_then(|value| value.strip_suffix('>')).unwrap_or(value)
+}
+
+/// Bytes as text: UTF-8 if they are that, else Latin-1.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    }
+}
+
+fn line_end(input: &[u8]) -> IResult<&[u8], &[u8]> {
+    alt((tag(&b"\r\n"[..]), tag(&b"\n"[..]))).parse(input)
+}
+
+fn version(input: &[u8]) -> IResult<&[u8], &[u8]> {
+    let digits = take_while1(|byte: u8| byte.is_ascii_digit() || byte == b'.');
+    let rest_of_line = (take_till(|byte| byte == b'\n'), char('\n'));
+    terminated(preceded(tag_no_case(&b"WARC/"[..]), digits), rest_of_line).parse(input)
+}
+
+/// One line that is not empty, with the lines that continue it; without its last line end.
+fn logical_line(input: &[u8]) -> IResult<&[u8], &[u8]> {
+    let text = |input| take_while(|byte| byte != b'\n').parse(input);
+    let first = verify(text, |line: &[u8]| !line.is_empty() && line != b"\r");
+    let continuation = (one_of(" \t"), text, char('\n'));
+    recognize((first, char('\n'), many0(continuation))).parse(input)
+}
+
+fn field(line: &[u8]) -> Option<(String, String)> {
+    let colon = memchr::memchr(b':', line)?;
+    let (name, value) = line.split_at(colon);
+    let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii();
+    let value = if memchr::memchr(b'\n', value).is_some() { text(&unfold(value)) } else { text(value) };
+    Some((text(name.trim_ascii()), value))
+}
+
+/// A folded value on one line: every line end and the blanks around it become one blank.
+fn unfold(value: &[u8]) -> Vec<u8> {
+    let mut lines = value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut unfolded = lines.next().unwrap_or_default().to_vec();
+    for line in lines {
+        unfolded.push(b' ');
+        unfolded.extend_from_slice(line);
+    }
+    unfolded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(input: &str) -> Header {
+        let (header, length) = Header::parse(input.as_bytes()).expect("a head");
+        assert_eq!(length, input.len());
+        header
+    }
+
+    #[test]
+    fn keeps_order_and_repeats_and_ignores_case() {
+        let text = "WARC/1.1\r\nWARC-Type: response\r\nX: 1\r\nx: 2\r\nContent-Length: 12\r\n\r\n";
+        let header = parse(text);
+        assert_eq!(header.record_type(), RecordType::Response);
+        assert_eq!(header.get_all("X").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(header.content_length(), Some(12));
+        assert_eq!(header.to_string(), text);
+    }
+
+    #[test]
+    fn takes_bare_newlines_folds_and_lines_without_colon() {
+        let header = parse("warc/1.0\nA: one\n  two\r\n\tthree\nnonsense\nB:\n\n");
+        assert_eq!(header.version, "1.0");
+        assert_eq!(header.fields, [("A".into(), "one two three".into()), ("B".into(), String::new())]);
+    }
+
+    #[test]
+    fn reads_latin_1_and_brackets() {
+        let (header, _) =
+            Header::parse(b"WARC/1.0\r\nWARC-Target-URI: <http://a/\xe9>\r\n\r\n").expect("a head");
+        assert_eq!(header.target_uri(), Some("http://a/é"));
+    }
+
+    #[test]
+    fn refuses_what_is_no_head() {
+        assert_eq!(Header::parse(b"HTTP/1.1 200 OK\r\n\r\n"), Err(HeaderError::Version));
+        assert_eq!(Header::parse(b"WARC/1.1\r\nA: b\r\n"), Err(HeaderError::Unfinished));
+        assert_eq!(Header::parse(b"WARC/1.1\r\nA: b"), Err(HeaderError::Unfinished));
+        assert_eq!(Header::parse(b""), Err(HeaderError::Version));
+    }
+
+    #[test]
+    fn reads_dates_of_all_kinds() {
+        let seconds = |text| parse_date(text).map(|date| date.timestamp());
+        assert_eq!(seconds("2014-01-03T03:03:21Z"), Some(1_388_718_201));
+        assert_eq!(seconds("2014-01-03T03:03:21.123456789Z"), Some(1_388_718_201));
+        assert_eq!(seconds("20140103030321"), Some(1_388_718_201));
+        assert_eq!(seconds("2014-01-03"), Some(1_388_707_200));
+        assert_eq!(seconds("2014"), Some(1_388_534_400));
+        assert_eq!(seconds("soon"), None);
+        assert_eq!(seconds("2014-13-77T99:99:99Z"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(bytes: Vec<u8>) {
+            let _ = Header::parse(&bytes);
+            let _ = parse_date(&text(&bytes));
+        }
+    }
+}

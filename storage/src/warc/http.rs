@@ -1,0 +1,263 @@
+//! HTTP messages as records hold them: the bytes that came over the wire, whatever they were.
+//!
+//! Nothing here refuses a message. A head is read line by line (RFC 9112 with the leniency of its section 2.2), a
+//! body's chunks as far as they go. The *payload* of a record is the body without its transfer coding; content codings
+//! such as gzip belong to the payload.
+
+use bytes::Bytes;
+
+use super::header::{Header, RecordType, text};
+
+/// The head of an HTTP message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpHead {
+    /// The first line without its end: a status line or a request line.
+    pub first_line: String,
+    /// Names and values in their order; values that are not UTF-8 are read as Latin-1.
+    pub fields: Vec<(String, String)>,
+}
+
+impl HttpHead {
+    /// Reads a head; the empty line at its end may be missing.
+    #[must_use]
+    pub fn parse(head: &[u8]) -> Self {
+        let mut lines =
+            head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let first_line = text(lines.next().unwrap_or_default().trim_ascii());
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in lines {
+            if line.is_empty() {
+                break;
+            }
+            if line.starts_with(b" ") || line.starts_with(b"\t") {
+                // RFC 9112 section 5.2: an obsolete fold is read as a blank.
+                if let Some((_, value)) = fields.last_mut() {
+                    value.push(' ');
+                    value.push_str(&text(line.trim_ascii()));
+                }
+            } else if let Some(colon) = memchr::memchr(b':', line) {
+                let (name, value) = line.split_at(colon);
+                fields.push((text(name.trim_ascii()), text(value.split_at(1).1.trim_ascii())));
+            }
+        }
+        Self { first_line, fields }
+    }
+
+    /// The status code, if the first line is a status line: `HTTP/1.1 200 OK`, also of versions not yet invented.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        let mut words = self.first_line.split_ascii_whitespace();
+        let version = words.next()?;
+        let named = version.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("HTTP"));
+        // Shoutcast servers answer with ICY.
+        if !named && version != "ICY" {
+            return None;
+        }
+        words.next()?.parse().ok().filter(|status| (100..1000).contains(status))
+    }
+
+    /// The first value of a field; names are compared without case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The media type without parameters, in lower case; `None` when the message doesn't say.
+    #[must_use]
+    pub fn media_type(&self) -> Option<String> {
+        media_type(self.get("Content-Type")?)
+    }
+
+    /// Whether the last transfer coding is `chunked`.
+    #[must_use]
+    pub fn is_chunked(&self) -> bool {
+        self.fields
+            .iter()
+            .rfind(|(name, _)| name.eq_ignore_ascii_case("Transfer-Encoding"))
+            .and_then(|(_, value)| value.rsplit(',').next())
+            .is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
+    }
+}
+
+/// A media type without parameters, in lower case.
+pub(crate) fn media_type(value: &str) -> Option<String> {
+    let essence = value.split(';').next()?.trim();
+    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+}
+
+/// Bytes up to and including the first empty line, if there is one.
+pub(crate) fn head_length(message: &[u8]) -> Option<usize> {
+    let mut start = 0;
+    for newline in memchr::memchr_iter(b'\n', message) {
+        let line = message.get(start..newline)?;
+        if line.is_empty() || line == b"\r" {
+            return Some(newline + 1);
+        }
+        start = newline + 1;
+    }
+    None
+}
+
+/// Cuts a message into head (with the empty line) and body. Without an empty line all of it is head.
+#[must_use]
+pub fn split(message: &Bytes) -> (Bytes, Bytes) {
+    let length = head_length(message).unwrap_or(message.len());
+    (message.slice(..length), message.slice(length..))
+}
+
+/// A body without the chunked coding (RFC 9112 section 7.1).
+///
+/// A body that does not start with a chunk was decoded by the tool that stored it, and is given back as it is. Where
+/// the chunks break off or break the rules, what came before counts; trailer fields are left out.
+#[must_use]
+pub fn dechunk(body: &Bytes) -> Bytes {
+    let Some((first, next)) = chunk(body, 0) else { return body.clone() };
+    if first.is_empty() {
+        return Bytes::new();
+    }
+    let mut next = next;
+    let (mut single, mut joined) = (Some(first), Vec::new());
+    while let Some((data, after)) = chunk(body, next) {
+        if data.is_empty() {
+            break;
+        }
+        if let Some(first) = single.take() {
+            joined.reserve(body.len());
+            joined.extend_from_slice(body.get(first).unwrap_or_default());
+        }
+        joined.extend_from_slice(body.get(data).unwrap_or_default());
+        next = after;
+    }
+    single.map_or_else(|| Bytes::from(joined), |first| body.slice(first))
+}
+
+/// The chunk that starts at a position: where its data lie, and where the next one starts.
+fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
+    let rest = body.get(start..)?;
+    let line_length = memchr::memchr(b'\n', rest.get(..rest.len().min(CHUNK_LINE_BYTES_MAX))?)?;
+    let line = rest.get(..line_length)?;
+    let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    let data = start + line_length + 1;
+    let end = data.saturating_add(size).min(body.len());
+    let behind = body.get(end..)?;
+    let line_end = if behind.starts_with(b"\r\n") { 2 } else { usize::from(behind.starts_with(b"\n")) };
+    Some((data..end, end + line_end))
+}
+
+/// Bytes that a chunk's size and its extensions may take.
+const CHUNK_LINE_BYTES_MAX: usize = 4096;
+
+/// The payload of a record: what a browser would be given before content codings are removed.
+///
+/// For an HTTP message that is its body without the transfer coding, for every other record the content as it stands.
+#[must_use]
+pub fn payload(header: &Header, content: &Bytes) -> Bytes {
+    if !is_http(header) {
+        return content.clone();
+    }
+    let (head, body) = split(content);
+    if HttpHead::parse(&head).is_chunked() { dechunk(&body) } else { body }
+}
+
+/// Whether a record's content is an HTTP message.
+pub(crate) fn is_http(header: &Header) -> bool {
+    let declared = header
+        .get("Content-Type")
+        .and_then(media_type)
+        .is_some_and(|media_type| media_type == "application/http");
+    declared
+        && matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_heads_of_all_kinds() {
+        let head =
+            HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\nA: 1\r\n 2\r\n\r\n");
+        assert_eq!(head.status(), Some(200));
+        assert_eq!(head.media_type().as_deref(), Some("text/html"));
+        assert_eq!(head.get("a"), Some("1 2"));
+        for (line, status) in [
+            ("HTTP/2 404", Some(404)),
+            ("http/1.0 301 Moved", Some(301)),
+            ("ICY 200 OK", Some(200)),
+            ("HTTP/1.1 99999", None),
+            ("GET / HTTP/1.1", None),
+            ("", None),
+        ] {
+            assert_eq!(HttpHead::parse(line.as_bytes()).status(), status, "{line}");
+        }
+    }
+
+    #[test]
+    fn splits_at_the_first_empty_line() {
+        for (message, head) in
+            [("a\r\n\r\nbody", 5), ("a\n\nbody", 3), ("a\r\nb", 4), ("\r\nbody", 2), ("", 0)]
+        {
+            let message = Bytes::from_static(message.as_bytes());
+            let (first, second) = split(&message);
+            assert_eq!(first.len(), head);
+            assert_eq!([first, second].concat(), message);
+        }
+    }
+
+    #[test]
+    fn dechunks_as_far_as_it_goes() {
+        for (coded, plain) in [
+            ("5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: a\r\n\r\n", "hello world"),
+            ("5\r\nhello\r\n0\r\n\r\n", "hello"),
+            ("5\r\nhello\r\n", "hello"),
+            ("5\nhello\n1\n!\n0\n\n", "hello!"),
+            ("ff\r\ncut off", "cut off"),
+            ("0\r\n\r\n", ""),
+            ("hello, already decoded\r\n", "hello, already decoded\r\n"),
+            ("5\r\nhello\r\nzz\r\n", "hello"),
+            ("ffffffffffffffffff\r\nx", "ffffffffffffffffff\r\nx"),
+            ("", ""),
+        ] {
+            assert_eq!(dechunk(&Bytes::from_static(coded.as_bytes())), plain, "{coded:?}");
+        }
+    }
+
+    #[test]
+    fn payload_is_without_transfer_coding_but_with_content_coding() {
+        let header = |content_type: &str, kind: &str| Header {
+            version: "1.1".into(),
+            fields: vec![("WARC-Type".into(), kind.into()), ("Content-Type".into(), content_type.into())],
+        };
+        let message = Bytes::from_static(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        );
+        assert_eq!(payload(&header("application/http; msgtype=response", "response"), &message), "x");
+        assert_eq!(payload(&header("text/plain", "resource"), &message), message);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(bytes: Vec<u8>) {
+            let bytes = Bytes::from(bytes);
+            let (head, body) = split(&bytes);
+            let _ = HttpHead::parse(&head).status();
+            proptest::prop_assert!(dechunk(&body).len() <= body.len());
+        }
+
+        #[test]
+        fn dechunk_undoes_chunking(pieces: Vec<Vec<u8>>) {
+            let mut coded = Vec::new();
+            for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+                coded.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                coded.extend_from_slice(piece);
+                coded.extend_from_slice(b"\r\n");
+            }
+            coded.extend_from_slice(b"0\r\n\r\n");
+            proptest::prop_assert_eq!(dechunk(&Bytes::from(coded)), pieces.concat());
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! WARC records (ISO 28500:2017): heads, the HTTP messages within, and a reader for files that anybody wrote.
+//!
+//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on behind
+//! it. Writing is strict: [`HeadWriter`] can't produce a head that breaks the line structure.
+
+mod header;
+mod http;
+mod input;
+mod reader;
+mod unpack;
+mod write;
+
+pub use header::{Header, HeaderError, RecordType};
+pub(crate) use header::{parse_date, text};
+pub(crate) use http::media_type;
+pub use http::{HttpHead, dechunk, payload, split};
+pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};
+pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
+pub(crate) use unpack::{embedded_dictionary, skippable_frame};
+pub(crate) use write::{HeadWriter, RecordIds};
+
+/// Bytes that one record's head may take; a longer one is reported as broken.
+pub const HEAD_BYTES_MAX: usize = 1 << 20;

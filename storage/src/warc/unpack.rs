@@ -1,0 +1,334 @@
+//! Takes the compression off a WARC file and says where its members lie.
+//!
+//! A member is a gzip member (RFC 1952) or a zstd frame (RFC 8878); a plain file has none. A zstd file may start with
+//! its dictionary in a skippable frame, itself compressed or not (IIPC, "Zstandard compression for WARC files 1.0").
+//! Every other skippable frame is passed over.
+
+use std::io::{self, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
+
+use super::input::Input;
+
+/// How a WARC file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    Plain,
+    /// gzip, as ISO 28500 annex D has it.
+    Gzip,
+    /// zstd, as the IIPC proposal has it.
+    Zstd,
+}
+
+/// First bytes of a zstd frame.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// First bytes of a gzip member that is deflated.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+/// The lowest of the 16 numbers that start a skippable frame (RFC 8878 section 3.1.2).
+pub const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
+/// The skippable frame at a file's start that holds its dictionary.
+pub const SKIPPABLE_DICTIONARY: u32 = 0x184d_2a5d;
+/// Bytes of a dictionary, packed or not, that are still read. Twice what the proposal obliges readers to.
+const DICTIONARY_READ_BYTES_MAX: usize = 16 << 20;
+/// Bytes unpacked at a time.
+const STEP_BYTES: usize = 128 << 10;
+
+impl Packing {
+    fn of(start: &[u8]) -> Self {
+        if start.starts_with(&GZIP_MAGIC) {
+            Self::Gzip
+        } else if start.starts_with(&ZSTD_MAGIC) || skippable_number(start).is_some() {
+            Self::Zstd
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+fn skippable_number(start: &[u8]) -> Option<u32> {
+    let number = u32::from_le_bytes(start.first_chunk().copied()?);
+    (number & 0xffff_fff0 == SKIPPABLE_MAGIC).then_some(number)
+}
+
+/// A skippable frame around some bytes, of which there must be less than 4 GiB.
+pub(crate) fn skippable_frame(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(content.len() + 8);
+    frame.extend_from_slice(&number.to_le_bytes());
+    frame.extend_from_slice(&(content.len() as u32).to_le_bytes());
+    frame.extend_from_slice(content);
+    frame
+}
+
+/// The dictionary that a skippable frame's content stands for: the content itself or what it unpacks to.
+pub(crate) fn embedded_dictionary(content: &[u8]) -> Result<Vec<u8>, String> {
+    if !content.starts_with(&ZSTD_MAGIC) {
+        return Ok(content.to_vec());
+    }
+    // The capacity bounds what a hostile frame can make of itself.
+    let mut dictionary = Vec::with_capacity(match zstd_safe::get_frame_content_size(content) {
+        Ok(Some(size)) if size <= DICTIONARY_READ_BYTES_MAX as u64 => size as usize,
+        _ => DICTIONARY_READ_BYTES_MAX,
+    });
+    match zstd_safe::decompress(&mut dictionary, content) {
+        Ok(_) => Ok(dictionary),
+        Err(code) => Err(format!("the dictionary cannot be unpacked: {}", zstd_safe::get_error_name(code))),
+    }
+}
+
+/// What one step of unpacking came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Some bytes, perhaps none, were put out.
+    Data,
+    /// A member starts at this offset.
+    Start(u64),
+    /// The member ended before this offset.
+    End(u64),
+    /// The file has ended.
+    Finished,
+}
+
+#[derive(Debug)]
+pub(super) enum UnpackError {
+    Io(io::Error),
+    /// The bytes are not what they should be; [`Unpacker::resume`] goes on behind them.
+    Corrupt(String),
+}
+
+impl From<io::Error> for UnpackError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+pub(super) struct Unpacker<R> {
+    input: Input<R>,
+    codec: Codec,
+    inside: bool,
+    at_file_start: bool,
+}
+
+enum Codec {
+    Unknown(Option<Vec<u8>>),
+    Plain,
+    Gzip(Box<Decompress>),
+    Zstd(DCtx<'static>),
+}
+
+impl<R: Read> Unpacker<R> {
+    /// Unpacks a file from its start.
+    pub(super) fn new(source: R) -> Self {
+        Self { input: Input::new(source, 0), codec: Codec::Unknown(None), inside: false, at_file_start: true }
+    }
+
+    /// Unpacks a file from a member on that starts at `offset`.
+    pub(super) fn resumed(source: R, offset: u64, dictionary: Option<Vec<u8>>) -> Self {
+        let codec = Codec::Unknown(dictionary);
+        Self { input: Input::new(source, offset), codec, inside: false, at_file_start: false }
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.input.position()
+    }
+
+    pub(super) fn packing(&mut self) -> Result<Packing, UnpackError> {
+        self.detect()?;
+        Ok(match self.codec {
+            Codec::Gzip(_) => Packing::Gzip,
+            Codec::Zstd(_) => Packing::Zstd,
+            Codec::Plain | Codec::Unknown(_) => Packing::Plain,
+        })
+    }
+
+    fn detect(&mut self) -> Result<(), UnpackError> {
+        let Codec::Unknown(dictionary) = &mut self.codec else { return Ok(()) };
+        let dictionary = dictionary.take();
+        self.codec = match Packing::of(self.input.fill_to(4)?) {
+            Packing::Plain => Codec::Plain,
+            Packing::Gzip => Codec::Gzip(Box::new(Decompress::new_gzip(15))),
+            Packing::Zstd => Codec::Zstd(DCtx::create()),
+        };
+        match dictionary {
+            Some(dictionary) => self.load(&dictionary),
+            None => Ok(()),
+        }
+    }
+
+    fn load(&mut self, dictionary: &[u8]) -> Result<(), UnpackError> {
+        let Codec::Zstd(context) = &mut self.codec else { return Ok(()) };
+        context.load_dictionary(dictionary).map_err(corrupt)?;
+        Ok(())
+    }
+
+    /// Unpacks a little and appends it to `output`.
+    pub(super) fn step(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
+        self.detect()?;
+        let at_file_start = std::mem::replace(&mut self.at_file_start, false);
+        match &self.codec {
+            Codec::Unknown(_) | Codec::Plain => {
+                let bytes = self.input.fill()?;
+                let count = bytes.len();
+                output.extend_from_slice(bytes);
+                self.input.consume(count);
+                Ok(if count == 0 { Step::Finished } else { Step::Data })
+            }
+            Codec::Gzip(_) if self.inside => self.inflate(output),
+            Codec::Gzip(_) => self.start_gzip(),
+            Codec::Zstd(_) if self.inside => self.decompress(output),
+            Codec::Zstd(_) => self.start_zstd(at_file_start),
+        }
+    }
+
+    /// Goes on at the next place that looks like a member's start; `false` when there is none.
+    pub(super) fn resume(&mut self) -> io::Result<bool> {
+        let magic: &[u8] = match &mut self.codec {
+            Codec::Unknown(_) | Codec::Plain => return Ok(false),
+            Codec::Gzip(_) => &GZIP_MAGIC,
+            Codec::Zstd(context) => {
+                // Resetting a session cannot fail.
+                let _ = context.reset(zstd_safe::ResetDirective::SessionOnly);
+                &ZSTD_MAGIC
+            }
+        };
+        if !std::mem::replace(&mut self.inside, false) {
+            self.input.consume(1);
+        }
+        loop {
+            let bytes = self.input.fill_to(magic.len())?;
+            if bytes.len() < magic.len() {
+                return Ok(false);
+            }
+            match memchr::memmem::find(bytes, magic) {
+                Some(found) => {
+                    self.input.consume(found);
+                    return Ok(true);
+                }
+                None => {
+                    let passed = bytes.len() + 1 - magic.len();
+                    self.input.consume(passed);
+                }
+            }
+        }
+    }
+
+    fn start_gzip(&mut self) -> Result<Step, UnpackError> {
+        let bytes = self.input.fill_to(GZIP_MAGIC.len())?;
+        if bytes.is_empty() {
+            return Ok(Step::Finished);
+        }
+        if !bytes.starts_with(&GZIP_MAGIC) {
+            return Err(UnpackError::Corrupt("no gzip member starts here".into()));
+        }
+        self.codec = Codec::Gzip(Box::new(Decompress::new_gzip(15)));
+        self.inside = true;
+        Ok(Step::Start(self.input.position()))
+    }
+
+    fn inflate(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
+        let Codec::Gzip(inflater) = &mut self.codec else { return Ok(Step::Data) };
+        let bytes = self.input.fill()?;
+        let at_end = bytes.is_empty();
+        output.reserve(STEP_BYTES);
+        let (before, length) = (inflater.total_in(), output.len());
+        let status = inflater.decompress_vec(bytes, output, FlushDecompress::None);
+        let taken = (inflater.total_in() - before) as usize;
+        self.input.consume(taken);
+        match status {
+            Ok(Status::StreamEnd) => {
+                self.inside = false;
+                Ok(Step::End(self.input.position()))
+            }
+            Ok(_) if at_end && output.len() == length => {
+                Err(UnpackError::Corrupt("the file ends within a member".into()))
+            }
+            Ok(_) => Ok(Step::Data),
+            Err(error) => Err(UnpackError::Corrupt(error.to_string())),
+        }
+    }
+
+    fn start_zstd(&mut self, at_file_start: bool) -> Result<Step, UnpackError> {
+        let mut first = at_file_start;
+        loop {
+            let bytes = self.input.fill_to(8)?;
+            if bytes.is_empty() {
+                return Ok(Step::Finished);
+            }
+            if bytes.starts_with(&ZSTD_MAGIC) {
+                self.inside = true;
+                return Ok(Step::Start(self.input.position()));
+            }
+            let number = skippable_number(bytes);
+            let size = bytes.get(4..).and_then(|rest| rest.first_chunk().copied()).map(u32::from_le_bytes);
+            let (Some(number), Some(size)) = (number, size) else {
+                return Err(UnpackError::Corrupt("no zstd frame starts here".into()));
+            };
+            self.input.consume(8);
+            if first && number == SKIPPABLE_DICTIONARY {
+                self.read_dictionary(size as usize)?;
+            } else {
+                self.skip(u64::from(size))?;
+            }
+            first = false;
+        }
+    }
+
+    fn skip(&mut self, mut count: u64) -> Result<(), UnpackError> {
+        while count > 0 {
+            let available = self.input.fill()?.len();
+            if available == 0 {
+                return Err(UnpackError::Corrupt("the file ends within a skippable frame".into()));
+            }
+            let taken = usize::try_from(count).unwrap_or(usize::MAX).min(available);
+            self.input.consume(taken);
+            count -= taken as u64;
+        }
+        Ok(())
+    }
+
+    fn read_dictionary(&mut self, size: usize) -> Result<(), UnpackError> {
+        if size > DICTIONARY_READ_BYTES_MAX {
+            return Err(UnpackError::Corrupt(format!("a dictionary frame of {size} bytes is too long")));
+        }
+        let mut content = Vec::with_capacity(size);
+        while content.len() < size {
+            let bytes = self.input.fill()?;
+            let taken = bytes.len().min(size - content.len());
+            if taken == 0 {
+                return Err(UnpackError::Corrupt("the file ends within its dictionary".into()));
+            }
+            content.extend_from_slice(bytes.split_at(taken).0);
+            self.input.consume(taken);
+        }
+        let dictionary = embedded_dictionary(&content).map_err(UnpackError::Corrupt)?;
+        self.load(&dictionary)
+    }
+
+    fn decompress(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
+        let Codec::Zstd(context) = &mut self.codec else { return Ok(Step::Data) };
+        let bytes = self.input.fill()?;
+        let at_end = bytes.is_empty();
+        output.reserve(STEP_BYTES);
+        let length = output.len();
+        let mut source = InBuffer::around(bytes);
+        let outcome = context.decompress_stream(&mut OutBuffer::around_pos(output, length), &mut source);
+        let taken = source.pos();
+        self.input.consume(taken);
+        match outcome {
+            Ok(0) => {
+                self.inside = false;
+                Ok(Step::End(self.input.position()))
+            }
+            Ok(_) if at_end && output.len() == length => {
+                Err(UnpackError::Corrupt("the file ends within a frame".into()))
+            }
+            Ok(_) => Ok(Step::Data),
+            Err(code) => Err(corrupt(code)),
+        }
+    }
+}
+
+fn corrupt(code: usize) -> UnpackError {
+    UnpackError::Corrupt(zstd_safe::get_error_name(code).to_owned())
+}

@@ -1,0 +1,157 @@
+//! Writing record heads, and the identifiers of records.
+
+use std::fmt::{self, Write as _};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{DateTime, Timelike, Utc};
+
+/// Builds one record's head. A line break within a value becomes a blank, so that no value can start a new field.
+#[derive(Debug)]
+pub(crate) struct HeadWriter {
+    text: String,
+}
+
+impl HeadWriter {
+    /// Starts a WARC/1.1 head with the four mandatory fields but `Content-Length`.
+    pub(crate) fn new(record_type: &str, id: &str, date: DateTime<Utc>) -> Self {
+        let mut head = Self { text: String::with_capacity(768) };
+        head.text.push_str("WARC/1.1\r\n");
+        head.field("WARC-Type", record_type);
+        head.field("WARC-Record-ID", format_args!("<{id}>"));
+        head.field("WARC-Date", WarcDate(date));
+        head
+    }
+
+    /// Adds a field.
+    pub(crate) fn field(&mut self, name: &str, value: impl fmt::Display) {
+        self.text.push_str(name);
+        self.text.push_str(": ");
+        let start = self.text.len();
+        let _ = write!(self.text, "{value}"); // a String takes everything
+        let is_break = |symbol: char| symbol == '\r' || symbol == '\n';
+        if self.text.get(start..).is_some_and(|value| value.contains(is_break)) {
+            let value = self.text.split_off(start).replace(is_break, " ");
+            self.text.push_str(&value);
+        }
+        self.text.push_str("\r\n");
+    }
+
+    /// Adds a field with a date.
+    pub(crate) fn date_field(&mut self, name: &str, date: DateTime<Utc>) {
+        self.field(name, WarcDate(date));
+    }
+
+    /// Ends the head of a block of so many bytes.
+    pub(crate) fn finish(mut self, content_length: usize) -> String {
+        self.field("Content-Length", content_length);
+        self.text.push_str("\r\n");
+        self.text
+    }
+}
+
+/// A date as WARC/1.1 writes it: UTC, with microseconds if there are any.
+struct WarcDate(DateTime<Utc>);
+
+impl fmt::Display for WarcDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format = if self.0.nanosecond() < 1000 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.6fZ" };
+        self.0.format(format).fmt(f)
+    }
+}
+
+/// Makes `urn:uuid` identifiers of version 4 (RFC 9562 section 5.4).
+///
+/// The bits come from SipHash with keys of the operating system over a counter: no two records of one process share an
+/// identifier but by the chance that any two random ones do.
+#[derive(Debug)]
+pub(crate) struct RecordIds {
+    keys: [u64; 2],
+    random: Option<[RandomState; 2]>,
+    counter: AtomicU64,
+}
+
+impl RecordIds {
+    /// Identifiers that never come again.
+    pub(crate) fn random() -> Self {
+        Self {
+            keys: [0; 2],
+            random: Some([RandomState::new(), RandomState::new()]),
+            counter: AtomicU64::new(0),
+        }
+    }
+
+    /// The same identifiers for the same seed: for tests that must be repeatable.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self { keys: [seed, !seed], random: None, counter: AtomicU64::new(0) }
+    }
+
+    /// The next one.
+    pub(crate) fn next(&self) -> String {
+        let count = self.counter.fetch_add(1, Ordering::Relaxed);
+        let [high, low] = match &self.random {
+            Some([first, second]) => [first.hash_one(count), second.hash_one(count)],
+            None => self.keys.map(|key| split_mix(key ^ split_mix(count))),
+        };
+        let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
+        let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
+        format!(
+            "urn:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+fn split_mix(seed: u64) -> u64 {
+    let mut value = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::warc::Header;
+
+    #[test]
+    fn a_value_cannot_start_a_field() {
+        let mut head = HeadWriter::new("metadata", "urn:x", DateTime::UNIX_EPOCH);
+        head.field("WARC-Target-URI", "http://a/\r\nWARC-Type: response\n\nbody");
+        let text = head.finish(7);
+        let (header, length) = Header::parse(text.as_bytes()).expect("a head");
+        assert_eq!(length, text.len());
+        assert_eq!(header.get_all("WARC-Type").collect::<Vec<_>>(), ["metadata"]);
+        assert_eq!(header.content_length(), Some(7));
+        assert_eq!(header.date(), Some(DateTime::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn dates_show_microseconds_only_when_there_are_some() {
+        let date =
+            |nanoseconds| WarcDate(DateTime::from_timestamp(0, nanoseconds).expect("a date")).to_string();
+        assert_eq!(date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date(120_000_999), "1970-01-01T00:00:00.120000Z");
+    }
+
+    #[test]
+    fn ids_are_distinct_and_of_version_4() {
+        for ids in [RecordIds::random(), RecordIds::seeded(7)] {
+            let all: HashSet<String> = (0..1000).map(|_| ids.next()).collect();
+            assert_eq!(all.len(), 1000);
+            for id in all {
+                let bytes = id.strip_prefix("urn:uuid:").expect("a URN").as_bytes();
+                assert_eq!((bytes.len(), bytes[14]), (36, b'4'));
+                assert!(b"89ab".contains(&bytes[19]), "{id}");
+            }
+        }
+        assert_eq!(RecordIds::seeded(1).next(), RecordIds::seeded(1).next());
+    }
+}

@@ -91,6 +91,23 @@ impl Plan {
     }
 
     fn sites(&self, rows: &dyn Rows) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
+        let (found, matched) = self.select_sites(rows)?;
+        let rows = found.into_iter().map(|row| {
+            let subject = SiteSubject { rows, row };
+            self.select.iter().map(|column| value(&subject, *column)).collect()
+        });
+        Ok((rows.collect::<Result<_, RowsError>>()?, Some(matched)))
+    }
+
+    /// The sites that a query for sites selects, in its order and within its limits, and how many there were before
+    /// offset and limit. A query for pages selects none.
+    ///
+    /// # Errors
+    /// When `rows` cannot be read.
+    pub fn select_sites(&self, rows: &dyn Rows) -> Result<(Vec<SiteRow>, u64), Error> {
+        if self.target != Target::Sites {
+            return Ok((Vec::new(), 0));
+        }
         let mut matched = 0;
         let mut top =
             Top::new(self.last_row(), |left: &(Vec<Value>, SiteRow), right: &(Vec<Value>, SiteRow)| {
@@ -103,12 +120,7 @@ impl Plan {
                 top.push((self.keys(&subject)?, subject.row));
             }
         }
-        let kept = top.into_sorted().into_iter().skip(self.offset);
-        let rows = kept.map(|(_, row)| {
-            let subject = SiteSubject { rows, row };
-            self.select.iter().map(|column| value(&subject, *column)).collect()
-        });
-        Ok((rows.collect::<Result<_, RowsError>>()?, Some(matched)))
+        Ok((top.into_sorted().into_iter().skip(self.offset).map(|(_, row)| row).collect(), matched))
     }
 
     /// Rows up to the last one wanted.

@@ -118,6 +118,12 @@ impl Plan {
         !self.searches.is_empty()
     }
 
+    /// Whether the plan asks for sites, not pages.
+    #[must_use]
+    pub fn asks_for_sites(&self) -> bool {
+        self.target == Target::Sites
+    }
+
     /// Limits the answer to `rows` unless the query has a limit of its own; whether it had none.
     pub fn limit_if_unlimited(&mut self, rows: usize) -> bool {
         let unlimited = self.limit.is_none();

@@ -1,1 +1,3 @@
 //! The one integration test binary; each topic is a module.
+
+mod conformance;

@@ -62,7 +62,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let local = time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string();
         let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
         let digest = row.digest.get(..12).unwrap_or_default().to_owned();
-        table.add_row([local, status, kind_name(row.kind).to_owned(), row.content_type, row.bytes.to_string(), digest]);
+        table.add_row([
+            local,
+            status,
+            kind_name(row.kind).to_owned(),
+            row.content_type,
+            row.bytes.to_string(),
+            digest,
+        ]);
     }
     if !args.json {
         output::print(&table)?;

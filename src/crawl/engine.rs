@@ -19,11 +19,12 @@ use url::Url;
 
 use super::frontier::{Frontier, Pick};
 use super::options::{End, Options, Plan, Status};
-use super::process::{Done, FetchTag, Previous, Processed, Tag, failed_group, work};
+use super::process::{Done, FetchTag, Previous, Processed, Reading, Tag, failed_group, work};
 use super::robots_cache::{Next, RobotsCache, Rules};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Endpoint, FetchError, Fetcher, Job, Request, Task};
 use crate::ledger::{Candidate, CreditError, Credits, Kind, LEVEL_REQUISITE};
+use crate::parse::Limits;
 use crate::search;
 
 /// How often the caller is told how far the run is.
@@ -98,10 +99,11 @@ pub fn run(
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let full_text = options.full_text;
+            let limits = Limits { robot: options.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let reading = Reading { limits, full_text: options.full_text };
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, full_text))?;
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading))?;
         }
         drop(done_sender);
         drop(answers);
@@ -320,7 +322,7 @@ impl Run<'_> {
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
         let url = self.store.state().url(id).map_err(CreditError::from)?;
-        let parsed = Url::parse(&url).ok().filter(|_| self.is_allowed(host, &url));
+        let parsed = Url::parse(&url).ok().filter(|url| self.is_allowed(host, url));
         let Some(parsed) = parsed else {
             self.credits.refuse(self.store.state_mut(), id)?;
             self.status.refused += 1;
@@ -507,9 +509,9 @@ impl Run<'_> {
         Ok(format!("http://{}/robots.txt", self.host_name(host)?))
     }
 
-    fn is_allowed(&self, host: HostId, url: &str) -> bool {
+    fn is_allowed(&self, host: HostId, url: &Url) -> bool {
         match self.robots.get(host) {
-            Some(Rules::Given(robots)) => robots.allows(&self.options.robots_name, url),
+            Some(Rules::Given(robots)) => robots.check(url).allowed,
             Some(Rules::Free) => true,
             Some(Rules::Closed) | None => false,
         }
@@ -532,7 +534,7 @@ impl Run<'_> {
         }
         let Some(capture) = self.store.newest_version(id)? else { return Ok(None) };
         let payload = self.store.payload(&capture)?;
-        Ok(payload.map(|payload| Rules::Given(Arc::new(Robots::parse(&payload)))))
+        Ok(payload.map(|payload| Rules::Given(Arc::new(Robots::parse(&payload, &self.options.robots_name)))))
     }
 
     fn robots_fetched(
@@ -583,7 +585,7 @@ impl Run<'_> {
             match rules {
                 Rules::Closed => drop(self.frontier.give_up(host)),
                 Rules::Given(robots) => {
-                    let asked = robots.crawl_delay(&self.options.robots_name);
+                    let asked = robots.crawl_delay();
                     // A crawl without delays is of one's own servers: a person has said so.
                     let own = self.options.politeness.host_delay;
                     if let Some(delay) = asked.filter(|delay| !own.is_zero() && *delay > own) {

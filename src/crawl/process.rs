@@ -78,14 +78,22 @@ pub(super) struct Processed {
     pub(super) document: Option<Box<Document>>,
 }
 
+/// What a processing thread reads of a response.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// What parsing may cost, and the robot's name.
+    pub(super) limits: Limits,
+    /// Whether text is kept for the index.
+    pub(super) full_text: bool,
+}
+
 /// One processing thread: takes answers until nobody sends any more.
-pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encoder: &Encoder, full_text: bool) {
-    let limits = Limits::default();
+pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encoder: &Encoder, reading: &Reading) {
     for (tag, answer) in answers {
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, &limits, full_text) {
+                match process(&tag, *exchange, encoder, reading) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
                     Err(error) => Done::Broken(tag, error),
                 }
@@ -104,8 +112,7 @@ fn process(
     tag: &FetchTag,
     exchange: Exchange,
     encoder: &Encoder,
-    limits: &Limits,
-    full_text: bool,
+    reading: &Reading,
 ) -> Result<Processed, archive_storage::segment::SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
@@ -129,13 +136,13 @@ fn process(
     if tag.robots {
         if exchange.status == 200 {
             let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-            let rules = Robots::parse(&plain.body);
+            let rules = Robots::parse(&plain.body, &reading.limits.robot);
             facts.links = sitemap_links(tag, &rules);
             robots = Some(rules);
         }
     } else if !not_modified {
-        let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, limits);
-        if full_text && exchange.status == 200 && has_text(parsed.kind) {
+        let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
+        if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
             document = Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));

@@ -220,9 +220,9 @@ mod tests {
         }
 
         #[test]
-        fn words_of_words_are_the_same(text in "\\PC{0,80}") {
-            let once = words(&text);
-            prop_assert_eq!(words(&once.join(" ")), once);
+        fn texts_in_a_row_give_words_in_a_row(left in "\\PC{0,40}", right in "\\PC{0,40}") {
+            let together = words(&format!("{left} {right}"));
+            prop_assert_eq!(together, [words(&left), words(&right)].concat());
         }
     }
 }

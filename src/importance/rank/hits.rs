@@ -43,5 +43,11 @@ pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> Hits {
         std::mem::swap(&mut authorities, &mut next);
         iterations += 1;
     }
-    Hits { authorities, hubs, iterations, residual, operations: 2 * u64::from(iterations) * graph.arcs() as u64 }
+    Hits {
+        authorities,
+        hubs,
+        iterations,
+        residual,
+        operations: 2 * u64::from(iterations) * graph.arcs() as u64,
+    }
 }

@@ -95,7 +95,11 @@ impl PageRank<'_> {
     fn jump(&self, core: &Core) -> Result<Option<Vec<f64>>, RankError> {
         let Some(weights) = self.personalisation else { return Ok(None) };
         let sum: f64 = weights.iter().sum();
-        if weights.len() != core.order.len() || sum <= 0.0 || !sum.is_finite() || weights.iter().any(|&w| w < 0.0) {
+        if weights.len() != core.order.len()
+            || sum <= 0.0
+            || !sum.is_finite()
+            || weights.iter().any(|&w| w < 0.0)
+        {
             return Err(RankError::Personalisation);
         }
         Ok(Some(core.order.iter().map(|&page| weights[page as usize] / sum).collect()))
@@ -147,7 +151,10 @@ impl Sums {
         [change, total, last_last, last_older, older_older, last_now, older_now]
     }
 
-    fn add(&mut self, [change, total, last_last, last_older, older_older, last_now, older_now]: [f64; Self::COUNT]) {
+    fn add(
+        &mut self,
+        [change, total, last_last, last_older, older_older, last_now, older_now]: [f64; Self::COUNT],
+    ) {
         self.change += change;
         self.total += total;
         self.last_last += last_last;
@@ -325,7 +332,8 @@ impl<'a> Solver<'a> {
         let row = self.core.offsets[page] as usize..self.core.offsets[page + 1] as usize;
         let sources = &self.core.sources[row.clone()];
         if !self.core.weights.is_empty() {
-            let weighted = |(&source, &weight): (&u32, &f32)| self.gift.get(source as usize) * f64::from(weight);
+            let weighted =
+                |(&source, &weight): (&u32, &f32)| self.gift.get(source as usize) * f64::from(weight);
             return sources.iter().zip(&self.core.weights[row]).map(weighted).sum();
         }
         let (fours, rest) = sources.as_chunks::<4>();

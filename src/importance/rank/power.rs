@@ -84,7 +84,8 @@ impl Power<'_> {
             None => jump.clone(),
         };
         let operator = Operator::new(self.matrix, graph);
-        let mut ranking = Ranking { values: Vec::new(), iterations: 0, residual: f64::INFINITY, operations: 0 };
+        let mut ranking =
+            Ranking { values: Vec::new(), iterations: 0, residual: f64::INFINITY, operations: 0 };
         let mut scaled = vec![0.0; pages];
         let mut next = vec![0.0; pages];
         while ranking.iterations < self.iterations_max && ranking.residual > self.tolerance && pages > 0 {
@@ -155,9 +156,11 @@ impl Operator {
     fn pull(&self, page: usize, scaled: &[f64]) -> f64 {
         let row = self.rows.targets(page);
         let sum: f64 = match self.rows.weights(page) {
-            Some(weights) => {
-                row.iter().zip(weights).map(|(&column, &weight)| scaled[column as usize] * f64::from(weight)).sum()
-            }
+            Some(weights) => row
+                .iter()
+                .zip(weights)
+                .map(|(&column, &weight)| scaled[column as usize] * f64::from(weight))
+                .sum(),
             None => row.iter().map(|&column| scaled[column as usize]).sum(),
         };
         sum * self.row_scale.as_ref().map_or(1.0, |scale| scale[page])
@@ -194,7 +197,8 @@ pub fn combined(
     let mut iterations = 0;
     while change.iter().any(|&change| change > tolerance) && iterations < iterations_max && pages > 0 {
         let mut next = [vec![0.0; pages], vec![0.0; pages]];
-        let interest: Vec<f64> = now[1].iter().zip(&into).map(|(value, &sum)| value * one_over(sum)).collect();
+        let interest: Vec<f64> =
+            now[1].iter().zip(&into).map(|(value, &sum)| value * one_over(sum)).collect();
         for page in 0..pages {
             let gift = now[0][page] * one_over(graph.out_weight(page));
             let mut received = 0.0;

@@ -43,7 +43,8 @@ fn a_personalised_rank_stays_near_the_chosen_pages() {
     // A ring of four: from page 0 the rank falls by d a step.
     let graph = Graph::from_arcs(4, &[(0, 1), (1, 2), (2, 3), (3, 0)]).unwrap();
     let personalisation = [1.0, 0.0, 0.0, 0.0];
-    let options = PageRank { personalisation: Some(&personalisation), tolerance: 1e-12, ..PageRank::default() };
+    let options =
+        PageRank { personalisation: Some(&personalisation), tolerance: 1e-12, ..PageRank::default() };
     let found = options.run(graph).unwrap().values;
     let expected = [0, 1, 2, 3].map(|step| 0.85f64.powi(step) * 0.15 / (1.0 - 0.85f64.powi(4)));
     assert!(difference(&found, &expected) < 1e-11);
@@ -92,7 +93,9 @@ fn interest_flows_backwards_to_xml() {
     assert!(difference(&found, &expected) < 1e-11, "{found:?}");
     let printed = Power { matrix: Matrix::InversePrinted, dangling: Dangling::Renormalised, ..power };
     let found = printed.run(&graph).unwrap().values;
-    assert!(found[1] > found[0] && found[1] == found[2] && found[4] > 0.0, "{found:?}");
+    // A page that links to two has the mean of what pages have that link to one of them alone.
+    assert!((found[1] - found[2]).abs() < 1e-12, "{found:?}");
+    assert!((found[0] - (found[1] + found[4]) / 2.0).abs() < 1e-12, "{found:?}");
 }
 
 #[test]
@@ -122,7 +125,9 @@ fn hubs_and_authorities_of_a_small_web() {
     let graph = Graph::from_arcs(4, &[(0, 2), (1, 2), (1, 3)]).unwrap();
     let found = hits(&graph, 1e-13, 1000);
     let golden = (1.0 + 5f64.sqrt()) / 2.0;
-    assert!(difference(&found.authorities, &[0.0, 0.0, golden / (golden + 1.0), 1.0 / (golden + 1.0)]) < 1e-11);
+    assert!(
+        difference(&found.authorities, &[0.0, 0.0, golden / (golden + 1.0), 1.0 / (golden + 1.0)]) < 1e-11
+    );
     assert!(found.hubs[1] > found.hubs[0] && found.hubs[2] == 0.0);
 }
 
@@ -136,7 +141,8 @@ fn harmonic_centrality_counts_distances() {
     let all = Harmonic::default().run(&many).values;
     for target in [0, 17, 299] {
         let distances = distances(&many.transposed(), target);
-        let expected: f64 = distances.iter().filter(|&&distance| distance > 0).map(|&d| 1.0 / f64::from(d)).sum();
+        let expected: f64 =
+            distances.iter().filter(|&&distance| distance > 0).map(|&d| 1.0 / f64::from(d)).sum();
         assert!((all[target] - expected).abs() < 1e-9);
     }
     let sampled = Harmonic { samples: Some(150) }.run(&many);

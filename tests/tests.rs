@@ -1,4 +1,4 @@
 //! The one integration test binary; each topic is a module.
 
-mod testweb;
 mod conformance;
+mod testweb;

@@ -88,7 +88,12 @@ pub(super) struct Reading {
 }
 
 /// One processing thread: takes answers until nobody sends any more.
-pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encoder: &Encoder, reading: &Reading) {
+pub(super) fn work(
+    answers: &Receiver<(Tag, Answer)>,
+    done: &Sender<Done>,
+    encoder: &Encoder,
+    reading: &Reading,
+) {
     for (tag, answer) in answers {
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
@@ -127,7 +132,10 @@ fn process(
         importance: tag.importance,
         robots: tag.robots,
         entity_digest: (digest != received_digest).then_some(digest),
-        last_modified: head.get("Last-Modified").and_then(|text| http_date(text)).map(|date| date.timestamp()),
+        last_modified: head
+            .get("Last-Modified")
+            .and_then(|text| http_date(text))
+            .map(|date| date.timestamp()),
         ..Facts::default()
     };
     let not_modified = exchange.status == 304 && tag.previous.is_some();
@@ -135,7 +143,8 @@ fn process(
     let mut document = None;
     if tag.robots {
         if exchange.status == 200 {
-            let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+            let plain =
+                decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
             let rules = Robots::parse(&plain.body, &reading.limits.robot);
             facts.links = sitemap_links(tag, &rules);
             robots = Some(rules);
@@ -145,7 +154,8 @@ fn process(
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
-            document = Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
+            document =
+                Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
         }
         take_parsed(&mut facts, parsed);
     }

@@ -82,7 +82,9 @@ impl Run<'_> {
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
             return Ok(());
         }
-        let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else { return Ok(()) };
+        let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else {
+            return Ok(());
+        };
         let found = self.store.state().by_digest(&outcome.digest).map_err(CreditError::from)?;
         let Some(original) = found else { return Ok(()) };
         let original = self.store.state().capture(original).map_err(CreditError::from)?;
@@ -144,8 +146,17 @@ impl Run<'_> {
         let Ok(url) = Url::parse(&url) else { return Ok(()) };
         let page = self.store.state().page(id).map_err(CreditError::from)?;
         let (via, hops) = previous::way(self.store.state(), id, &page)?;
-        let tag =
-            FetchTag { host, id, url, robots: false, attempt: 0, via, hops, importance: None, previous: None };
+        let tag = FetchTag {
+            host,
+            id,
+            url,
+            robots: false,
+            attempt: 0,
+            via,
+            hops,
+            importance: None,
+            previous: None,
+        };
         self.store_failure(&tag, error)
     }
 }

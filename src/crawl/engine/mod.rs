@@ -188,7 +188,8 @@ impl Run<'_> {
                 _ => {}
             }
             let wake = self.frontier.next_wake().filter(|_| ending.is_none());
-            let wait = wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
+            let wait =
+                wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
             match self.done.recv_timeout(wait) {
                 Ok(first) => {
                     self.take_back(first)?;
@@ -242,7 +243,6 @@ impl Run<'_> {
         }
         self.frontier.next_wake().is_some()
     }
-
 }
 
 /// Checkpoints and reports.

@@ -19,7 +19,8 @@ impl Run<'_> {
     /// Hands out as many requests as may be under way.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        while self.under_way < self.options.workers && self.status.captures + (self.under_way as u64) < limit {
+        while self.under_way < self.options.workers && self.status.captures + (self.under_way as u64) < limit
+        {
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
                 Pick::Resolve(host) => Some(self.resolve_job(host)?),

@@ -75,7 +75,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn robots_moved(&mut self, tag: &FetchTag, location: &str, now: Instant) -> Result<(), CrawlError> {
+    pub(super) fn robots_moved(
+        &mut self,
+        tag: &FetchTag,
+        location: &str,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
         let own = self.host_name(tag.host)?;
         let target = tag.url.join(location).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let next = match target {

@@ -93,7 +93,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_usage = error.chain().any(|cause| cause.is::<UsageError>());
+    let is_usage = error.downcast_ref::<UsageError>().is_some();
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let pages = most_obsolete(store.state(), &credits, budget, Utc::now())?;
     let mut progress = Progress::start(Some(pages.len() as u64));
     let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
-        progress.show(status)
+        progress.show(status);
     })?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);

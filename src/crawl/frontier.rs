@@ -425,11 +425,10 @@ impl Frontier {
             {
                 let address = &mut self.addresses[number];
                 match entry.next {
+                    Some(time) if time > now && entry.asleep => {}
                     Some(time) if time > now => {
-                        if !entry.asleep {
-                            entry.asleep = true;
-                            address.asleep.push(Reverse((time, host)));
-                        }
+                        entry.asleep = true;
+                        address.asleep.push(Reverse((time, host)));
                     }
                     _ if entry.awake_level.is_none_or(|known| known < level) => {
                         entry.awake_level = Some(level);

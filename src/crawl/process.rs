@@ -132,10 +132,7 @@ fn process(
         importance: tag.importance,
         robots: tag.robots,
         entity_digest: (digest != received_digest).then_some(digest),
-        last_modified: head
-            .get("Last-Modified")
-            .and_then(|text| http_date(text))
-            .map(|date| date.timestamp()),
+        last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
         ..Facts::default()
     };
     let not_modified = exchange.status == 304 && tag.previous.is_some();

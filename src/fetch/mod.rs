@@ -20,4 +20,4 @@ pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;
 pub use request::Request;
-pub use service::{Answer, Fetcher, Job, Limits, Settings, Task};
+pub use service::{Answer, Fetcher, FetcherEnded, Job, Limits, Settings, Task};

@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bytes::Bytes;
 use chrono::Utc;
 use crossbeam::channel::Sender;
 use tokio::sync::mpsc;
@@ -21,6 +19,9 @@ use super::{ConnectTo, Endpoint, FetchError, Request};
 
 /// Idle connections kept open to one server.
 const IDLE_PER_ENDPOINT_MAX: usize = 8;
+
+/// Servers to which idle connections are kept open: each costs a file handle.
+const IDLE_ENDPOINTS_MAX: usize = 256;
 
 /// An idle connection older than this is closed rather than reused: most servers have dropped it by then.
 const IDLE_MAX: Duration = Duration::from_secs(15);
@@ -113,6 +114,11 @@ pub enum Answer {
     Fetched(Result<Box<Exchange>, FetchError>),
 }
 
+/// The fetching thread takes no more jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the fetching thread has ended")]
+pub struct FetcherEnded;
+
 /// The handle of the fetching thread. Dropping it ends the thread after the jobs under way.
 #[derive(Debug)]
 pub struct Fetcher<T> {
@@ -151,9 +157,9 @@ impl<T: Send + 'static> Fetcher<T> {
     /// Hands a job to the thread.
     ///
     /// # Errors
-    /// The job, when the thread has ended.
-    pub fn submit(&self, job: Job<T>) -> Result<(), Job<T>> {
-        self.jobs.send(job).map_err(|error| error.0)
+    /// When the thread has ended.
+    pub fn submit(&self, job: Job<T>) -> Result<(), FetcherEnded> {
+        self.jobs.send(job).map_err(|_| FetcherEnded)
     }
 }
 
@@ -228,39 +234,18 @@ impl Client {
 
     fn put_idle(&self, endpoint: Endpoint, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
+        if idle.len() >= IDLE_ENDPOINTS_MAX && !idle.contains_key(&endpoint) {
+            idle.retain(|_, connections| {
+                connections.retain(|(since, _)| since.elapsed() < IDLE_MAX);
+                !connections.is_empty()
+            });
+            if idle.len() >= IDLE_ENDPOINTS_MAX {
+                return;
+            }
+        }
         let connections = idle.entry(endpoint).or_default();
         if connections.len() < IDLE_PER_ENDPOINT_MAX {
             connections.push((Instant::now(), connection));
         }
-    }
-}
-
-/// An answer's payload bytes, for accounting.
-impl Answer {
-    /// Bytes received.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Fetched(Ok(exchange)) => exchange.http.len() as u64,
-            Self::Fetched(Err(_)) | Self::Resolved(_) => 0,
-        }
-    }
-
-    /// The response, if there is one.
-    #[must_use]
-    pub fn http(&self) -> Option<&Bytes> {
-        match self {
-            Self::Fetched(Ok(exchange)) => Some(&exchange.http),
-            Self::Fetched(Err(_)) | Self::Resolved(_) => None,
-        }
-    }
-}
-
-/// Hosts are compared as the URL gives them, so an endpoint needs no more than these three.
-impl Endpoint {
-    /// The endpoint that `host` has at `address`.
-    #[must_use]
-    pub fn new(secure: bool, host: Arc<str>, address: SocketAddr) -> Self {
-        Self { secure, host, address }
     }
 }

@@ -128,7 +128,7 @@ impl Run<'_> {
             previous,
             url,
         };
-        let task = Task::Fetch { endpoint: Endpoint::new(secure, name, target), request };
+        let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };
         Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
     }
 }

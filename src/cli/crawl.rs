@@ -55,11 +55,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.limit = args.limit;
     options.time = args.time;
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
+    let mut store =
+        open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
     let mut progress = Progress::start(args.limit);
-    let (end, status) = crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
-        progress.show(status);
-    })?;
+    let (end, status) =
+        crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
+            progress.show(status);
+        })?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })

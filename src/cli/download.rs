@@ -14,7 +14,8 @@ pub(crate) fn text(url: &str) -> anyhow::Result<String> {
 async fn fetch(url: &str) -> anyhow::Result<String> {
     // reqwest is built without a provider of its own; the crawler's is set for the process, once.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let client = reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;
+    let client =
+        reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;
     let mut response = client.get(url).send().await?.error_for_status()?;
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -51,8 +51,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             nearest = Some((distance, capture));
         }
     }
-    let Some((_, capture)) = nearest else { bail!("nothing was ever captured of {}: every fetch failed", args.url) };
-    let original = store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;
+    let Some((_, capture)) = nearest else {
+        bail!("nothing was ever captured of {}: every fetch failed", args.url)
+    };
+    let original =
+        store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;
     let record = store.record(original.location)?;
     let mut out = io::stdout().lock();
     if args.raw {
@@ -83,7 +86,10 @@ fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
     let local = local.or_else(day).and_then(|time| time.and_local_timezone(Local).earliest());
     local.map(|time| time.with_timezone(&Utc)).ok_or_else(|| {
-        UsageError(format!("'{text}' is not a time; write it like 2026-01-31, 2026-01-31T10:00 or 20260131100000")).into()
+        UsageError(format!(
+            "'{text}' is not a time; write it like 2026-01-31, 2026-01-31T10:00 or 20260131100000"
+        ))
+        .into()
     })
 }
 
@@ -93,7 +99,13 @@ mod tests {
 
     #[test]
     fn times_are_read_in_the_usual_forms() {
-        for text in ["2026-01-31", "2026-01-31T10:00", "2026-01-31 10:00:05", "20260131100000", "2026-01-31T10:00:00Z"] {
+        for text in [
+            "2026-01-31",
+            "2026-01-31T10:00",
+            "2026-01-31 10:00:05",
+            "20260131100000",
+            "2026-01-31T10:00:00Z",
+        ] {
             assert!(read_time(text).is_ok(), "{text}");
         }
         assert_eq!(read_time("20260131100000").unwrap(), read_time("2026-01-31T12:00:00+02:00").unwrap());

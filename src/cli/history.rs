@@ -69,7 +69,14 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
         let local = time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string();
         let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
         let digest = row.digest.get(..12).unwrap_or_default().to_owned();
-        table.add_row([local, status, kind_name(row.kind).to_owned(), row.content_type, row.bytes.to_string(), digest]);
+        table.add_row([
+            local,
+            status,
+            kind_name(row.kind).to_owned(),
+            row.content_type,
+            row.bytes.to_string(),
+            digest,
+        ]);
     }
     if !json {
         output::print(&table)?;

@@ -27,7 +27,8 @@ pub(crate) fn install() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 async fn listen(stop: &AtomicBool) {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };

@@ -15,7 +15,10 @@ pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow
     options.info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
-        ("conformsTo".to_owned(), "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned()),
+        (
+            "conformsTo".to_owned(),
+            "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
+        ),
         ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
         ("http-header-user-agent".to_owned(), user_agent.to_owned()),
     ];
@@ -44,7 +47,9 @@ pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
 /// Whether an error says that another process owns the archive.
 pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        matches!(cause.downcast_ref::<OpenError>(), Some(OpenError::Store(StoreError::State(StateError::Locked { .. }))))
-            || matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::State(StateError::Locked { .. })))
+        matches!(
+            cause.downcast_ref::<OpenError>(),
+            Some(OpenError::Store(StoreError::State(StateError::Locked { .. })))
+        ) || matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::State(StateError::Locked { .. })))
     })
 }

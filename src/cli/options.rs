@@ -70,7 +70,10 @@ impl FetchArgs {
             return Err(super::UsageError(text.to_owned()).into());
         }
         if self.user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            return Err(super::UsageError("--user-agent may only have printable ASCII characters".to_owned()).into());
+            return Err(super::UsageError(
+                "--user-agent may only have printable ASCII characters".to_owned(),
+            )
+            .into());
         }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);

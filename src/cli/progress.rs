@@ -53,8 +53,11 @@ impl Progress {
             HumanCount(status.errors),
         );
         if let Some(bar) = &self.bar {
-            let top: Vec<String> =
-                status.top_sites.iter().map(|(site, importance)| format!("\n  {importance:>8.1}  {site}")).collect();
+            let top: Vec<String> = status
+                .top_sites
+                .iter()
+                .map(|(site, importance)| format!("\n  {importance:>8.1}  {site}"))
+                .collect();
             let heading = if top.is_empty() { "" } else { "\n  importance of sites so far" };
             bar.set_position(status.captures);
             bar.set_message(format!("{line}{heading}{}", top.concat()));

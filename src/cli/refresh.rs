@@ -45,8 +45,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     let pages = most_obsolete(store.state(), &credits, budget, Utc::now())?;
     let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) =
-        crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| progress.show(status))?;
+    let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
+        progress.show(status)
+    })?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })

@@ -55,8 +55,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let credits = Credits::open(state)?;
     let totals = state.totals();
     let times = || state.segments().map(|(_, segment)| segment);
-    let first = times().filter_map(|segment| segment.first_time).min().and_then(DateTime::from_timestamp_micros);
-    let last = times().filter_map(|segment| segment.last_time).max().and_then(DateTime::from_timestamp_micros);
+    let first =
+        times().filter_map(|segment| segment.first_time).min().and_then(DateTime::from_timestamp_micros);
+    let last =
+        times().filter_map(|segment| segment.last_time).max().and_then(DateTime::from_timestamp_micros);
     let stats = Stats {
         urls: totals.urls,
         fetched: totals.fetched,

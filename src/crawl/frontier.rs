@@ -420,7 +420,9 @@ impl Frontier {
                 entry.awake_level = Some(level);
                 self.unresolved.push((level, ticket, host));
             }
-            Phase::At(number, _) if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) => {
+            Phase::At(number, _)
+                if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) =>
+            {
                 let address = &mut self.addresses[number];
                 match entry.next {
                     Some(time) if time > now => {
@@ -500,7 +502,8 @@ impl Frontier {
         let Some(level) = self.top_level(host) else { return };
         let entry = &mut self.hosts[host.index()];
         let free = entry.active < self.politeness.per_host && (entry.robots_known || !entry.robots_under_way);
-        if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level) {
+        if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
+        {
             entry.awake_level = Some(level);
             self.ticket += 1;
             self.addresses[number].awake.push((level, Reverse(self.ticket), host));
@@ -619,9 +622,12 @@ mod tests {
                     Pick::Robots(host, at) | Pick::Page(host, _, at) => (host, at),
                 };
                 pages += u32::from(matches!(pick, Pick::Page(..)));
-                let place = usize::from(at.ip().to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
+                let place =
+                    usize::from(at.ip().to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
                 let fits = |last: Option<Instant>, delay| last.is_none_or(|l| now >= l + delay);
-                assert!(fits(last_host[host.index()], host_delay) && fits(last_address[place], address_delay));
+                assert!(
+                    fits(last_host[host.index()], host_delay) && fits(last_address[place], address_delay)
+                );
                 last_host[host.index()] = Some(now);
                 last_address[place] = Some(now);
                 under_way.push((now + answer, host));

@@ -1,7 +1,7 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
 use archive_storage::address::{canonical, url_hash};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::{HttpHead, dechunk, split};
 use archive_storage::{Digest, HostId, UrlId};
 use bytes::Bytes;
@@ -60,8 +60,8 @@ pub(super) struct Previous {
 pub(super) enum Done {
     Resolved(HostId, Result<SocketAddr, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
-    /// A capture that could not be made into records; the store is at fault.
-    Broken(Box<FetchTag>, archive_storage::segment::SegmentError),
+    /// A capture could not be made into records; the store is at fault.
+    Broken(SegmentError),
 }
 
 /// A response, ready to be stored and credited.
@@ -88,14 +88,19 @@ pub(super) struct Reading {
 }
 
 /// One processing thread: takes answers until nobody sends any more.
-pub(super) fn work(answers: &Receiver<(Tag, Answer)>, done: &Sender<Done>, encoder: &Encoder, reading: &Reading) {
+pub(super) fn work(
+    answers: &Receiver<(Tag, Answer)>,
+    done: &Sender<Done>,
+    encoder: &Encoder,
+    reading: &Reading,
+) {
     for (tag, answer) in answers {
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
                 match process(&tag, *exchange, encoder, reading) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
-                    Err(error) => Done::Broken(tag, error),
+                    Err(error) => Done::Broken(error),
                 }
             }
             (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Done::Fetched(tag, Err(error)),
@@ -113,7 +118,7 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
-) -> Result<Processed, archive_storage::segment::SegmentError> {
+) -> Result<Processed, SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
     // Judges of WARC files verify the body as it came; copies are found by what it was without its chunks.
@@ -127,7 +132,10 @@ fn process(
         importance: tag.importance,
         robots: tag.robots,
         entity_digest: (digest != received_digest).then_some(digest),
-        last_modified: head.get("Last-Modified").and_then(|text| http_date(text)).map(|date| date.timestamp()),
+        last_modified: head
+            .get("Last-Modified")
+            .and_then(|text| http_date(text))
+            .map(|date| date.timestamp()),
         ..Facts::default()
     };
     let not_modified = exchange.status == 304 && tag.previous.is_some();
@@ -135,7 +143,8 @@ fn process(
     let mut document = None;
     if tag.robots {
         if exchange.status == 200 {
-            let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+            let plain =
+                decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
             let rules = Robots::parse(&plain.body, &reading.limits.robot);
             facts.links = sitemap_links(tag, &rules);
             robots = Some(rules);
@@ -145,7 +154,8 @@ fn process(
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
-            document = Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
+            document =
+                Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
         }
         take_parsed(&mut facts, parsed);
     }

@@ -70,7 +70,8 @@ type LineError = (usize, String);
 fn read_line(line: &str) -> Result<Option<Seed>, LineError> {
     let mut words = words(line);
     let Some((column, first)) = words.next() else { return Ok(None) };
-    let mut seed = Seed { url: seed_url(first).map_err(|p| (column, p))?, scope: None, max_depth: None, delay: None };
+    let mut seed =
+        Seed { url: seed_url(first).map_err(|p| (column, p))?, scope: None, max_depth: None, delay: None };
     for (column, word) in words {
         set_option(&mut seed, word).map_err(|problem| (column, problem))?;
     }
@@ -97,7 +98,8 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn seed_url(word: &str) -> Result<Url, String> {
     let text = if word.contains("://") { word.to_owned() } else { format!("http://{word}") };
-    let url = Url::parse(&text).map_err(|error| format!("'{word}' is not a URL ({error}); write it like https://example.org/"))?;
+    let url = Url::parse(&text)
+        .map_err(|error| format!("'{word}' is not a URL ({error}); write it like https://example.org/"))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         scheme => Err(format!("'{word}' has the scheme {scheme}; only http and https can be crawled")),
@@ -106,12 +108,15 @@ fn seed_url(word: &str) -> Result<Url, String> {
 
 fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
     let Some((name, value)) = word.split_once('=') else {
-        return Err(format!("'{word}' is not an option; options are scope=, depth= and delay=, one URL a line"));
+        return Err(format!(
+            "'{word}' is not an option; options are scope=, depth= and delay=, one URL a line"
+        ));
     };
     match name {
         "scope" => seed.scope = Some(value.parse()?),
         "depth" => {
-            let depth = value.parse().map_err(|_| format!("depth '{value}' is not a number from 0 to 255"))?;
+            let depth =
+                value.parse().map_err(|_| format!("depth '{value}' is not a number from 0 to 255"))?;
             seed.max_depth = Some(depth);
         }
         "delay" => seed.delay = Some(read_duration(value)?),
@@ -166,10 +171,14 @@ mod tests {
 
     #[test]
     fn every_bad_line_is_told_with_its_place() {
-        let errors = read_seeds("http://a.test/\n  ftp://b.test/\nhttp://c.test/ dept=3\nhttp://[\n").unwrap_err();
+        let errors =
+            read_seeds("http://a.test/\n  ftp://b.test/\nhttp://c.test/ dept=3\nhttp://[\n").unwrap_err();
         let places: Vec<_> = errors.iter().map(|e| (e.line, e.column)).collect();
         assert_eq!(places, [(2, 3), (3, 16), (4, 1)]);
-        assert_eq!(errors[1].to_string(), "line 3, column 16: there is no option 'dept'; there are scope=, depth= and delay=");
+        assert_eq!(
+            errors[1].to_string(),
+            "line 3, column 16: there is no option 'dept'; there are scope=, depth= and delay="
+        );
         assert_eq!(read_seeds("# nothing\n").unwrap_err().len(), 1);
     }
 

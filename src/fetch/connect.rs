@@ -64,7 +64,10 @@ impl Connector {
         };
         // IPv4 first: an address of the older protocol is reachable from every machine.
         let usable = |v4: bool| {
-            addresses.iter().find(|address| address.is_ipv4() == v4 && (trusted || is_public(address.ip()))).copied()
+            addresses
+                .iter()
+                .find(|address| address.is_ipv4() == v4 && (trusted || is_public(address.ip())))
+                .copied()
         };
         match (usable(true).or_else(|| usable(false)), addresses.first()) {
             (Some(address), _) => Ok(address),
@@ -84,8 +87,9 @@ impl Connector {
         if !endpoint.secure {
             return Ok(Connection::Plain(stream));
         }
-        let name = ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
-            .map_err(|error| FetchError::Tls(error.to_string()))?;
+        let name =
+            ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
+                .map_err(|error| FetchError::Tls(error.to_string()))?;
         let stream = timeout(self.timeout, self.tls.connect(name, stream))
             .await
             .map_err(within)?

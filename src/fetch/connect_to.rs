@@ -18,7 +18,9 @@ pub struct ConnectTo {
 #[non_exhaustive]
 pub enum ConnectToError {
     /// Not four parts.
-    #[error("'{0}' does not have the form HOST:PORT:ADDR:PORT (any part may be empty; IPv6 addresses in brackets)")]
+    #[error(
+        "'{0}' does not have the form HOST:PORT:ADDR:PORT (any part may be empty; IPv6 addresses in brackets)"
+    )]
     Form(String),
     /// A port that is no number from 1 to 65535.
     #[error("'{0}' is not a port number")]
@@ -46,7 +48,12 @@ impl FromStr for ConnectTo {
         let (host, rest) = split_host(text).ok_or_else(form)?;
         let (port, rest) = rest.split_once(':').ok_or_else(form)?;
         let (address, target_port) = split_host(rest).ok_or_else(form)?;
-        Ok(Self { host: host_part(host), port: port_part(port)?, address: host_part(address), target_port: port_part(target_port)? })
+        Ok(Self {
+            host: host_part(host),
+            port: port_part(port)?,
+            address: host_part(address),
+            target_port: port_part(target_port)?,
+        })
     }
 }
 

@@ -137,11 +137,17 @@ impl Chunks {
                 ChunkState::SizeLine | ChunkState::DataEnd | ChunkState::Trailer => {
                     let Some(line) = self.next_line(body) else {
                         let waiting = body.len().saturating_sub(self.position);
-                        return if waiting > CHUNK_LINE_BYTES_MAX { Progress::Broken } else { Progress::More };
+                        return if waiting > CHUNK_LINE_BYTES_MAX {
+                            Progress::Broken
+                        } else {
+                            Progress::More
+                        };
                     };
                     match self.after_line(line) {
                         Some(state) => self.state = state,
-                        None if matches!(self.state, ChunkState::Trailer) => return Progress::End(self.position),
+                        None if matches!(self.state, ChunkState::Trailer) => {
+                            return Progress::End(self.position);
+                        }
                         None => return Progress::Broken,
                     }
                 }
@@ -185,8 +191,14 @@ mod tests {
     fn framing_follows_the_head() {
         let answer = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
         assert_eq!((answer.status, answer.framing, answer.keep_alive), (200, Framing::Length(5), true));
-        assert_eq!(head("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n").framing, Framing::Chunked);
-        assert_eq!(head("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n").framing, Framing::Length(0));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n").framing,
+            Framing::Chunked
+        );
+        assert_eq!(
+            head("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n").framing,
+            Framing::Length(0)
+        );
         let old = head("HTTP/1.0 200 OK\r\n\r\n");
         assert_eq!((old.framing, old.keep_alive), (Framing::UntilClose, false));
         assert!(head("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n").keep_alive);
@@ -196,7 +208,10 @@ mod tests {
     #[test]
     fn heads_that_servers_really_send_are_read() {
         assert_eq!(head("HTTP/1.1 200\nContent-Length : 3\n\nabc").framing, Framing::Length(3));
-        assert_eq!(head("HTTP/1.1 200 OK\r\nX-Bad Name: 1\r\nContent-Length: 3\r\n\r\nabc").framing, Framing::Length(3));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nX-Bad Name: 1\r\nContent-Length: 3\r\n\r\nabc").framing,
+            Framing::Length(3)
+        );
         assert_eq!(head("HTTP/1.1 404 Pas trouv\u{e9}\r\n\r\n").status, 404);
         assert_eq!(read_head(b"<html>"), HeadState::NotHttp);
         assert_eq!(read_head(b"HT"), HeadState::Partial);

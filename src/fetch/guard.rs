@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn addresses_of_the_open_web_are_public() {
-        for address in ["93.184.216.34", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:2800:220:1::1", "2a00::1"] {
+        for address in
+            ["93.184.216.34", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:2800:220:1::1", "2a00::1"]
+        {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }

@@ -53,7 +53,10 @@ mod tests {
         request.if_none_match = Some("\"x\"".to_owned());
         let bytes = request.to_bytes("test/1");
         let text = std::str::from_utf8(&bytes).unwrap();
-        assert!(text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"), "{text}");
+        assert!(
+            text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"),
+            "{text}"
+        );
         assert!(text.ends_with("If-None-Match: \"x\"\r\n\r\n"), "{text}");
     }
 }

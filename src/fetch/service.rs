@@ -173,7 +173,9 @@ impl Client {
     async fn run(&self, task: Task) -> Answer {
         match task {
             Task::Resolve { host, port } => Answer::Resolved(self.connector.resolve(&host, port).await),
-            Task::Fetch { endpoint, request } => Answer::Fetched(self.fetch(endpoint, &request).await.map(Box::new)),
+            Task::Fetch { endpoint, request } => {
+                Answer::Fetched(self.fetch(endpoint, &request).await.map(Box::new))
+            }
         }
     }
 

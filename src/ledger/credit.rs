@@ -5,8 +5,8 @@
 
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, HostId, LinkTarget, Location, Page, PageFlags, Site, SiteId, State, StateError,
-    UrlId, Visit,
+    Capture, CaptureId, CaptureKind, HostId, LinkTarget, Location, Page, PageFlags, Site, SiteId, State,
+    StateError, UrlId, Visit,
 };
 
 use serde::Serialize;
@@ -16,7 +16,8 @@ use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::scope::Scope;
 use crate::importance::{
-    Account, Audit, Base, Credit, Imbalance, Ledger, LinkTraits, LinkWeights, Numbers, Policy, SiteAccount, Weight,
+    Account, Audit, Base, Credit, Imbalance, Ledger, LinkTraits, LinkWeights, Numbers, Policy, SiteAccount,
+    Weight,
 };
 use crate::parse::{DocumentKind, LinkKind};
 use crate::refresh::rate::{ChangeObservations, Observation};
@@ -223,7 +224,10 @@ impl Credits {
         let page = state.page(id)?;
         self.resolve_links(state, id, &page, outcome)?;
         if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
-            let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget { target: *target, kind: kind.code() };
+            let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget {
+                target: *target,
+                kind: kind.code(),
+            };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
         }
@@ -317,7 +321,8 @@ impl Credits {
         let time = outcome.time.timestamp_micros();
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
         let is_page = outcome.status > 0 && outcome.status < 400;
-        let changed = is_page && outcome.kind == Kind::Response && self.has_changed(state, &visit, outcome)?;
+        let changed =
+            is_page && outcome.kind == Kind::Response && self.has_changed(state, &visit, outcome)?;
         if visit.captures == 0 {
             visit.first_seen = seconds;
         }
@@ -325,7 +330,10 @@ impl Credits {
             let mut observations = ChangeObservations::from_bytes(&visit.extension);
             let days = f64::from(seconds.saturating_sub(visit.last_seen)) * 1e6 / MICROSECONDS_PER_DAY;
             if visit.versions > 0 {
-                let age = outcome.facts.last_modified.map(|date| (outcome.time.timestamp() - date) as f64 / 86_400.0);
+                let age = outcome
+                    .facts
+                    .last_modified
+                    .map(|date| (outcome.time.timestamp() - date) as f64 / 86_400.0);
                 observations.observe(&Observation { interval: days, changed, last_modified: age });
             }
             visit.extension = observations.to_bytes();
@@ -385,7 +393,9 @@ impl Credits {
     ) -> Result<(), CreditError> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        if outcome.kind == Kind::NotModified || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty()) {
+        if outcome.kind == Kind::NotModified
+            || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
+        {
             for link in state.links(source)?.links {
                 let kind = LinkKind::from_code(link.kind).unwrap_or(LinkKind::Speculative);
                 targets.push((link.target, kind, Weight::LINK));
@@ -436,7 +446,8 @@ impl Credits {
         if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
             let distance = flags::requisite_depth(from.flags.0) + 1;
             if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
+                page.flags =
+                    PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
             }
         }
         if page != before {
@@ -467,8 +478,12 @@ impl Credits {
         let mut visit = state.visit(id)?.unwrap_or_default();
         let mut own = account(&page, Some(&visit));
         let paid = |kind: LinkKind| kind.carries_cash();
-        let weights =
-            self.targets.iter().filter(|(_, kind, _)| paid(*kind)).map(|(_, _, w)| u64::from(w.parts())).sum();
+        let weights = self
+            .targets
+            .iter()
+            .filter(|(_, kind, _)| paid(*kind))
+            .map(|(_, _, w)| u64::from(w.parts()))
+            .sum();
         let mut payout = self.pages.visit(&mut own, weights);
         page.cash = own.base.to_stored();
         page.flags.set(PageFlags(flags::READ), true);
@@ -621,10 +636,8 @@ const fn capture_kind(kind: Kind) -> CaptureKind {
 
 fn open_ledger(state: &State, name: &'static str) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;
-    Ok(numbers.map_or_else(
-        || Ledger::new(Policy::default()),
-        |numbers| Ledger::resume(numbers, Policy::default()),
-    ))
+    Ok(numbers
+        .map_or_else(|| Ledger::new(Policy::default()), |numbers| Ledger::resume(numbers, Policy::default())))
 }
 
 fn read_setting<T: DeserializeOwned>(state: &State, name: &'static str) -> Result<Option<T>, CreditError> {

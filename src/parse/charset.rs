@@ -15,49 +15,34 @@ pub(crate) const PRESCAN_BYTES: usize = 1024;
 /// How much of an undeclared document the guess looks at, in bytes. The guess runs at some 40 MB/s.
 pub(crate) const GUESS_BYTES: usize = 32 * 1024;
 
-/// Who named the encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NamedBy {
-    /// A byte order mark.
-    ByteOrderMark,
-    /// The `charset` of `Content-Type`.
-    Header,
-    /// A `meta` element or XML declaration.
-    Document,
-    /// Nobody: guessed.
-    Guess,
-}
-
-/// The encoding of a document, who named it, and the bytes of its byte order mark.
+/// The encoding of a document, and the bytes of its byte order mark.
 pub(crate) struct Charset {
     pub(crate) encoding: &'static Encoding,
-    pub(crate) named_by: NamedBy,
     pub(crate) mark_bytes: usize,
 }
 
 /// Finds the encoding. `label` is the `charset` of `Content-Type`.
 pub(crate) fn detect(body: &[u8], label: Option<&str>, is_xml: bool) -> Charset {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
-        return Charset { encoding, named_by: NamedBy::ByteOrderMark, mark_bytes };
+        return Charset { encoding, mark_bytes };
     }
-    let found = |encoding, named_by| Charset { encoding, named_by, mark_bytes: 0 };
+    let found = |encoding| Charset { encoding, mark_bytes: 0 };
     if let Some(encoding) = label.and_then(for_label) {
-        return found(encoding, NamedBy::Header);
+        return found(encoding);
     }
     let head = &body[..body.len().min(PRESCAN_BYTES)];
     if let Some(encoding) = utf_16_by_pattern(head) {
-        return found(encoding, NamedBy::Document);
+        return found(encoding);
     }
     if let Some(encoding) = xml_declaration(head).and_then(for_label) {
-        return found(ascii_compatible(encoding), NamedBy::Document);
+        return found(ascii_compatible(encoding));
     }
     if is_xml {
-        return found(UTF_8, NamedBy::Guess);
+        return found(UTF_8);
     }
     match meta_charset(head).as_deref().and_then(for_label) {
-        Some(encoding) => found(declared_by_meta(encoding), NamedBy::Document),
-        None => found(guess(body), NamedBy::Guess),
+        Some(encoding) => found(declared_by_meta(encoding)),
+        None => found(guess(body)),
     }
 }
 
@@ -175,27 +160,20 @@ mod tests {
 
     use super::*;
 
-    fn of(body: &[u8], label: Option<&str>) -> (&'static Encoding, NamedBy) {
-        let charset = detect(body, label, false);
-        (charset.encoding, charset.named_by)
+    fn of(body: &[u8], label: Option<&str>) -> &'static Encoding {
+        detect(body, label, false).encoding
     }
 
     #[test]
     fn the_first_to_name_it_wins() {
         let meta = b"<meta charset=shift_jis>";
-        assert_eq!(
-            of(b"\xEF\xBB\xBF<meta charset=shift_jis>", Some("euc-jp")),
-            (UTF_8, NamedBy::ByteOrderMark)
-        );
-        assert_eq!(of(b"\xFF\xFE<\0", None), (UTF_16LE, NamedBy::ByteOrderMark));
-        assert_eq!(of(meta, Some("euc-jp")), (EUC_JP, NamedBy::Header));
-        assert_eq!(of(meta, Some("no such")), (SHIFT_JIS, NamedBy::Document));
-        assert_eq!(
-            of(b"<?xml version='1.0' encoding='windows-1251'?>", None),
-            (WINDOWS_1251, NamedBy::Document)
-        );
-        assert_eq!(of(b"<html>", None), (UTF_8, NamedBy::Guess));
-        assert_eq!(of(b"<\0?\0x\0m\0l\0", None), (UTF_16LE, NamedBy::Document));
+        assert_eq!(of(b"\xEF\xBB\xBF<meta charset=shift_jis>", Some("euc-jp")), (UTF_8));
+        assert_eq!(of(b"\xFF\xFE<\0", None), UTF_16LE);
+        assert_eq!(of(meta, Some("euc-jp")), EUC_JP);
+        assert_eq!(of(meta, Some("no such")), SHIFT_JIS);
+        assert_eq!(of(b"<?xml version='1.0' encoding='windows-1251'?>", None), (WINDOWS_1251));
+        assert_eq!(of(b"<html>", None), UTF_8);
+        assert_eq!(of(b"<\0?\0x\0m\0l\0", None), UTF_16LE);
     }
 
     #[test]
@@ -208,22 +186,22 @@ mod tests {
             "<metal charset=utf-8><meta name=a><meta charset=sjis>",
             "<meta content='charset charset = shift_jis' http-equiv=content-type>",
         ] {
-            assert_eq!(of(meta.as_bytes(), None), (SHIFT_JIS, NamedBy::Document), "{meta}");
+            assert_eq!(of(meta.as_bytes(), None), SHIFT_JIS, "{meta}");
         }
-        assert_eq!(of(b"<meta charset=utf-16le>", None), (UTF_8, NamedBy::Document));
-        assert_eq!(of(b"<meta charset=x-user-defined>", None), (WINDOWS_1252, NamedBy::Document));
+        assert_eq!(of(b"<meta charset=utf-16le>", None), UTF_8);
+        assert_eq!(of(b"<meta charset=x-user-defined>", None), WINDOWS_1252);
         let late = [vec![b' '; PRESCAN_BYTES], b"<meta charset=shift_jis>".to_vec()].concat();
-        assert_eq!(of(&late, None), (UTF_8, NamedBy::Guess));
+        assert_eq!(of(&late, None), UTF_8);
     }
 
     #[test]
     fn undeclared_text_is_guessed() {
         let russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. ".repeat(20);
         let (bytes, ..) = WINDOWS_1251.encode(&russian);
-        assert_eq!(of(&bytes, None), (WINDOWS_1251, NamedBy::Guess));
-        assert_eq!(of(russian.as_bytes(), None), (UTF_8, NamedBy::Guess));
+        assert_eq!(of(&bytes, None), WINDOWS_1251);
+        assert_eq!(of(russian.as_bytes(), None), UTF_8);
         let japanese = "日本語の文章をここに書きます。".repeat(20);
         let (bytes, ..) = SHIFT_JIS.encode(&japanese);
-        assert_eq!(of(&bytes, None), (SHIFT_JIS, NamedBy::Guess));
+        assert_eq!(of(&bytes, None), SHIFT_JIS);
     }
 }

@@ -47,7 +47,9 @@ fn rfc_822(text: &str) -> Option<i64> {
         Some((day, rest)) if day.len() <= 9 => rest.trim(),
         _ => text,
     };
-    DateTime::parse_from_rfc2822(bare).ok().map(|time| time.timestamp())
+    let parsed =
+        DateTime::parse_from_rfc2822(bare).or_else(|_| DateTime::parse_from_rfc2822(&format!("{bare} GMT")));
+    parsed.ok().map(|time| time.timestamp())
 }
 
 #[cfg(test)]
@@ -72,6 +74,7 @@ mod tests {
             ("Mon, 21 Nov 2026 00:00:00 +0000", Some(day)),
             ("21 Nov 2026 01:00 +0100", Some(day)),
             ("21 Nov 26 00:00:00 UT", Some(day)),
+            ("21 Nov 26 00:00:00", Some(day)),
             ("yesterday", None),
             ("2026-13-01", None),
             ("", None),

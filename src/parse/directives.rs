@@ -80,6 +80,6 @@ mod tests {
         assert_eq!(header("Archive: none"), both);
         assert_eq!(header("googlebot: none"), none);
         assert_eq!(header("unavailable_after: 25 Jun 2030 15:00:00 PST"), none);
-        assert_eq!(header("nofollow, unavailable_after: 25 Jun 2030").nofollow, true);
+        assert!(header("nofollow, unavailable_after: 25 Jun 2030").nofollow);
     }
 }

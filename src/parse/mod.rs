@@ -35,7 +35,6 @@ use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 use self::charset::Charset;
-pub use self::charset::NamedBy;
 pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
 pub use self::dates::parse_date;
 pub use self::directives::RobotsDirectives;

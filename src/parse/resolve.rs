@@ -84,7 +84,7 @@ impl Resolver {
         if self.encoding != UTF_8 {
             options = options.encoding_override(Some(&encode));
         }
-        let Ok(url) = options.parse(reference) else { return false };
+        let Ok(url) = options.parse(&with_two_slashes(reference)) else { return false };
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
             return false;
         }
@@ -129,6 +129,14 @@ impl Resolver {
         }
         is_plain_path_and_query(reference) && put(output, [directory, "", reference], false)
     }
+}
+
+/// WHATWG URL, "special authority ignore slashes state": `///host` is `//host`, which the crate `url` doesn't know.
+fn with_two_slashes(reference: &str) -> Cow<'_, str> {
+    let is_slash = |c: char| c == '/' || c == '\\';
+    let trimmed = reference.trim_start_matches(|c: char| c <= ' ');
+    let rest = trimmed.trim_start_matches(is_slash);
+    if trimmed.len() - rest.len() > 2 { Cow::Owned(format!("//{rest}")) } else { Cow::Borrowed(reference) }
 }
 
 fn encoder(encoding: &'static Encoding) -> impl for<'a> Fn(&'a str) -> Cow<'a, [u8]> {
@@ -267,6 +275,7 @@ mod tests {
             ("x y", "http://a.example/b/x%20y"),
             ("x?utm_source=y", "http://a.example/b/x"),
             ("\\\\b.example\\x", "http://b.example/x"),
+            ("///b.example/x", "http://b.example/x"),
         ] {
             assert_eq!(resolved(base, reference).as_deref(), Some(expected), "{reference}");
         }

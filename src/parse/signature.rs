@@ -227,12 +227,12 @@ impl Class {
         if !(2..=NAME_BYTES_MAX).contains(&word.len()) || !word.is_ascii() {
             return Self::Word;
         }
-        let is = |listed: &&str| word.eq_ignore_ascii_case(listed);
+        let among = |names: &[&str]| names.iter().any(|listed| word.eq_ignore_ascii_case(listed));
         let may_be_month = word.as_bytes().first().is_some_and(u8::is_ascii_uppercase);
-        if may_be_month && (MONTHS.iter().any(|name| is(name)) || MONTH_NAMES.iter().any(|name| is(name))) {
+        if may_be_month && (among(&MONTHS) || among(&MONTH_NAMES)) {
             return Self::Month;
         }
-        if UNITS.iter().any(|name| is(name)) { Self::Unit } else { Self::Word }
+        if among(&UNITS) { Self::Unit } else { Self::Word }
     }
 }
 

@@ -150,8 +150,12 @@ pub fn importance_among_sites(web: &Web, graph: &Graph, tolerance: f64) -> Vec<f
     let mut linking = vec![0.0; sites];
     for page in 0..graph.pages() {
         let own = site_of(page);
-        let outside: Vec<usize> =
-            graph.targets(page).iter().map(|target| site_of(*target as usize)).filter(|site| *site != own).collect();
+        let outside: Vec<usize> = graph
+            .targets(page)
+            .iter()
+            .map(|target| site_of(*target as usize))
+            .filter(|site| *site != own)
+            .collect();
         if !outside.is_empty() {
             linking[own] += 1.0;
             let part = 1.0 / (outside.len() + 1) as f64;

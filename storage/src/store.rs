@@ -11,12 +11,13 @@ use bytes::Bytes;
 
 use crate::backend::{Disk, RealDisk};
 use crate::catalogue::{SegmentEntry, SegmentState};
+use crate::checkpoint::StateError;
 use crate::history::{Capture, CaptureKind};
 use crate::ids::{Location, SegmentId, UrlId, Watermark};
 use crate::segment::{
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments, StoredRecord,
+    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments,
+    StoredRecord,
 };
-use crate::checkpoint::StateError;
 use crate::state::{Mode, State};
 use crate::warc::Broken;
 

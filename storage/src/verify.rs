@@ -93,7 +93,9 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
         return Ok(Err("the block does not have its digest".to_owned()));
     }
     match capture.kind {
-        CaptureKind::Response => Ok(check_payload(header.get("WARC-Payload-Digest"), &record.content, capture)),
+        CaptureKind::Response => {
+            Ok(check_payload(header.get("WARC-Payload-Digest"), &record.content, capture))
+        }
         CaptureKind::Identical | CaptureKind::NotModified => {
             let original = store.original(capture)?;
             let Some(original) = original else {
@@ -111,7 +113,8 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
 
 fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture) -> Check {
     let (head, body) = split(content);
-    let stated = stated.and_then(|text| text.parse::<Digest>().ok()).ok_or("the record has no payload digest")?;
+    let stated =
+        stated.and_then(|text| text.parse::<Digest>().ok()).ok_or("the record has no payload digest")?;
     if !stated.matches(&body) {
         return Err("the payload does not have its digest".to_owned());
     }

@@ -30,10 +30,10 @@ impl<'a> Reader<'a, '_> {
             }
             Element::Embed => self.one(attributes, "src", LinkKind::Embed),
             Element::Object => self.one(attributes, "data", LinkKind::Embed),
-            Element::Input => {
-                if value(attributes, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) {
-                    self.one(attributes, "src", LinkKind::Image);
-                }
+            Element::Input
+                if value(attributes, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) =>
+            {
+                self.one(attributes, "src", LinkKind::Image);
             }
             Element::SvgImage => {
                 self.one(attributes, "href", LinkKind::Image);
@@ -80,10 +80,10 @@ impl<'a> Reader<'a, '_> {
             match found.name.len() {
                 6 if found.is("srcset") => self.srcset(found.value, LinkKind::ImageSource),
                 8 if found.is("longdesc") => {
-                    self.link(decode_attribute(found.value), LinkKind::Related, false)
+                    self.link(decode_attribute(found.value), LinkKind::Related, false);
                 }
                 8 if found.is("data-src") => {
-                    self.link(decode_attribute(found.value), LinkKind::LazyImage, false)
+                    self.link(decode_attribute(found.value), LinkKind::LazyImage, false);
                 }
                 11 if found.is("data-srcset") => self.srcset(found.value, LinkKind::LazyImage),
                 13 if found.is("data-original") || found.is("data-lazy-src") => {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a, '_> {
             }
             Cow::Owned(list) => {
                 srcset::candidates(&list, |reference| {
-                    self.link(Cow::Owned(reference.to_owned()), kind, false)
+                    self.link(Cow::Owned(reference.to_owned()), kind, false);
                 });
             }
         }

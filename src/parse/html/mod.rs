@@ -282,6 +282,20 @@ pub(crate) fn fragment_text(html: &str) -> String {
     facts.text
 }
 
+/// Calls `found` with the target of every link that a person sees in a piece of HTML.
+pub(crate) fn anchors_of(html: &str, mut found: impl FnMut(&str)) {
+    let mut markup = Markup::new();
+    markup.start(html);
+    while let Some(tag) = markup.next_tag() {
+        if !tag.is_end
+            && tag.name.eq_ignore_ascii_case("a")
+            && let Some(href) = tag.attributes.iter().find(|attribute| attribute.is("href"))
+        {
+            found(&decode_attribute(href.value));
+        }
+    }
+}
+
 /// Words parted by single spaces, cut at a number of bytes.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes_max));

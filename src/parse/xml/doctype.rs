@@ -115,7 +115,7 @@ pub(super) fn references(text: &str) -> impl Iterator<Item = &str> {
     /// A longer name is none that anybody declares.
     const NAME_BYTES_MAX: usize = 256;
     memchr::memchr_iter(b'&', text.as_bytes()).filter_map(|at| {
-        let rest = text[at + 1..].as_bytes();
+        let rest = &text.as_bytes()[at + 1..];
         let end = memchr::memchr(b';', &rest[..rest.len().min(NAME_BYTES_MAX)])?;
         text.get(at + 1..at + 1 + end).filter(|name| !name.starts_with('#'))
     })

@@ -5,7 +5,7 @@
 
 use roxmltree::{Document, Node};
 
-use super::super::html::fragment_text;
+use super::super::html::{anchors_of, fragment_text};
 use super::super::outlinks::Outlinks;
 use super::super::{Entry, LinkKind, parse_date};
 use super::walk::{RDF, XML, child, children, text_of};
@@ -51,16 +51,29 @@ impl Reader<'_> {
             for link in children(channel, "link") {
                 self.channel_link(link);
             }
-            if let Some(url) = child(channel, "image").and_then(|image| child(image, "url")) {
-                self.add(url, &text_of(url), LinkKind::Icon);
-            }
+            self.image(channel);
             for item in children(channel, "item") {
                 self.rss_item(item);
             }
         }
+        // A feed that has moved says so in a document of its own.
+        for moved in children(root, "redirect").filter_map(|redirect| child(redirect, "newLocation")) {
+            self.add(moved, &text_of(moved), LinkKind::Redirect);
+        }
         // RSS 0.90 and 1.0 have the items beside the channel.
         for item in children(root, "item") {
             self.rss_item(item);
+        }
+    }
+
+    fn image(&mut self, channel: Node<'_, '_>) {
+        for image in children(channel, "image") {
+            if let Some(url) = child(image, "url") {
+                self.add(url, &text_of(url), LinkKind::Icon);
+            }
+            if let Some(link) = child(image, "link") {
+                self.add(link, &text_of(link), LinkKind::Related);
+            }
         }
     }
 
@@ -105,11 +118,9 @@ impl Reader<'_> {
             place = self.add(item, about, LinkKind::FeedEntry);
         }
         self.item_media(item);
-        if let Some(comments) = child(item, "comments") {
-            self.add(comments, &text_of(comments), LinkKind::Related);
-        }
+        self.mentioned(item);
         self.dated(place, item, &["pubDate", "date", "updated", "published"]);
-        self.item_text(item, &["title"], &["encoded", "description"]);
+        self.item_text(item, &["title", "encoded", "description", "summary"]);
     }
 
     /// Enclosures, and Media RSS's content.
@@ -135,7 +146,8 @@ impl Reader<'_> {
                 self.add(icon, &text_of(icon), LinkKind::Icon);
             }
         }
-        for entry in children(feed, "entry") {
+        // Some writers of Atom took RSS's name for entries.
+        for entry in children(feed, "entry").chain(children(feed, "item")) {
             self.atom_entry(entry);
         }
     }
@@ -162,27 +174,69 @@ impl Reader<'_> {
             place = place.or(added);
         }
         self.item_media(entry);
+        self.mentioned(entry);
         self.dated(place, entry, &["updated", "modified", "published", "issued"]);
-        self.item_text(entry, &["title"], &["content", "summary"]);
+        self.item_text(entry, &["title", "content", "summary"]);
     }
 
     /// The feed's own title and what it says of itself.
     fn about(&mut self, node: Node<'_, '_>, description: &'static str) {
+        self.mentioned(node);
         if self.facts.title.is_empty() {
             self.facts.title = child(node, "title").map(text_of).unwrap_or_default();
         }
-        self.item_text(node, &[], &[description]);
+        self.item_text(node, &[description]);
     }
 
-    /// Adds plain texts, and the first of the texts that may hold markup.
-    fn item_text(&mut self, node: Node<'_, '_>, plain: &[&'static str], marked_up: &[&'static str]) {
-        for name in plain {
+    /// What a feed or item links to besides: in its texts, and to people, comments and documentation.
+    fn mentioned(&mut self, node: Node<'_, '_>) {
+        for found in node.children().filter(Node::is_element) {
+            match found.tag_name().name() {
+                "title" | "subtitle" | "tagline" | "description" | "summary" | "content" | "encoded"
+                | "rights" | "copyright" | "info" | "body" | "fullitem" => self.anchors(found),
+                "comments" | "comment" | "commentRss" | "commentRSS" | "docs" => {
+                    self.add(found, &text_of(found), LinkKind::Related);
+                }
+                "author" | "contributor" => {
+                    for page in ["uri", "url"].iter().filter_map(|name| child(found, name)) {
+                        self.add(page, &text_of(page), LinkKind::Related);
+                    }
+                }
+                "source" | "license" => {
+                    let attribute = found.attribute("url").or_else(|| found.attribute((RDF, "resource")));
+                    let reference = attribute.map_or_else(|| text_of(found), str::to_owned);
+                    self.add(found, &reference, LinkKind::Related);
+                }
+                "generator" => {
+                    for page in ["uri", "url"].iter().filter_map(|name| found.attribute(*name)) {
+                        self.add(found, page, LinkKind::Speculative);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The links that a person sees in a text, whether it is marked up as XML or as escaped HTML.
+    fn anchors(&mut self, node: Node<'_, '_>) {
+        for inner in node.descendants() {
+            if let Some(href) = inner.attribute("href").filter(|_| inner.tag_name().name() == "a") {
+                self.add(inner, href, LinkKind::Anchor);
+            }
+            if let Some(text) = inner.text().filter(|text| inner.is_text() && text.contains('<')) {
+                anchors_of(text, |href| {
+                    self.add(node, href, LinkKind::Anchor);
+                });
+            }
+        }
+    }
+
+    /// Adds the texts of these children, which may hold markup.
+    fn item_text(&mut self, node: Node<'_, '_>, names: &[&'static str]) {
+        for name in names {
             if let Some(found) = child(node, name) {
                 self.push_line(&fragment_text(&text_of(found)));
             }
-        }
-        if let Some(found) = marked_up.iter().find_map(|name| child(node, name)) {
-            self.push_line(&fragment_text(&text_of(found)));
         }
     }
 
@@ -210,7 +264,11 @@ impl Reader<'_> {
         }
         let mut base = self.outlinks.base().clone();
         for inner in bases.iter().rev() {
-            base = base.join(inner).unwrap_or(base);
+            base =
+                base.join(inner).ok().filter(|url| matches!(url.scheme(), "http" | "https")).unwrap_or(base);
+        }
+        if reference.trim().is_empty() {
+            return None;
         }
         let absolute = base.join(reference.trim()).ok()?;
         self.outlinks.add(absolute.as_str(), kind, false)

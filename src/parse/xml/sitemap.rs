@@ -20,7 +20,8 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entr
             "sitemap" => LinkKind::Sitemap,
             _ => continue,
         };
-        let place = child(entry, "loc").and_then(|loc| outlinks.add(&text_of(loc), kind, false));
+        let location = child(entry, "loc").map_or_else(|| bare_location(entry), text_of);
+        let place = outlinks.add(&location, kind, false);
         let modified = child(entry, "lastmod").and_then(|date| parse_date(&text_of(date)));
         if let (Some(link), Some(modified)) = (place, modified) {
             entries.push(Entry { link, modified });
@@ -28,6 +29,11 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entr
         read_extensions(entry, outlinks);
     }
     entries
+}
+
+/// Some sitemaps put the URL right into the entry, without a `loc` around it.
+fn bare_location(entry: Node<'_, '_>) -> String {
+    entry.text().map(str::trim).filter(|text| is_url(text)).unwrap_or_default().to_owned()
 }
 
 /// Images, videos and other languages of a page.

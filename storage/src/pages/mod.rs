@@ -64,8 +64,15 @@ impl Page {
     /// The host of a URL that was only named.
     pub const HOST_UNKNOWN: HostId = HostId(u32::MAX);
 
-    pub(crate) const NEW: Self =
-        Self { cash: 0, host: Self::HOST_UNKNOWN, via: None, depth: 0, hop: 0, flags: PageFlags(0), visit: None };
+    pub(crate) const NEW: Self = Self {
+        cash: 0,
+        host: Self::HOST_UNKNOWN,
+        via: None,
+        depth: 0,
+        hop: 0,
+        flags: PageFlags(0),
+        visit: None,
+    };
 }
 
 const PAGE_BYTES: usize = 8 + 4 + 4 + 4 + 2 + 1 + 1;

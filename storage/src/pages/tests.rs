@@ -68,8 +68,15 @@ proptest! {
 
 #[test]
 fn a_page_has_the_documented_bytes() {
-    let page =
-        Page { cash: -2, host: HostId(0x0102), via: None, depth: 7, hop: b'L', flags: PageFlags(0x0304), visit: Some(VisitId(5)) };
+    let page = Page {
+        cash: -2,
+        host: HostId(0x0102),
+        via: None,
+        depth: 7,
+        hop: b'L',
+        flags: PageFlags(0x0304),
+        visit: Some(VisitId(5)),
+    };
     let expected = [0xfe, 255, 255, 255, 255, 255, 255, 255, 2, 1, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 4, 3, 7, 76];
     assert_eq!(bytes_of(&page), expected);
 }

@@ -4,6 +4,7 @@
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
 mod crawl;
+mod demo;
 mod download;
 mod get;
 mod history;
@@ -13,8 +14,10 @@ mod open;
 mod options;
 mod output;
 mod progress;
+mod query;
 mod rank;
 mod refresh;
+mod review;
 mod stats;
 mod verify;
 
@@ -46,11 +49,15 @@ struct Cli {
 enum Command {
     Crawl(crawl::Args),
     Refresh(refresh::Args),
+    Query(query::Args),
     History(history::Args),
     Get(get::Args),
     Stats(stats::Args),
     Verify(verify::Args),
+    #[command(subcommand)]
+    Review(review::Command),
     Rank(rank::Args),
+    Demo(demo::Args),
     #[command(subcommand)]
     Lab(lab::Command),
     /// Print completions for a shell
@@ -71,11 +78,14 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Crawl(args) => crawl::run(&args),
         Command::Refresh(args) => refresh::run(&args),
+        Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "archive", &mut std::io::stdout());

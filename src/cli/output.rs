@@ -48,6 +48,16 @@ pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Text from strangers as a terminal may see it: without control characters, which could steer it, and without marks that
+/// turn the direction of what follows.
+pub(crate) fn harmless(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
+}
+
 /// Whether `error` only says that the reader of our output went away, which is no failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut config = Config::sized(args.seed, args.hosts, args.pages);
     config.clock = Clock::simulated(config.start + TimeDelta::days(365));
     let web = Arc::new(Web::new(config)?);
-    let server = Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
+    let server =
+        Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
     let options = options(&server)?;
 
     heading(&format!(
@@ -63,14 +64,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.hosts,
         server.address()
     ))?;
-    let seeds = read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
+    let seeds =
+        read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
     let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
     let mut store = open::own(&args.path, None, &options.fetch.user_agent)?;
     if run_plan(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
 
-    heading("2. The most important sites: the crawler's estimate, and the truth that only the test web knows")?;
+    heading(
+        "2. The most important sites: the crawler's estimate, and the truth that only the test web knows",
+    )?;
     print_sites(&store, &web)?;
 
     heading("3. Ask the archive")?;
@@ -176,8 +180,11 @@ fn run_plan(
 fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
     let graph = truth::Graph::of(web, web.config().clock.now());
     let exact = truth::importance_among_sites(web, &graph, 1e-10);
-    let exact: HashMap<String, f64> =
-        exact.iter().enumerate().map(|(site, value)| (web.site_name(SiteIndex(site as u32)), *value)).collect();
+    let exact: HashMap<String, f64> = exact
+        .iter()
+        .enumerate()
+        .map(|(site, value)| (web.site_name(SiteIndex(site as u32)), *value))
+        .collect();
     let mut table = output::table(&["site", "estimate", "truth"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
     for (site, estimate) in Credits::open(store.state())?.top_sites(store.state(), SITES)? {
@@ -202,7 +209,11 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
     for (estimate, id) in pages.into_iter().take(SITES) {
         let url = store.state().url(id)?;
         let truth = web.page_of(&url).and_then(|PageIndex(page)| exact.get(usize::try_from(page).ok()?));
-        table.add_row([url, format!("{estimate:.2}"), truth.map_or("-".to_owned(), |value| format!("{value:.2}"))]);
+        table.add_row([
+            url,
+            format!("{estimate:.2}"),
+            truth.map_or("-".to_owned(), |value| format!("{value:.2}")),
+        ]);
     }
     output::line("")?;
     output::print(&table)

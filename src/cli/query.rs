@@ -89,7 +89,11 @@ pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
     output::print(&table)?;
     let shown = answer.rows.len() as u64;
     if let Some(matched) = answer.matched.filter(|matched| cut && *matched > shown) {
-        eprintln!("archive: {} of {} rows; add `limit N` to see more", HumanCount(shown), HumanCount(matched));
+        eprintln!(
+            "archive: {} of {} rows; add `limit N` to see more",
+            HumanCount(shown),
+            HumanCount(matched)
+        );
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::parse::{Limits, Parsed};
 use crate::search::{Document, Error, Options, Writer};
 
 /// The folder of the index in an archive's folder.
-pub(super) const FULL_TEXT_FOLDER: &str = "fulltext";
+pub const FULL_TEXT_FOLDER: &str = "fulltext";
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;

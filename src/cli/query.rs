@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use archive::crawl::FULL_TEXT_FOLDER;
 use archive::query::{Answer, ArchiveRows, ColumnKind, Context, Error, FullText, Heading, Plan, Value};
 use archive::search::{self, Reader};
 use archive_storage::Store;
@@ -120,7 +119,7 @@ fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result
 }
 
 fn open_index(store: &Store) -> anyhow::Result<Option<Reader>> {
-    match Reader::open(&store.path().join(FULL_TEXT_FOLDER)) {
+    match Reader::open(&store.path().join(search::FOLDER)) {
         Ok(reader) => Ok(Some(reader)),
         Err(search::Error::Missing { .. }) => Ok(None),
         Err(error) => Err(error.into()),

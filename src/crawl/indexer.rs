@@ -12,10 +12,14 @@ use url::Url;
 use super::engine::CrawlError;
 use super::process::{has_text, read_page};
 use crate::parse::{Limits, Parsed};
+<<<<<<< HEAD
 use crate::search::{Document, Error, Options, Writer};
 
 /// The folder of the index in an archive's folder.
 pub const FULL_TEXT_FOLDER: &str = "fulltext";
+=======
+use crate::search::{Document, Error, FOLDER, Options, Writer};
+>>>>>>> query
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -38,7 +42,7 @@ pub(super) struct Indexer {
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
     pub(super) fn open(store: &Store) -> Result<Self, CrawlError> {
-        let mut writer = Writer::open(&store.path().join(FULL_TEXT_FOLDER), Options::default())?;
+        let mut writer = Writer::open(&store.path().join(FOLDER), Options::default())?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
         let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {

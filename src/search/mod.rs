@@ -26,6 +26,9 @@ pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 
+/// The folder of the index in an archive's folder.
+pub const FOLDER: &str = "fulltext";
+
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextQuery {

@@ -12,14 +12,7 @@ use url::Url;
 use super::engine::CrawlError;
 use super::process::{has_text, read_page};
 use crate::parse::{Limits, Parsed};
-<<<<<<< HEAD
-use crate::search::{Document, Error, Options, Writer};
-
-/// The folder of the index in an archive's folder.
-pub const FULL_TEXT_FOLDER: &str = "fulltext";
-=======
 use crate::search::{Document, Error, FOLDER, Options, Writer};
->>>>>>> query
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;

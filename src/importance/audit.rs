@@ -17,7 +17,7 @@ pub struct Audit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Imbalance {
-    /// The cash of all pages and of the virtual page is not the whole.
+    /// The cash of all pages, of the virtual page and of the reserve is not the whole.
     #[error("the ledger holds {found} units of cash instead of {expected}")]
     Total {
         /// [`Cash::WHOLE`] in units.
@@ -70,7 +70,8 @@ impl Audit {
     /// # Errors
     /// The first sum that differs.
     pub fn finish(self, ledger: &mut Ledger) -> Result<(), Imbalance> {
-        let found = self.cash + u128::from(ledger.virtual_cash().units());
+        let found =
+            self.cash + u128::from(ledger.virtual_cash().units()) + u128::from(ledger.reserve().units());
         if found != u128::from(Cash::WHOLE.units()) {
             return Err(Imbalance::Total { expected: Cash::WHOLE.units(), found });
         }
@@ -87,7 +88,7 @@ impl Audit {
             });
         }
         if self.rates > 0.0 && self.rates.is_finite() {
-            ledger.calibrate(self.rates / ledger.flow_to_pages());
+            ledger.calibrate(self.rates);
         }
         Ok(())
     }

@@ -4,21 +4,27 @@
 //! common to all: the virtual page, the clock, how much each group of pages was given. After **every** call
 //!
 //! ```text
-//! cash of the virtual page + sum over accounts of their cash = Cash::WHOLE     (exactly)
+//! reserve + cash of the virtual page + sum over accounts of their cash = Cash::WHOLE     (exactly)
 //! ```
 //!
 //! as long as each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it.
 //!
 //! What the papers leave open, decided here:
 //!
+//! * **The beginning.** The paper gives every page 1/n of the cash before it begins; a crawl does not know n. Each page gets
+//!   an equal [`ENDOWMENT`] from a reserve when it is discovered, so at any time the known pages stand as if the algorithm
+//!   had begun with just them, and the first pages of a crawl are no richer than the last. What has left the reserve is
+//!   the *circulating* cash; the clock G and all shares are in terms of it. With all the cash on the seeds instead, one
+//!   pass over a web of 20 000 pages ended with an L1 error of 1.05 instead of 0.64, four passes with .65 instead of .30.
 //! * **The virtual page** hands out everything it holds, in equal parts, whenever it holds more than a fixed share of
 //!   all cash ([`Policy::virtual_share_max`], 1/64). That costs nothing (one offset), counts on the clock like a visit,
 //!   and keeps new pages from waiting for cash.
 //! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh.
-//! * **Default history**: a page read for the first time has `cash` and no history. Its span is the mean time that cash
-//!   has lain on unread pages: their cash divided by the cash that flows to them per turn of G (Little's law). The mean
-//!   importance of pages read for the first time is then that of recently introduced pages, as the paper asks, while
-//!   a page that got more than others starts with more.
+//! * **Default history**: what an unread page received beyond its endowment is taken to have come in over the mean time that
+//!   such cash has lain on unread pages (Little's law: what lies there divided by the flow per turn of G), but not over
+//!   less than a first pass. A new page so has the importance of recently introduced pages, as the paper asks, while one
+//!   that got more than others starts with more; and within a first pass, where every neighbour has linked at most once,
+//!   pages are compared by what they received and not by when they were found.
 //! * **Importance** is the rate of a page divided by the mean rate of all known pages. All cash handed on arrives
 //!   somewhere, so the rates of all pages and of the virtual page add up to 1, and the mean is known in O(1); each
 //!   audit corrects it to exactly 1.
@@ -28,6 +34,15 @@ use serde::{Deserialize, Serialize};
 use super::cash::{Base, Cash};
 use super::credit::Credit;
 use super::weight::Weight;
+
+/// Units that a page is given when it is discovered: a web of 2^34 pages empties the reserve.
+pub const ENDOWMENT: u64 = 1 << 26;
+
+/// The shortest G-time that cash is taken to have lain on a page.
+const AGE_MIN: f64 = 1e-9;
+
+/// Turns of G that a first pass over the known pages takes at most: greedy ones pay about two endowments a page.
+const FIRST_PASS: f64 = 4.0;
 
 /// Turns of G over which the flow to unread pages and to the virtual page is averaged.
 const FLOW_WINDOW: f64 = 1.0;
@@ -39,8 +54,8 @@ pub struct Policy {
     pub window: f64,
     /// What a visited page gives to the virtual page.
     pub small_edge: SmallEdge,
-    /// The virtual page hands out its cash when it holds more than this.
-    pub virtual_share_max: Cash,
+    /// The virtual page hands out its cash when it holds more than this share of the circulating cash.
+    pub virtual_share_max: f64,
     /// What an unread page receives from the virtual page, relative to `refresh`; 0 for nothing.
     pub discovery: u16,
     /// What a read page receives from the virtual page, relative to `discovery`; 0 for nothing.
@@ -52,7 +67,7 @@ impl Default for Policy {
         Self {
             window: 16.0,
             small_edge: SmallEdge::Link,
-            virtual_share_max: Cash::from_units(Cash::WHOLE.units() / 64),
+            virtual_share_max: 1.0 / 64.0,
             discovery: 1,
             refresh: 1,
         }
@@ -87,9 +102,11 @@ struct Group {
 /// The ledger's numbers: what has to be saved at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
+    /// Units that no page has been given yet.
+    reserve: u64,
     virtual_cash: u64,
-    /// Units handed on since the start: the clock G is this divided by [`Cash::WHOLE`].
-    moved: u128,
+    /// The clock G.
+    clock: f64,
     unread: Group,
     read: Group,
     /// Units that lie on unread pages.
@@ -109,17 +126,18 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger: no page, all cash with the virtual page.
+    /// An empty ledger: no page, all cash in the reserve.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         let numbers = Numbers {
-            virtual_cash: Cash::WHOLE.units(),
-            moved: 0,
+            reserve: Cash::WHOLE.units(),
+            virtual_cash: 0,
+            clock: 0.0,
             unread: Group::default(),
             read: Group::default(),
             unread_cash: 0,
             unread_rate: 0.0,
-            virtual_rate: 1.0,
+            virtual_rate: 0.0,
             calibration: 1.0,
         };
         Self { numbers, policy }
@@ -143,10 +161,22 @@ impl Ledger {
         &self.policy
     }
 
-    /// The clock G: how often the whole web's cash has been handed on.
+    /// The clock G: how often the circulating cash has been handed on.
     #[must_use]
     pub fn clock(&self) -> f64 {
-        self.numbers.moved as f64 / Cash::WHOLE.units() as f64
+        self.numbers.clock
+    }
+
+    /// What has not been given to any page yet.
+    #[must_use]
+    pub fn reserve(&self) -> Cash {
+        Cash::from_units(self.numbers.reserve)
+    }
+
+    /// `units` as a share of the circulating cash.
+    fn share(&self, units: u64) -> f64 {
+        let circulating = Cash::WHOLE.units() - self.numbers.reserve;
+        if circulating == 0 { 0.0 } else { units as f64 / circulating as f64 }
     }
 
     /// Known pages: accounts that are open.
@@ -179,10 +209,13 @@ impl Ledger {
         Cash::from_units(account.base.units(self.group(account.credit.is_some()).offset))
     }
 
-    /// Opens the account of a page seen for the first time: unread, without cash.
+    /// Opens the account of a page seen for the first time: unread, with the endowment.
     pub fn discover(&mut self) -> Account {
+        let endowment = ENDOWMENT.min(self.numbers.reserve);
+        self.numbers.reserve -= endowment;
         self.numbers.unread.pages += 1;
-        Account { base: Base::with(0, self.numbers.unread.offset), credit: None }
+        self.numbers.unread_cash += endowment;
+        Account { base: Base::with(endowment, self.numbers.unread.offset), credit: None }
     }
 
     /// Books a visit: the cash of `account` goes into its history and is then paid out to its links.
@@ -193,13 +226,13 @@ impl Ledger {
     pub fn visit(&mut self, account: &mut Account, weights: u64) -> Payout<'_> {
         let cash = self.cash(account);
         let read = account.credit.is_some();
-        let before = self.clock();
         let age = self.unread_age();
-        self.numbers.moved += u128::from(cash.units());
-        let clock = self.clock();
+        let moved = self.share(cash.units());
+        self.numbers.clock += moved;
+        let clock = self.numbers.clock;
         let credit = match account.credit {
-            Some(credit) => credit.measured(cash.share(), clock, self.policy.window),
-            None => Credit::first(cash.share(), age + (clock - before), clock),
+            Some(credit) => credit.measured(in_endowments(cash.units()), clock, self.policy.window),
+            None => Credit::first(received(cash.units()), age + moved, clock),
         };
         if !read {
             self.leave_unread(cash.units());
@@ -213,7 +246,7 @@ impl Ledger {
 
     /// Closes the account of a page that is gone for good, or that turned out to be another page's alias.
     ///
-    /// Its cash goes back to the virtual page. The page is no longer counted; links to it must not be paid any more
+    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted; links to it must not be paid any more
     /// (what is not paid stays with the virtual page).
     pub fn close(&mut self, account: &Account) {
         let cash = self.cash(account).units();
@@ -222,7 +255,9 @@ impl Ledger {
         } else {
             self.leave_unread(cash);
         }
-        self.numbers.virtual_cash += cash;
+        let endowment = ENDOWMENT.min(cash);
+        self.numbers.virtual_cash += cash - endowment;
+        self.numbers.reserve += endowment;
     }
 
     /// Makes `alias` and `target` one account (a redirect, a duplicate): `target` gets the cash and `alias` is closed.
@@ -231,6 +266,8 @@ impl Ledger {
     pub fn merge(&mut self, alias: &Account, target: &mut Account) {
         let cash = self.cash(alias).units();
         self.close(alias);
+        // The alias was no page of its own, so its endowment is no evidence for the target.
+        let cash = cash - ENDOWMENT.min(cash);
         self.numbers.virtual_cash -= cash;
         target.base = target.base.plus(cash);
         if target.credit.is_none() {
@@ -240,8 +277,7 @@ impl Ledger {
 
     /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
     ///
-    /// Happens by itself after payouts; call it once when the first seeds are known. Does nothing when there is nobody
-    /// to give to. The rest of the division stays with the virtual page.
+    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with the virtual page.
     pub fn hand_out(&mut self) {
         let (discovery, refresh) = (u64::from(self.policy.discovery), u64::from(self.policy.refresh));
         let (unread, read) = (self.numbers.unread.pages, self.numbers.read.pages);
@@ -256,17 +292,18 @@ impl Ledger {
         self.numbers.read.offset = self.numbers.read.offset.wrapping_add((unit * refresh) as i64);
         self.numbers.unread_cash += to_unread;
         self.numbers.virtual_cash -= given;
-        self.numbers.moved += u128::from(given);
+        self.numbers.clock += self.share(given);
         self.observe(given, to_unread, 0);
     }
 
-    /// Cash that comes in to the page per turn of G: the estimate of its importance before it is made relative.
+    /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
+    /// relative.
     #[must_use]
     pub fn rate(&self, account: &Account) -> f64 {
-        let cash = self.cash(account).share();
+        let cash = self.cash(account).units();
         match account.credit {
-            Some(credit) => credit.rate(cash, self.clock()),
-            None => cash / self.unread_age(),
+            Some(credit) => credit.rate(in_endowments(cash), self.clock()),
+            None => received(cash) / self.unread_age(),
         }
     }
 
@@ -281,11 +318,16 @@ impl Ledger {
     #[must_use]
     pub fn mean_rate(&self) -> f64 {
         let pages = self.pages();
-        if pages == 0 { 0.0 } else { self.numbers.calibration * self.flow_to_pages() / pages as f64 }
+        let circulating = in_endowments(Cash::WHOLE.units() - self.numbers.reserve);
+        if pages == 0 {
+            0.0
+        } else {
+            self.numbers.calibration * self.flow_to_pages() * circulating / pages as f64
+        }
     }
 
     /// Share of the moved cash that goes to pages, not to the virtual page; never 0, so that it can divide.
-    pub(super) fn flow_to_pages(&self) -> f64 {
+    fn flow_to_pages(&self) -> f64 {
         (1.0 - self.numbers.virtual_rate).max(f64::MIN_POSITIVE)
     }
 
@@ -293,19 +335,21 @@ impl Ledger {
         self.numbers.read.pages
     }
 
-    pub(super) fn calibrate(&mut self, factor: f64) {
-        self.numbers.calibration = factor;
+    /// Makes the mean importance exactly 1 when the rates of all pages add up to `rates`.
+    pub(super) fn calibrate(&mut self, rates: f64) {
+        self.numbers.calibration = 1.0;
+        let expected = self.mean_rate() * self.pages() as f64;
+        if expected > 0.0 {
+            self.numbers.calibration = rates / expected;
+        }
     }
 
-    /// Mean G-time that the cash of unread pages has been with them (Little's law), within the window.
+    /// G-time over which unread pages received what they have; see the module's documentation.
     fn unread_age(&self) -> f64 {
-        let cash = Cash::from_units(self.numbers.unread_cash).share();
-        let shortest = 1.0 / Cash::WHOLE.units() as f64;
-        if self.numbers.unread_rate > 0.0 {
-            (cash / self.numbers.unread_rate).clamp(shortest, self.policy.window)
-        } else {
-            self.policy.window
-        }
+        let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT);
+        let inflow = self.share(self.numbers.unread_cash.saturating_sub(endowed));
+        let age = if self.numbers.unread_rate > 0.0 { inflow / self.numbers.unread_rate } else { 0.0 };
+        age.max(self.numbers.clock.min(FIRST_PASS)).clamp(AGE_MIN, self.policy.window)
     }
 
     fn group(&self, read: bool) -> &Group {
@@ -341,16 +385,23 @@ impl Ledger {
 
     /// Averages the flows over a movement of `moved` units, of which some went to unread pages and the virtual page.
     fn observe(&mut self, moved: u64, to_unread: u64, to_virtual: u64) {
-        let (moved, to_unread, to_virtual) = (
-            Cash::from_units(moved).share(),
-            Cash::from_units(to_unread).share(),
-            Cash::from_units(to_virtual).share(),
-        );
+        let (moved, to_unread, to_virtual) =
+            (self.share(moved), self.share(to_unread), self.share(to_virtual));
         // The cash everybody starts with counts as one turn of G before the clock's 0: the paper's (H + C) / (G + 1).
         let time = (self.clock() + 1.0).min(FLOW_WINDOW + moved);
         self.numbers.unread_rate += (to_unread - self.numbers.unread_rate * moved) / time;
         self.numbers.virtual_rate += (to_virtual - self.numbers.virtual_rate * moved) / time;
     }
+}
+
+/// What of the cash of an unread page was received from others, in endowments.
+fn received(units: u64) -> f64 {
+    in_endowments(units.saturating_sub(ENDOWMENT))
+}
+
+/// An amount of cash in endowments: what one page was given.
+fn in_endowments(units: u64) -> f64 {
+    units as f64 / ENDOWMENT as f64
 }
 
 /// The payment of one visited page's cash to its links.
@@ -402,9 +453,9 @@ impl Payout<'_> {
     /// Ends the visit: the flows are noted, and the virtual page hands out if it holds too much.
     pub fn finish(self) {
         let Self { ledger, cash, unread, paid, bonus, .. } = self;
-        ledger.numbers.moved += u128::from(bonus);
+        ledger.numbers.clock += ledger.share(bonus);
         ledger.observe(cash + bonus, unread, cash - paid);
-        if ledger.numbers.virtual_cash > ledger.policy.virtual_share_max.units() {
+        if ledger.share(ledger.numbers.virtual_cash) > ledger.policy.virtual_share_max {
             ledger.hand_out();
         }
     }

@@ -20,7 +20,7 @@ pub use audit::{Audit, Imbalance};
 pub use cash::{Base, Cash};
 pub use credit::Credit;
 pub use graph::{Graph, GraphBuilder, GraphError};
-pub use ledger::{Account, Ledger, Numbers, Payout, Policy, SmallEdge};
+pub use ledger::{Account, ENDOWMENT, Ledger, Numbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};
 pub use window::{History, Window};

@@ -138,7 +138,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Enters seeds (canonical URLs) that are not known yet, and gives those that were never read something to start with.
+    /// Enters seeds (canonical URLs) that are not known yet.
     ///
     /// # Errors
     /// When the store fails.
@@ -152,12 +152,6 @@ impl Credits {
             self.open_account(&mut page);
             state.set_page(id, &page)?;
             ids.push(id);
-        }
-        if self.pages.virtual_cash() > self.pages.policy().virtual_share_max {
-            self.pages.hand_out();
-        }
-        if self.sites.virtual_cash() > self.sites.policy().virtual_share_max {
-            self.sites.hand_out();
         }
         Ok(ids)
     }

@@ -59,7 +59,12 @@ impl<'a> Scanner<'a> {
                     self.at += 1;
                 }
                 b'\\' => self.at += 2,
-                _ => self.at += 1,
+                _ => {
+                    self.at += 1 + bytes[self.at + 1..]
+                        .iter()
+                        .take_while(|&&byte| !MEANS_SOMETHING[usize::from(byte)])
+                        .count()
+                }
             }
         }
     }
@@ -166,6 +171,18 @@ impl<'a> Scanner<'a> {
         css.get(start..self.at).unwrap_or_default()
     }
 }
+
+/// The bytes that begin something.
+const MEANS_SOMETHING: [bool; 256] = {
+    let mut table = [false; 256];
+    let bytes = b"/\"'@();{}\\";
+    let mut index = 0;
+    while index < bytes.len() {
+        table[bytes[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
 
 /// The longest escape by number, in digits.
 const HEX_DIGITS_MAX: usize = 6;

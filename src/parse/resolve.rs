@@ -64,7 +64,7 @@ impl Resolver {
     /// There is none for an empty reference or a mere fragment (the document itself), for schemes other than `http` and
     /// `https`, and for what isn't a URL.
     pub(crate) fn resolve(&self, reference: &str, output: &mut String) -> bool {
-        let reference = reference.trim_matches(|c: char| c <= ' ');
+        let reference = trimmed(reference);
         let without_fragment = match memchr::memchr(b'#', reference.as_bytes()) {
             Some(at) => &reference[..at],
             None => reference,
@@ -141,6 +141,15 @@ fn with_two_slashes(reference: &str) -> Cow<'_, str> {
 
 fn encoder(encoding: &'static Encoding) -> impl for<'a> Fn(&'a str) -> Cow<'a, [u8]> {
     move |text| encoding.encode(text).0
+}
+
+/// Without the space and control characters around it. (WHATWG URL, basic parser, step 1.)
+fn trimmed(reference: &str) -> &str {
+    let bytes = reference.as_bytes();
+    if bytes.first().is_none_or(|&byte| byte > b' ') && bytes.last().is_none_or(|&byte| byte > b' ') {
+        return reference;
+    }
+    reference.trim_matches(|c: char| c <= ' ')
 }
 
 /// Appends the pieces, and a slash for an empty path. Always true, to end a chain of conditions.

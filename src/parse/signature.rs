@@ -1,8 +1,8 @@
 //! Whether a page has changed, and whether two pages are nearly the same.
 //!
 //! The signature is a hash of a page's own text in a normal form. Left out is what changes without anybody having written
-//! something: navigation, footers, asides, advertisements and questions about cookies (a site's menu changes on all its
-//! pages at once, and says nothing about any of them), dates and times, session tokens, and the numbers in short lines
+//! something: navigation, the site's header and footer, asides, buttons, advertisements and questions about cookies (a site's
+//! menu changes on all its pages at once, and says nothing about any of them), dates and times, session tokens, and the numbers in short lines
 //! (counters, prices of the day, "3 comments"). A page of which nothing is left, as a front page made of links, is judged
 //! by all its text; without any text, by its links.
 //!
@@ -78,61 +78,126 @@ fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 struct Signer {
     hash: Xxh3Default,
     near: Simhash,
-    /// The normal form of the line at hand.
-    line: String,
+    /// The words of the line at hand.
+    words: Vec<Word>,
     own_bytes: usize,
+}
+
+/// A word of a line, by its place.
+#[derive(Clone, Copy)]
+struct Word {
+    start: usize,
+    end: usize,
+    class: Class,
 }
 
 impl Signer {
     fn new() -> Self {
-        Self { hash: Xxh3Default::new(), near: Simhash::new(), line: String::new(), own_bytes: 0 }
+        Self { hash: Xxh3Default::new(), near: Simhash::new(), words: Vec::new(), own_bytes: 0 }
     }
 
     fn lines(&mut self, text: &str) {
-        for line in text.split('\n') {
-            self.line(line);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
+            self.line(&text[start..=end]);
+            start = end + 1;
+        }
+        self.line(&text[start..]);
+    }
+
+    /// Signs a line, with or without the break at its end. Most lines are in normal form already, and then they are hashed
+    /// as they are.
+    fn line(&mut self, line: &str) {
+        let bytes = line.as_bytes();
+        if !self.split(bytes) {
+            return self.line_in_pieces(bytes);
+        }
+        for word in &self.words {
+            self.near.word(&bytes[word.start..word.end]);
+        }
+        if !self.words.is_empty() {
+            self.own_bytes += bytes.len();
+            self.hash.update(bytes);
+            if bytes.last() != Some(&b'\n') {
+                self.hash.update(b"\n");
+            }
         }
     }
 
-    fn line(&mut self, line: &str) {
-        let is_short = line.split_whitespace().nth(SHORT_LINE_WORDS_MAX).is_none();
-        self.line.clear();
-        let mut words = line.split_whitespace().peekable();
-        let mut after_date = false;
-        while let Some(word) = words.next() {
-            let next_is_number = words.peek().is_some_and(|next| starts_with_digit(next));
-            let class = Class::of(word);
-            let is_date = match class {
-                Class::Date | Class::Token => true,
-                Class::Month => next_is_number || after_date || is_short,
-                Class::Number => {
-                    is_short || after_date || words.peek().is_some_and(|next| Class::of(next) == Class::Month)
-                }
-                Class::Unit => is_short,
-                Class::Word => false,
-            };
-            after_date = is_date && class != Class::Token;
-            if !is_date {
-                self.near.word(word);
-                self.line.push_str(word);
-                self.line.push(' ');
+    /// Signs a line word by word, leaving out what doesn't count.
+    fn line_in_pieces(&mut self, line: &[u8]) {
+        let mut is_first = true;
+        for index in 0..self.words.len() {
+            if self.changes_by_itself(index) {
+                continue;
             }
+            let word = self.words[index];
+            let bytes = &line[word.start..word.end];
+            self.near.word(bytes);
+            if !is_first {
+                self.hash.update(b" ");
+            }
+            is_first = false;
+            self.own_bytes += bytes.len() + 1;
+            self.hash.update(bytes);
         }
-        if !self.line.is_empty() {
-            self.own_bytes += self.line.len();
-            self.line.push('\n');
-            self.hash.update(self.line.as_bytes());
+        if !is_first {
+            self.hash.update(b"\n");
         }
+    }
+
+    /// Whether a word is one that nobody has written: by what it is, and by the words beside it.
+    fn changes_by_itself(&self, index: usize) -> bool {
+        let is_short = self.words.len() <= SHORT_LINE_WORDS_MAX;
+        let class =
+            |index: Option<usize>| index.and_then(|index| self.words.get(index)).map(|word| word.class);
+        let (before, after) = (class(index.checked_sub(1)), class(index.checked_add(1)));
+        match self.words[index].class {
+            Class::Date | Class::Token => true,
+            Class::Number => {
+                is_short || before == Some(Class::Month) || after == Some(Class::Month) || {
+                    // The year in "November 21, 2026".
+                    before == Some(Class::Number) && class(index.checked_sub(2)) == Some(Class::Month)
+                }
+            }
+            Class::Month => is_short || before == Some(Class::Number) || after == Some(Class::Number),
+            Class::Unit => is_short,
+            Class::Word => false,
+        }
+    }
+
+    /// Finds the words of a line, and says whether it is in normal form: every word counts, and they are parted by single
+    /// spaces.
+    fn split(&mut self, line: &[u8]) -> bool {
+        self.words.clear();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut is_normal = true;
+        let mut at = 0;
+        while at < line.len() {
+            let start = at;
+            let mut has_digit = false;
+            while at < line.len() && line[at] > b' ' {
+                has_digit |= line[at].is_ascii_digit();
+                at += 1;
+            }
+            if at == start {
+                // Space at the beginning or end, or twice.
+                is_normal = false;
+            } else {
+                let class = Class::of(&line[start..at], has_digit);
+                self.words.push(Word { start, end: at, class });
+                let is_parted_normally = at == line.len() || (line[at] == b' ' && at + 1 < line.len());
+                is_normal &= is_parted_normally && class == Class::Word;
+            }
+            at += 1;
+        }
+        is_normal
     }
 
     fn finish(self) -> Signatures {
         let exact = (self.own_bytes > 0).then(|| self.hash.digest());
         Signatures { exact, near: self.near.finish() }
     }
-}
-
-fn starts_with_digit(word: &str) -> bool {
-    word.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// What a word is, as far as change is concerned.
@@ -151,89 +216,150 @@ enum Class {
     Token,
 }
 
-impl Class {
-    fn of(word: &str) -> Self {
-        let bare = word.trim_matches(|c: char| c.is_ascii_punctuation());
-        let bytes = bare.as_bytes();
-        let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
-        if digits == 0 {
-            return Self::of_name(bare);
+/// The longest name below, in bytes.
+const NAME_BYTES_MAX: usize = 9;
+
+/// Months and days, and units of time, in lower case.
+const MONTHS: [&str; 38] = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+    "mon",
+    "tue",
+    "wed",
+    "thu",
+    "fri",
+    "sat",
+    "sun",
+    "january",
+    "february",
+    "march",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "sept",
+];
+const UNITS: [&str; 23] = [
+    "second",
+    "seconds",
+    "sec",
+    "minute",
+    "minutes",
+    "min",
+    "mins",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "year",
+    "years",
+    "ago",
+    "today",
+    "yesterday",
+    "am",
+    "pm",
+    "utc",
+];
+
+/// For each first letter and length of the names above, their last letters, as bits: nearly no other word passes.
+const LAST_LETTERS: [[u32; NAME_BYTES_MAX + 1]; 26] = {
+    const fn add(
+        mut table: [[u32; NAME_BYTES_MAX + 1]; 26],
+        names: &[&str],
+    ) -> [[u32; NAME_BYTES_MAX + 1]; 26] {
+        let mut index = 0;
+        while index < names.len() {
+            let name = names[index].as_bytes();
+            table[(name[0] - b'a') as usize][name.len()] |= 1 << (name[name.len() - 1] - b'a');
+            index += 1;
         }
-        if is_date(bytes) {
+        table
+    }
+    add(add([[0; NAME_BYTES_MAX + 1]; 26], &MONTHS), &UNITS)
+};
+
+/// The place of a letter in the alphabet, in any case.
+fn letter(byte: u8) -> Option<usize> {
+    let place = (byte | 0x20).wrapping_sub(b'a');
+    (place < 26).then_some(usize::from(place))
+}
+
+impl Class {
+    fn of(word: &[u8], has_digit: bool) -> Self {
+        if !has_digit {
+            return Self::of_name(word);
+        }
+        let bare = without_punctuation(word);
+        if is_date(bare) {
             return Self::Date;
         }
-        let is_token = bytes.len() >= TOKEN_BYTES_MIN
-            && bytes
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'+' | b'/'))
+        let digits = bare.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let is_of_token =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'+' | b'/');
+        let is_token = bare.len() >= TOKEN_BYTES_MIN
+            && bare.iter().all(is_of_token)
             && digits >= 2
-            && digits * 10 < bytes.len() * 9;
+            && digits * 10 < bare.len() * 9;
         if is_token { Self::Token } else { Self::Number }
     }
 
-    fn of_name(word: &str) -> Self {
-        /// Longest first: what begins with one of these is a month or day.
-        const MONTHS: [&str; 19] = [
-            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue",
-            "wed", "thu", "fri", "sat", "sun",
-        ];
-        const MONTH_NAMES: [&str; 19] = [
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-        ];
-        const UNITS: [&str; 23] = [
-            "second",
-            "seconds",
-            "sec",
-            "minute",
-            "minutes",
-            "min",
-            "mins",
-            "hour",
-            "hours",
-            "day",
-            "days",
-            "week",
-            "weeks",
-            "month",
-            "months",
-            "year",
-            "years",
-            "ago",
-            "today",
-            "yesterday",
-            "am",
-            "pm",
-            "utc",
-        ];
-        const NAME_BYTES_MAX: usize = 9;
-        if !(2..=NAME_BYTES_MAX).contains(&word.len()) || !word.is_ascii() {
+    #[inline]
+    fn of_name(word: &[u8]) -> Self {
+        let is_bare = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
+        let bare =
+            if is_bare(word.first()) && is_bare(word.last()) { word } else { without_punctuation(word) };
+        let (Some(&first), Some(&last)) = (bare.first(), bare.last()) else { return Self::Word };
+        let (Some(first), Some(last)) = (letter(first), letter(last)) else { return Self::Word };
+        if bare.len() > NAME_BYTES_MAX || LAST_LETTERS[first][bare.len()] >> last & 1 == 0 {
             return Self::Word;
         }
-        let among = |names: &[&str]| names.iter().any(|listed| word.eq_ignore_ascii_case(listed));
-        let may_be_month = word.as_bytes().first().is_some_and(u8::is_ascii_uppercase);
-        if may_be_month && (among(&MONTHS) || among(&MONTH_NAMES)) {
+        Self::of_likely_name(bare)
+    }
+
+    #[inline(never)]
+    fn of_likely_name(word: &[u8]) -> Self {
+        let among = |names: &[&str]| names.iter().any(|listed| word.eq_ignore_ascii_case(listed.as_bytes()));
+        // A month is written with a capital: "may" and "march" are verbs.
+        if word[0].is_ascii_uppercase() && among(&MONTHS) {
             return Self::Month;
         }
         if among(&UNITS) { Self::Unit } else { Self::Word }
     }
+}
+
+fn without_punctuation(mut word: &[u8]) -> &[u8] {
+    while let Some((_, rest)) = word.split_first().filter(|(first, _)| first.is_ascii_punctuation()) {
+        word = rest;
+    }
+    while let Some((_, rest)) = word.split_last().filter(|(last, _)| last.is_ascii_punctuation()) {
+        word = rest;
+    }
+    word
 }
 
 /// A date in numbers or a time of day: `2026-11-21`, `11/21/26`, `21.11.2026`, `12:30`, each perhaps with a time or zone
@@ -311,16 +437,17 @@ impl Simhash {
         Self { lanes: [0; 8], pending: 0, counts: [0; 64], total: 0, last: [0; 2], words: 0 }
     }
 
-    /// Adds a word, and with it the row of three that it ends.
-    fn word(&mut self, word: &str) {
-        let hash = xxh3_64(word.as_bytes());
+    /// Adds a word, and with it the row of three that it ends. The first two words stand for rows of their own, so that the
+    /// shortest text has a similarity.
+    #[inline]
+    fn word(&mut self, word: &[u8]) {
+        let hash = hash_of_word(word);
         self.words = self.words.saturating_add(1);
-        let row = mix(mix(self.last[0], self.last[1]), hash);
+        self.add(hash_of_row(self.last[0], self.last[1], hash));
         self.last = [self.last[1], hash];
-        // The first two words stand for themselves, so that the shortest text has a similarity.
-        self.add(row);
     }
 
+    #[inline]
     fn add(&mut self, hash: u64) {
         for (lane, byte) in self.lanes.iter_mut().zip(hash.to_le_bytes()) {
             *lane += SPREAD[usize::from(byte)];
@@ -354,10 +481,35 @@ impl Simhash {
     }
 }
 
-/// The mixing step of MurmurHash3's finaliser over a pair, which tells the order of the two.
-fn mix(one: u64, other: u64) -> u64 {
-    let mut mixed = one.rotate_left(23) ^ other;
-    mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+/// Odd constants with bits set at random: the fractional parts of the square roots of 2, 3 and 5.
+const FACTORS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
+
+/// A hash that is quick on short words, of which a text is made: the first and last bytes, which overlap, and the length.
+#[inline]
+fn hash_of_word(word: &[u8]) -> u64 {
+    let (first, last) = if let (Some(first), Some(last), ..=16) =
+        (word.first_chunk::<8>(), word.last_chunk::<8>(), word.len())
+    {
+        (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+    } else if let (Some(first), Some(last), ..=8) =
+        (word.first_chunk::<4>(), word.last_chunk::<4>(), word.len())
+    {
+        (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
+    } else if let (Some(first), Some(last), ..=3) = (word.first(), word.last(), word.len()) {
+        (u64::from(*first) | u64::from(word[word.len() / 2]) << 8, u64::from(*last))
+    } else {
+        (xxh3_64(word), 0)
+    };
+    let mixed =
+        (first ^ word.len() as u64).wrapping_mul(FACTORS[0]) ^ last.wrapping_mul(FACTORS[1]).rotate_left(32);
+    mixed ^ (mixed >> 29)
+}
+
+/// A hash of three words in their order, all of whose bits depend on all of theirs.
+#[inline]
+fn hash_of_row(first: u64, second: u64, third: u64) -> u64 {
+    let mut mixed = first.wrapping_mul(FACTORS[1]) ^ second.wrapping_mul(FACTORS[2]).rotate_left(21) ^ third;
+    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     mixed ^ (mixed >> 33)
 }
@@ -464,7 +616,8 @@ mod tests {
             ("12345678901234567890", Class::Number),
             ("word", Class::Word),
         ] {
-            assert_eq!(Class::of(word), class, "{word}");
+            let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+            assert_eq!(Class::of(word.as_bytes(), has_digit), class, "{word}");
         }
     }
 }

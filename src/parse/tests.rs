@@ -1,7 +1,9 @@
 use std::io::Write;
 
+use archive_storage::address::{canonical, url_hash};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use proptest::prelude::*;
 use url::Url;
 
 use super::*;
@@ -125,11 +127,139 @@ fn a_signature_outlasts_what_changes_at_every_fetch() {
     let page = |ad: &str, date: &str, token: &str, text: &str| {
         let html = format!(
             "<title>T</title><nav>{ad}</nav><div class=ad>{ad}</div><iframe src='{ad}'></iframe><script>{token}</script>
-             <p>{date}<p>{token}<p>{text} and enough of it that a page can be judged by it alone.<footer>{date}</footer>"
+             <p>{date}<p>{token}<p>{text} and enough of it that a page can be judged by this one text alone.<footer>{date}</footer>"
         );
         read("text/html", 200, html.as_bytes()).signature
     };
     let first = page("buy this", "21 Nov 2026 05:17", "sess-0a1b2c3d4e5f60718293", "A text");
     assert_eq!(first, page("buy that", "22 Dec 2026 06:18", "sess-9f8e7d6c5b4a39281706", "A text"));
     assert_ne!(first, page("buy this", "21 Nov 2026 05:17", "sess-0a1b2c3d4e5f60718293", "Another text"));
+}
+
+/// What holds for every document, whatever its bytes.
+fn check_invariants(parsed: &Parsed, limits: &Limits) {
+    let mut hashes: Vec<u64> = parsed.links.iter().map(|link| link.hash).collect();
+    for link in &parsed.links {
+        let url = Url::parse(&link.url).unwrap();
+        assert!(matches!(url.scheme(), "http" | "https"), "{}", link.url);
+        assert_eq!(canonical(&url), link.url);
+        assert_eq!(url_hash(&link.url), link.hash);
+        assert!(link.url.len() <= limits.url_bytes_max);
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), parsed.links.len(), "each URL once");
+    assert!(parsed.entries.iter().all(|entry| (entry.link as usize) < parsed.links.len()));
+    assert!(parsed.text.len() <= limits.text_bytes_max && !parsed.title.contains('\n'));
+}
+
+fn read_anything(content_type: &str, status: u16, headers: &[(&str, &[u8])], body: &[u8]) {
+    let url = Url::parse("http://a.example/b/c?d").unwrap();
+    let limits = Limits {
+        url_bytes_max: 80,
+        links_max: 8,
+        sitemap_links_max: 9,
+        text_bytes_max: 100,
+        ..Limits::default()
+    };
+    let source = Source { url: &url, status, content_type: Some(content_type), headers, body };
+    let parsed = parse(&source, &limits);
+    check_invariants(&parsed, &limits);
+    assert_eq!(parsed, parse(&source, &limits), "the same bytes give the same answer");
+}
+
+const CONTENT_TYPES: [&str; 8] = [
+    "text/html",
+    "text/html; charset=utf-8",
+    "text/html; charset=gb18030",
+    "application/xml",
+    "text/css",
+    "text/plain",
+    "application/gzip",
+    "",
+];
+
+/// Pieces that documents are made of, put together at random: they reach further than random bytes.
+const PIECES: [&str; 46] = [
+    "<a href=",
+    "<a href='/x?a=1&amp;b=2#c'>",
+    "'",
+    "\"",
+    ">",
+    "/>",
+    "</a>",
+    "<base href='//o.example/p/'>",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "<script>",
+    "</script>",
+    "<style>@import 'x';",
+    "</style>",
+    "url(",
+    ")",
+    "<title>",
+    "</title>",
+    "<nav>",
+    "</nav>",
+    "<svg>",
+    "</svg>",
+    "<template>",
+    "<noscript>",
+    "</noscript>",
+    "<img srcset='a 1x, b 2x' src=c>",
+    "<meta http-equiv=refresh content='0;url=r'>",
+    "<?xml version='1.0'?>",
+    "<!DOCTYPE a SYSTEM 'd' [<!ENTITY e 'f&amp;'>]>",
+    "&e;",
+    "&nbsp;",
+    "&",
+    "<rss><channel><item><link>/l</link>",
+    "</link></item></channel></rss>",
+    "<feed xml:base='x/'><entry><link href='y'/>",
+    "<urlset><url><loc>",
+    "</loc></url></urlset>",
+    "<p xmlns:x='http://www.w3.org/1999/xlink' x:href='z'>",
+    "<OAI-PMH><ListRecords><resumptionToken>t</resumptionToken>",
+    "é\u{a0}\u{2028}",
+    "12:30 21 Nov 2026",
+    "http://a.example/1",
+    "\n",
+    "\0",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn any_bytes_are_a_document(
+        content_type in prop::sample::select(CONTENT_TYPES.as_slice()),
+        status in prop::sample::select([200_u16, 301, 404].as_slice()),
+        body in prop::collection::vec(any::<u8>(), 0..300),
+        header in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let headers = [("link", &header[..]), ("refresh", &header), ("location", &header), ("x-robots-tag", &header), ("content-language", &header)];
+        read_anything(content_type, status, &headers, &body);
+    }
+
+    #[test]
+    fn any_pieces_are_a_document(
+        content_type in prop::sample::select(CONTENT_TYPES.as_slice()),
+        pieces in prop::collection::vec(prop::sample::select(PIECES.as_slice()), 0..40),
+        cut in 0_usize..20,
+    ) {
+        let body = pieces.concat();
+        read_anything(content_type, 200, &[], &body.as_bytes()[..body.len().saturating_sub(cut)]);
+    }
+
+    #[test]
+    fn any_bytes_are_a_body(
+        coding in "(gzip|deflate|br|zstd|, ?){0,5}", body in prop::collection::vec(any::<u8>(), 0..200), magic in 0_usize..4
+    ) {
+        let starts: [&[u8]; 4] = [b"", &[0x1F, 0x8B, 8, 0], &[0x28, 0xB5, 0x2F, 0xFD], &[0x78, 0x9C]];
+        let body = [starts[magic], &body].concat();
+        prop_assert!(decode_content(&body, &coding, 1000).body.len() <= body.len().max(1000));
+        prop_assert!(dechunk(&body).body.len() <= body.len());
+    }
 }

@@ -5,15 +5,17 @@
 pub(crate) enum Element {
     Anchor,
     Area,
+    Article,
     Aside,
     Audio,
     Base,
     Body,
+    Button,
     Division,
     Embed,
     Footer,
     Frame,
-    Heading,
+    Header,
     Html,
     InlineFrame,
     Image,
@@ -63,11 +65,10 @@ impl Element {
             b"a" => Self::Anchor,
             b"div" => Self::Division,
             b"p" | b"li" | b"br" | b"dd" | b"dl" | b"dt" | b"hr" | b"ol" | b"tr" | b"ul" | b"h2" | b"h3"
-            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"xmp" | b"form" | b"head" | b"main" | b"menu"
-            | b"thead" | b"tbody" | b"tfoot" | b"center" | b"dialog" | b"figure" | b"header" | b"hgroup"
-            | b"legend" | b"option" | b"article" | b"address" | b"caption" | b"details" | b"listing"
-            | b"summary" | b"fieldset" | b"frameset" | b"optgroup" | b"plaintext" | b"blockquote"
-            | b"figcaption" => Self::Block,
+            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"xmp" | b"form" | b"head" | b"menu" | b"thead"
+            | b"tbody" | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
+            | b"address" | b"caption" | b"details" | b"listing" | b"summary" | b"fieldset" | b"frameset"
+            | b"optgroup" | b"plaintext" | b"blockquote" | b"figcaption" => Self::Block,
             b"span" | b"b" | b"i" | b"em" | b"strong" | b"path" | b"g" => Self::Inline,
             b"td" | b"th" | b"table" => Self::TableCell,
             b"img" => Self::Image,
@@ -78,7 +79,10 @@ impl Element {
             b"nav" => Self::Navigation,
             b"svg" => Self::Svg,
             b"image" | b"use" => Self::SvgImage,
-            b"h1" => Self::Heading,
+            b"h1" => Self::Block,
+            b"header" => Self::Header,
+            b"article" | b"main" => Self::Article,
+            b"button" => Self::Button,
             b"area" => Self::Area,
             b"aside" => Self::Aside,
             b"audio" => Self::Audio,
@@ -101,9 +105,7 @@ impl Element {
             b"title" => Self::Title,
             b"track" | b"bgsound" => Self::Track,
             b"video" => Self::Video,
-            b"button" | b"select" | b"label" | b"canvas" | b"meter" | b"output" | b"progress" | b"wbr" => {
-                Self::Space
-            }
+            b"select" | b"label" | b"canvas" | b"meter" | b"output" | b"progress" | b"wbr" => Self::Space,
             _ => Self::Inline,
         }
     }
@@ -118,7 +120,8 @@ impl Element {
                 | Self::Aside
                 | Self::Footer
                 | Self::Navigation
-                | Self::Heading
+                | Self::Header
+                | Self::Article
                 | Self::TableCell
                 | Self::Body
                 | Self::Html
@@ -138,7 +141,14 @@ impl Element {
     pub(crate) fn parts_words(self) -> bool {
         matches!(
             self,
-            Self::Space | Self::Image | Self::Input | Self::TextArea | Self::Object | Self::Embed | Self::Svg
+            Self::Space
+                | Self::Button
+                | Self::Image
+                | Self::Input
+                | Self::TextArea
+                | Self::Object
+                | Self::Embed
+                | Self::Svg
         )
     }
 }

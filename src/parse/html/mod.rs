@@ -84,6 +84,8 @@ struct Reader<'a, 'o> {
     text: TextBuilder,
     /// The element whose start tag came last: it says what a raw text is.
     last_start: Element,
+    /// Elements open that hold the page's own content, whose headers are its own too.
+    articles_open: u32,
     /// A raw text that may still go on: the tokenizer gives it in pieces.
     raw_text: Range<usize>,
     title: Option<String>,
@@ -110,6 +112,7 @@ impl<'a, 'o> Reader<'a, 'o> {
             outlinks,
             text: TextBuilder::with_capacity(html.len() / TEXT_SHARE),
             last_start: Element::Inline,
+            articles_open: 0,
             raw_text: 0..0,
             title: None,
             title_of_card: None,
@@ -136,6 +139,9 @@ impl<'a, 'o> Reader<'a, 'o> {
                 self.text.end_word();
             }
             if tag.is_end {
+                if element == Element::Article {
+                    self.articles_open = self.articles_open.saturating_sub(1);
+                }
                 if self.text.has_open_regions() {
                     self.text.leave(element);
                 }
@@ -151,9 +157,11 @@ impl<'a, 'o> Reader<'a, 'o> {
         if self.text.has_open_regions() {
             self.text.enter(element);
         }
-        if let Some(role) = region_of(element, tag) {
+        let is_own_header = element == Element::Header && self.articles_open > 0;
+        if let Some(role) = region_of(element, tag).filter(|_| !is_own_header) {
             self.text.open(element, role);
         }
+        self.articles_open += u32::from(element == Element::Article);
         if !tag.attributes.is_empty() {
             self.attributes(element, tag.attributes);
         }
@@ -317,7 +325,12 @@ fn region_of(element: Element, tag: &Tag<'_, '_>) -> Option<Role> {
     match element {
         Element::Template => Some(Role::Hidden),
         Element::Svg if !tag.is_self_closing => Some(Role::Hidden),
-        Element::Navigation | Element::Footer | Element::Aside | Element::NoFrames => Some(Role::Surrounding),
+        Element::Navigation
+        | Element::Header
+        | Element::Footer
+        | Element::Aside
+        | Element::Button
+        | Element::NoFrames => Some(Role::Surrounding),
         Element::Inserted | Element::Division | Element::Section => {
             let is_foreign = tag
                 .attributes

@@ -70,9 +70,10 @@ impl TextBuilder {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            if is_space(bytes[at]) {
+            let space = space_length(&bytes[at..]);
+            if space > 0 {
                 self.end_word();
-                at += 1;
+                at += space;
                 continue;
             }
             let start = at;
@@ -143,21 +144,33 @@ impl TextBuilder {
     }
 }
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0C)
+/// The length of the white space character that a text begins with; 0 when it begins with none. The space that doesn't
+/// break counts as one: pages are laid out with it.
+fn space_length(text: &[u8]) -> usize {
+    match text {
+        [b' ' | b'\n' | b'\t' | b'\r' | 0x0C, ..] => 1,
+        [0xC2, 0xA0, ..] => 2,
+        _ => 0,
+    }
 }
 
 /// The length of a run of words parted by single spaces, without a space at its end.
-fn run_length(bytes: &[u8]) -> usize {
+fn run_length(text: &[u8]) -> usize {
+    // Everything but white space, control characters and the first byte of the unbreaking space.
+    let is_plain = |byte: u8| byte > b' ' && byte != 0xC2;
     let mut at = 0;
-    while at < bytes.len() {
-        if is_space(bytes[at]) {
-            let single = bytes[at] == b' ' && bytes.get(at + 1).is_some_and(|&next| !is_space(next));
-            if !single {
+    while at < text.len() {
+        if is_plain(text[at]) {
+            at += 1;
+        } else if text[at] == b' ' && at + 1 < text.len() && is_plain(text[at + 1]) {
+            at += 2;
+        } else {
+            let is_single = text[at] == b' ' && at + 1 < text.len() && space_length(&text[at + 1..]) == 0;
+            if space_length(&text[at..]) > 0 && !is_single {
                 break;
             }
+            at += 1;
         }
-        at += 1;
     }
     at
 }
@@ -176,8 +189,8 @@ mod tests {
         builder.push("four");
         builder.end_line();
         builder.end_word();
-        builder.push(" five  six\u{a0}seven ");
-        assert_eq!(builder.finish().0, "one two three four\nfive six\u{a0}seven");
+        builder.push(" five  six\u{a0}seven \u{a9} eight");
+        assert_eq!(builder.finish().0, "one two three four\nfive six seven \u{a9} eight");
     }
 
     #[test]

@@ -4,13 +4,14 @@
 //! keeps; [`SiteAccount`] the same among sites; [`Audit`] the proof that no cash is lost; [`LinkWeights`] says what a
 //! link is worth. [`Window`] has the paper's other window policies for the lab.
 //!
-//! **Off line**, over a whole [`Graph`]: see [`rank`].
+//! **Orders**, in which to download what is known: see [`order`]. **Off line**, over a whole [`Graph`]: see [`rank`].
 
 mod audit;
 mod cash;
 mod credit;
 mod graph;
 mod ledger;
+pub mod order;
 pub mod rank;
 mod site;
 mod weight;

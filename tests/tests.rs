@@ -1,3 +1,5 @@
 //! The one integration test binary; each topic is a module.
 
+mod crawl;
+mod support;
 mod testweb;

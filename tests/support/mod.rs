@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 pub(crate) mod captures;
+pub(crate) mod judges;
 pub(crate) mod program;
 pub(crate) mod reach;
 

@@ -2,4 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod conformance;
+mod crawl;
+mod kill;
+mod support;
 mod testweb;

@@ -402,18 +402,33 @@ impl Segments {
         recover::replay(file, from, &path, found)
     }
 
+    /// Starts a segment. If that fails, no trace of it is left.
     fn create(&self) -> Result<Active, SegmentError> {
         let opened = (self.options.clock)();
         let id = self.next_id();
         let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.options.codec, opened);
         let path = self.folder.join(name.open());
-        // A file that an earlier try left behind has no groups in it: it is written over.
         let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
-        file.set_len(0).context("write", &path)?;
+        let outcome = self.start(name, &path, file, opened);
+        if outcome.is_err() {
+            // Should this fail too, the file has no groups, and the next opening removes it.
+            let _ = self.disk.remove(&path);
+        }
+        outcome
+    }
+
+    fn start(
+        &self,
+        name: SegmentName,
+        path: &Path,
+        file: Arc<dyn DiskFile>,
+        opened: DateTime<Utc>,
+    ) -> Result<Active, SegmentError> {
+        file.set_len(0).context("write", path)?;
         let dictionary = self.next_dictionary.clone();
-        let mut info = SegmentInfo::new(id, name.closed());
+        let mut info = SegmentInfo::new(name.id, name.closed());
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let payoff = Payoff::new(dictionary.as_deref());
+        let (path, payoff) = (path.to_owned(), Payoff::new(dictionary.as_deref()));
         let (hasher, index) = (Sha256::new(), Index::new(name.closed()));
         let mut active = Active { name, path, file, info, hasher, opened, dictionary, index, payoff };
         if let Some(dictionary) = &active.dictionary.clone() {
@@ -456,6 +471,8 @@ impl Segments {
         let tail = active.dictionary.as_deref().map(Dictionary::last_frame).unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();
+        // An earlier try may have left a tail that reaches further.
+        active.file.set_len(info.bytes).context("cut", &active.path)?;
         active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
         hasher.update(&tail);
         info.bytes += tail.len() as u64;

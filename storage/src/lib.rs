@@ -12,7 +12,9 @@ mod links;
 mod pages;
 pub mod segment;
 mod state;
+mod store;
 mod urls;
+mod verify;
 pub mod warc;
 
 pub use catalogue::{SegmentEntry, SegmentState};
@@ -25,4 +27,6 @@ pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit,
 pub use state::{
     Checkpointed, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals, UrlCursor,
 };
+pub use store::{Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
+pub use verify::{Finding, Verified, verify};

@@ -54,11 +54,6 @@ impl FieldWriter<'_> {
         self.bytes(&value.to_le_bytes())
     }
 
-    #[inline]
-    pub(crate) fn f64(&mut self, value: f64) -> &mut Self {
-        self.u64(value.to_bits())
-    }
-
     /// An id that may be missing: stored one higher, 0 for none.
     #[inline]
     pub(crate) fn id(&mut self, id: Option<u32>) -> &mut Self {
@@ -108,11 +103,6 @@ impl FieldReader<'_> {
     #[inline]
     pub(crate) fn i64(&mut self) -> i64 {
         i64::from_le_bytes(self.array())
-    }
-
-    #[inline]
-    pub(crate) fn f64(&mut self) -> f64 {
-        f64::from_bits(self.u64())
     }
 
     #[inline]

@@ -48,8 +48,12 @@ pub struct Page {
     pub cash: i64,
     /// Its host; [`Page::HOST_UNKNOWN`] until somebody sets it.
     pub host: HostId,
+    /// The page that led here; none for a seed.
+    pub via: Option<UrlId>,
     /// Links from the nearest seed.
     pub depth: u8,
+    /// The kind of the link that led here, as a letter of the crawler's.
+    pub hop: u8,
     /// Properties.
     pub flags: PageFlags,
     /// The record of its fetches, kept by the store.
@@ -60,12 +64,19 @@ impl Page {
     /// The host of a URL that was only named.
     pub const HOST_UNKNOWN: HostId = HostId(u32::MAX);
 
-    pub(crate) const NEW: Self =
-        Self { cash: 0, host: Self::HOST_UNKNOWN, depth: 0, flags: PageFlags(0), visit: None };
+    pub(crate) const NEW: Self = Self {
+        cash: 0,
+        host: Self::HOST_UNKNOWN,
+        via: None,
+        depth: 0,
+        hop: 0,
+        flags: PageFlags(0),
+        visit: None,
+    };
 }
 
-const PAGE_BYTES: usize = 8 + 4 + 4 + 2 + 1;
-const _: () = assert!(PAGE_BYTES == 19);
+const PAGE_BYTES: usize = 8 + 4 + 4 + 4 + 2 + 1 + 1;
+const _: () = assert!(PAGE_BYTES == 24);
 
 impl Record for Page {
     const BYTES: usize = PAGE_BYTES;
@@ -73,7 +84,7 @@ impl Record for Page {
     #[inline]
     fn encode(&self, fields: &mut FieldWriter<'_>) {
         fields.i64(self.cash).u32(self.host.0).id(self.visit.map(|visit| visit.0));
-        fields.u16(self.flags.0).u8(self.depth);
+        fields.id(self.via.map(|via| via.0)).u16(self.flags.0).u8(self.depth).u8(self.hop);
     }
 
     #[inline]
@@ -82,8 +93,10 @@ impl Record for Page {
             cash: fields.i64(),
             host: HostId(fields.u32()),
             visit: fields.id().map(VisitId),
+            via: fields.id().map(UrlId),
             flags: PageFlags(fields.u16()),
             depth: fields.u8(),
+            hop: fields.u8(),
         }
     }
 }
@@ -107,10 +120,8 @@ pub struct Visit {
     pub status: u16,
     /// Kind of document, by the crawler's numbers.
     pub kind: u8,
-    /// Credit history.
-    pub history: f64,
-    /// The credit clock at the last fetch.
-    pub last_clock: f64,
+    /// Credit history, by the crawler's own layout.
+    pub credit: [u8; 16],
     /// Where its title is, see `State::title`.
     pub title: Option<TextPosition>,
     /// Where its newest list of links is, kept by the store.
@@ -130,8 +141,7 @@ impl Default for Visit {
             last_capture: None,
             status: 0,
             kind: 0,
-            history: 0.0,
-            last_clock: 0.0,
+            credit: [0; 16],
             title: None,
             links: None,
             extension: [0; 48],
@@ -164,7 +174,7 @@ impl Record for VisitRecord {
         let visit = &self.visit;
         fields.u32(self.url.0).u32(visit.first_seen).u32(visit.last_seen).u32(visit.last_changed);
         fields.u32(visit.captures).u32(visit.versions).id(visit.last_capture.map(|capture| capture.0));
-        fields.u16(visit.status).u8(visit.kind).u8(0).f64(visit.history).f64(visit.last_clock);
+        fields.u16(visit.status).u8(visit.kind).u8(0).bytes(&visit.credit);
         fields.u64(visit.title.map_or(0, |position| position.0 + 1));
         fields.u64(visit.links.map_or(0, |position| position.0 + 1));
         fields.bytes(&visit.extension);
@@ -184,8 +194,7 @@ impl Record for VisitRecord {
                 let [kind, _reserved] = fields.array();
                 kind
             },
-            history: fields.f64(),
-            last_clock: fields.f64(),
+            credit: fields.array(),
             title: fields.u64().checked_sub(1).map(TextPosition),
             links: fields.u64().checked_sub(1).map(LinksPosition),
             extension: fields.array(),
@@ -267,10 +276,10 @@ impl Record for Host {
 pub struct Site {
     /// Cash, without the global offset.
     pub cash: i64,
-    /// Credit history.
-    pub history: f64,
-    /// The credit clock at the last credit.
-    pub last_clock: f64,
+    /// Credit history, by the crawler's own layout.
+    pub credit: [u8; 16],
+    /// Properties, by the crawler's numbers.
+    pub flags: u16,
     /// Hosts known.
     pub hosts: u32,
     /// URLs known.
@@ -289,8 +298,8 @@ impl Default for Site {
     fn default() -> Self {
         Self {
             cash: 0,
-            history: 0.0,
-            last_clock: 0.0,
+            credit: [0; 16],
+            flags: 0,
             hosts: 0,
             urls: 0,
             fetched: 0,
@@ -301,27 +310,28 @@ impl Default for Site {
     }
 }
 
-const SITE_BYTES: usize = 4 * 8 + 4 * 4 + 64;
-const _: () = assert!(SITE_BYTES == 112);
+const SITE_BYTES: usize = 8 + 16 + 8 + 4 * 4 + 2 + 64;
+const _: () = assert!(SITE_BYTES == 114);
 
 impl Record for Site {
     const BYTES: usize = SITE_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
-        fields.i64(self.cash).f64(self.history).f64(self.last_clock).u64(self.bytes);
-        fields.u32(self.hosts).u32(self.urls).u32(self.fetched).u32(self.captures).bytes(&self.extension);
+        fields.i64(self.cash).bytes(&self.credit).u64(self.bytes);
+        fields.u32(self.hosts).u32(self.urls).u32(self.fetched).u32(self.captures).u16(self.flags);
+        fields.bytes(&self.extension);
     }
 
     fn decode(fields: &mut FieldReader<'_>) -> Self {
         Self {
             cash: fields.i64(),
-            history: fields.f64(),
-            last_clock: fields.f64(),
+            credit: fields.array(),
             bytes: fields.u64(),
             hosts: fields.u32(),
             urls: fields.u32(),
             fetched: fields.u32(),
             captures: fields.u32(),
+            flags: fields.u16(),
             extension: fields.array(),
         }
     }

@@ -25,9 +25,12 @@ fn again<R: Record>(record: &R) -> R {
 
 proptest! {
     #[test]
-    fn pages_come_back(cash: i64, host: u32, depth: u8, flags: u16, visit in prop::option::of(0..u32::MAX - 1)) {
+    fn pages_come_back(
+        cash: i64, host: u32, depth: u8, hop: u8, flags: u16,
+        visit in prop::option::of(0..u32::MAX - 1), via in prop::option::of(0..u32::MAX - 1),
+    ) {
         let page = Page {
-            cash, host: HostId(host), depth, flags: PageFlags(flags), visit: visit.map(VisitId),
+            cash, host: HostId(host), via: via.map(UrlId), depth, hop, flags: PageFlags(flags), visit: visit.map(VisitId),
         };
         prop_assert_eq!(again(&page), page);
     }
@@ -35,12 +38,12 @@ proptest! {
     #[test]
     fn visits_come_back(
         url: u32, seen: [u32; 5], capture in prop::option::of(0..u32::MAX - 1), status: u16, kind: u8,
-        history in prop::num::f64::NORMAL, position in prop::option::of(0..u64::MAX - 1), fill: u8,
+        credit: [u8; 16], position in prop::option::of(0..u64::MAX - 1), fill: u8,
     ) {
         let [first_seen, last_seen, last_changed, captures, versions] = seen;
         let visit = Visit {
             first_seen, last_seen, last_changed, captures, versions, last_capture: capture.map(CaptureId), status, kind,
-            history, last_clock: -history, title: position.map(TextPosition), links: position.map(LinksPosition),
+            credit, title: position.map(TextPosition), links: position.map(LinksPosition),
             extension: [fill; 48],
         };
         let copy = again(&VisitRecord { url: UrlId(url), visit });
@@ -49,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn hosts_and_sites_come_back(numbers: [u32; 6], bytes: u64, cash: i64, history in prop::num::f64::NORMAL, fill: u8) {
+    fn hosts_and_sites_come_back(numbers: [u32; 6], bytes: u64, cash: i64, credit: [u8; 16], flags: u16, fill: u8) {
         let [site, urls, fetched, captures, failures, robots_time] = numbers;
         let host = Host {
             site: SiteId(site), urls, fetched, captures, failures, bytes, robots: Some(CaptureId(1)), robots_time,
@@ -57,7 +60,7 @@ proptest! {
         };
         prop_assert_eq!(again(&host), host);
         let site = Site {
-            cash, history, last_clock: history / 2.0, hosts: 1, urls, fetched, captures, bytes, extension: [fill; 64],
+            cash, credit, hosts: 1, urls, fetched, captures, bytes, flags, extension: [fill; 64],
         };
         prop_assert_eq!(again(&site), site);
     }
@@ -65,9 +68,16 @@ proptest! {
 
 #[test]
 fn a_page_has_the_documented_bytes() {
-    let page =
-        Page { cash: -2, host: HostId(0x0102), depth: 7, flags: PageFlags(0x0304), visit: Some(VisitId(5)) };
-    let expected = [0xfe, 255, 255, 255, 255, 255, 255, 255, 2, 1, 0, 0, 6, 0, 0, 0, 4, 3, 7];
+    let page = Page {
+        cash: -2,
+        host: HostId(0x0102),
+        via: None,
+        depth: 7,
+        hop: b'L',
+        flags: PageFlags(0x0304),
+        visit: Some(VisitId(5)),
+    };
+    let expected = [0xfe, 255, 255, 255, 255, 255, 255, 255, 2, 1, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 4, 3, 7, 76];
     assert_eq!(bytes_of(&page), expected);
 }
 

@@ -13,8 +13,10 @@ use super::codec::Codec;
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder};
 use super::error::{Context, SegmentError};
+use super::index::Index;
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
+use super::payoff::Payoff;
 use super::read::{SegmentReader, StoredRecord, locked};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
@@ -25,7 +27,6 @@ use crate::warc::{Broken, HeadWriter, RecordIds};
 
 /// How segments are written.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct SegmentOptions {
     /// The compression of new segments.
     pub codec: Codec,
@@ -103,6 +104,8 @@ pub enum RotationReason {
     Full,
     /// It is as old as it may be.
     Old,
+    /// A dictionary of today's versions would save what it costs.
+    DictionaryPays,
 }
 
 /// What syncs and appends agree on across threads.
@@ -161,6 +164,8 @@ struct Active {
     hasher: Sha256,
     opened: DateTime<Utc>,
     dictionary: Option<Arc<Dictionary>>,
+    index: Index,
+    payoff: Payoff,
 }
 
 impl Active {
@@ -282,6 +287,13 @@ impl Segments {
         active.info.count(encoded.group.time, u64::from(encoded.records), encoded.plain_length);
         let (offset, length) = encoded.main;
         let main = Location { segment: active.info.id, offset: start + u64::from(offset), length };
+        if let Some(facts) = &encoded.facts {
+            let group = &encoded.group;
+            active.index.add(&group.url, group.time, facts, group.payload_digest, main);
+            if encoded.is_version() {
+                active.payoff.count(&group.url, encoded.plain_length, u64::from(length));
+            }
+        }
         Ok(Appended { main, end: active.end() })
     }
 
@@ -308,7 +320,11 @@ impl Segments {
             return Some(RotationReason::Full);
         }
         let age = ((self.options.clock)() - active.opened).to_std().unwrap_or_default();
-        (age >= self.options.age_max).then_some(RotationReason::Old)
+        if age >= self.options.age_max {
+            return Some(RotationReason::Old);
+        }
+        (self.options.codec == Codec::Zstd && active.payoff.is_due())
+            .then_some(RotationReason::DictionaryPays)
     }
 
     /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.
@@ -397,9 +413,11 @@ impl Segments {
         let dictionary = self.next_dictionary.clone();
         let mut info = SegmentInfo::new(id, name.closed());
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let mut active = Active { name, path, file, info, hasher: Sha256::new(), opened, dictionary };
+        let payoff = Payoff::new(dictionary.as_deref());
+        let (hasher, index) = (Sha256::new(), Index::new(name.closed()));
+        let mut active = Active { name, path, file, info, hasher, opened, dictionary, index, payoff };
         if let Some(dictionary) = &active.dictionary.clone() {
-            active.write(&dictionary.first_frame()?)?;
+            active.write(&dictionary.first_frame())?;
         }
         let warcinfo = self.warcinfo(&active)?;
         active.write(&warcinfo)?;
@@ -435,7 +453,7 @@ impl Segments {
         let Some(active) = &mut self.active else { return Ok(()) };
         self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
         // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
-        let tail = active.dictionary.as_deref().map(Dictionary::last_frame).transpose()?.unwrap_or_default();
+        let tail = active.dictionary.as_deref().map(Dictionary::last_frame).unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();
         active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
@@ -444,7 +462,14 @@ impl Segments {
         info.is_open = false;
         info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
         self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
-        recover::seal(self.disk.as_ref(), &self.folder, &active.name, &info, &mut self.closed)?;
+        recover::seal(
+            self.disk.as_ref(),
+            &self.folder,
+            &active.name,
+            &info,
+            &active.index,
+            &mut self.closed,
+        )?;
         self.reader.forget(info.id);
         self.active = None;
         let end = self.watermark();

@@ -33,7 +33,7 @@ impl Codec {
     }
 }
 
-/// Bytes of content above which a zstd record is cut into several frames.
+/// Bytes of a record above which it is cut into several zstd frames: the window that every reader must support.
 pub const FRAME_BYTES_MAX: usize = 8 << 20;
 /// Bytes of content in each of those frames.
 const FRAME_BYTES: usize = 4 << 20;
@@ -71,7 +71,8 @@ impl Compressor {
         content: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), SegmentError> {
-        let is_long = content.len() > FRAME_BYTES_MAX && matches!(self.kind, Kind::Zstd(_));
+        let length = head.len() + content.len() + RECORD_END.len();
+        let is_long = length > FRAME_BYTES_MAX && matches!(self.kind, Kind::Zstd(_));
         if !is_long {
             return self.frame(&[head, content, RECORD_END], output);
         }
@@ -116,9 +117,33 @@ fn zstd_context(level: i32, dictionary: Option<&[u8]>) -> Result<CCtx<'static>, 
         context.set_parameter(parameter).map_err(compression)?;
     }
     if let Some(dictionary) = dictionary {
+        for parameter in dictionary_parameters(level, dictionary.len()) {
+            context.set_parameter(parameter).map_err(compression)?;
+        }
         context.load_dictionary(dictionary).map_err(compression)?;
     }
     Ok(context)
+}
+
+/// What the middle levels use with a dictionary instead of their own parameters.
+///
+/// Those are made for windows, not for dictionaries of megabytes. A hash table with room for the whole dictionary and 32
+/// candidates a place finds more than level 9 does and is faster: on real recaptures 3.19 MB at 114 MB/s against
+/// 3.27 MB at 53 MB/s (level 6: 3.60 MB at 135 MB/s).
+fn dictionary_parameters(level: i32, dictionary_length: usize) -> Vec<CParameter> {
+    if !(6..=9).contains(&level) {
+        return vec![CParameter::WindowLog(23)];
+    }
+    let table_log = (dictionary_length.max(1).ilog2()).clamp(17, 21);
+    vec![
+        CParameter::WindowLog(23),
+        CParameter::HashLog(table_log),
+        CParameter::ChainLog(table_log),
+        CParameter::SearchLog(level as u32 - 1),
+        CParameter::MinMatch(5),
+        CParameter::TargetLength(8),
+        CParameter::Strategy(zstd_safe::Strategy::ZSTD_lazy2),
+    ]
 }
 
 fn compression(code: usize) -> SegmentError {

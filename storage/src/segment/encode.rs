@@ -6,6 +6,7 @@ use super::codec::{Codec, Compressor};
 use super::dictionary::Dictionary;
 use super::error::SegmentError;
 use super::group::{CaptureBody, CaptureGroup, blocks};
+use super::index::{IndexFacts, REVISIT_MEDIA_TYPE, UNKNOWN_MEDIA_TYPE};
 use super::read::locked;
 use crate::digest::Algorithm;
 use crate::warc::{self, HttpHead, RecordIds};
@@ -58,13 +59,6 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// What the index of a segment says of a capture beyond its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct IndexFacts {
-    pub status: Option<u16>,
-    pub mime: String,
-}
-
 /// A group as bytes of a segment. It keeps the group itself: should the segment have changed before it is appended, it is
 /// compressed again with the new one's dictionary.
 #[derive(Clone, Debug)]
@@ -87,6 +81,11 @@ impl Encoded {
     #[must_use]
     pub fn group(&self) -> &CaptureGroup {
         &self.group
+    }
+
+    /// Whether it holds a payload: then the next version of the page can be built on it.
+    pub(super) fn is_version(&self) -> bool {
+        matches!(self.group.body, CaptureBody::Response { .. } | CaptureBody::Resource { .. })
     }
 
     /// Bytes it takes in the segment.
@@ -174,19 +173,20 @@ impl Encoder {
     }
 }
 
-/// Revisits have the media type that cdx-indexers give them.
+/// What the index says of a capture.
 fn facts(body: &CaptureBody) -> Option<IndexFacts> {
     let head = |message| HttpHead::parse(&warc::split(message).0);
+    let unknown = || UNKNOWN_MEDIA_TYPE.to_owned();
     let (status, mime) = match body {
         CaptureBody::Response { http, .. } => {
             let head = head(http);
-            (head.status(), head.media_type().unwrap_or_else(|| "unk".into()))
+            (head.status(), head.media_type().unwrap_or_else(unknown))
         }
         CaptureBody::Identical { head: message, .. } | CaptureBody::NotModified { head: message, .. } => {
-            (head(message).status(), "warc/revisit".into())
+            (head(message).status(), REVISIT_MEDIA_TYPE.to_owned())
         }
         CaptureBody::Resource { content_type, .. } => {
-            (None, warc::media_type(content_type).unwrap_or_else(|| "unk".into()))
+            (None, warc::media_type(content_type).unwrap_or_else(unknown))
         }
         CaptureBody::Failed => return None,
     };

@@ -243,3 +243,57 @@ fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
     }
     text.into_bytes()
 }
+
+/// The heads of records as they are written: text for the end of a dictionary, from which every head is copied.
+pub(super) fn typical_heads<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for url in urls.filter(|url| url.len() < TYPICAL_URL_BYTES_MAX).take(TYPICAL_URLS_MAX) {
+        text.extend_from_slice(format!("WARC-Target-URI: {url}\r\n").as_bytes());
+    }
+    let time = DateTime::UNIX_EPOCH;
+    let digest = Some(Digest::from_sha256([0; 32]));
+    let http = Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
+    let bodies = [
+        CaptureBody::Identical {
+            head: http.clone(),
+            original_url: "https://www.".into(),
+            original_time: time,
+        },
+        CaptureBody::NotModified {
+            head: Bytes::from_static(b"HTTP/1.1 304 Not Modified\r\nDate: \r\nETag: \r\n\r\n"),
+            original_url: "https://www.".into(),
+            original_time: time,
+        },
+        CaptureBody::Resource { content_type: "text/html".into(), body: Bytes::new() },
+        CaptureBody::Response { http, truncated: None },
+    ];
+    let ids = RecordIds::seeded(0);
+    for body in bodies {
+        let group = CaptureGroup {
+            url: "https://www.".into(),
+            time,
+            address: None,
+            request: Some(Bytes::from_static(
+                b"GET / HTTP/1.1\r\nHost: www.\r\nUser-Agent: Accept: */*\r\n\r\n",
+            )),
+            body,
+            payload_digest: digest,
+            protocols: vec!["http/1.1".into(), "tls/1.3".into()],
+            metadata: vec![
+                (FIELD_VIA.into(), "https://www.".into()),
+                ("outlink".into(), "https://www.".into()),
+            ],
+        };
+        for block in blocks(&group, &ids, Algorithm::Sha256) {
+            text.extend_from_slice(block.head.as_bytes());
+            text.extend_from_slice(&block.content);
+            text.extend_from_slice(b"\r\n\r\n");
+        }
+    }
+    text
+}
+
+/// URLs whose text goes into a dictionary.
+const TYPICAL_URLS_MAX: usize = 1000;
+/// Bytes of a URL that does so.
+const TYPICAL_URL_BYTES_MAX: usize = 256;

@@ -14,7 +14,7 @@ use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
 
-/// Digests of closed segments and their indexes, in the form of the tool sha256sum.
+/// Digests of closed segments, in the form of the tool sha256sum.
 pub(super) const MANIFEST: &str = "manifest.sha256";
 /// One JSON object a closed segment.
 pub(super) const SUMMARIES: &str = "segments.jsonl";

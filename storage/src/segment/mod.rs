@@ -17,8 +17,10 @@ mod dictionary;
 mod encode;
 mod error;
 mod group;
+mod index;
 mod ledger;
 mod name;
+mod payoff;
 mod read;
 mod recover;
 mod replay;
@@ -27,7 +29,7 @@ mod tests;
 
 pub use append::{Appended, RotationReason, SegmentOptions, Segments, SyncHandle};
 pub use codec::{Codec, FRAME_BYTES_MAX};
-pub use dictionary::{DICTIONARY_BYTES_MAX, Dictionary};
+pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary, SKIPPABLE_COPY};
 pub use encode::{Encoded, Encoder};
 pub use error::SegmentError;
 pub use group::{

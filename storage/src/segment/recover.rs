@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::codec::Codec;
 use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
+use super::index::{Index, IndexFacts};
 use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
 use super::replay::{Assembler, ReplayedCapture, Seen};
@@ -85,6 +86,7 @@ pub(super) fn recover(
 /// What a scan of a segment found.
 struct Scan {
     info: SegmentInfo,
+    index: Index,
     /// Behind the last whole group before anything broken.
     good_end: u64,
     /// Whether whole groups follow behind `good_end`.
@@ -94,6 +96,7 @@ struct Scan {
 
 fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Scan, SegmentError> {
     let mut info = SegmentInfo::new(name.id, name.closed());
+    let mut index = Index::new(name.closed());
     let mut assembler = Assembler::default();
     let mut broken = Vec::new();
     let (mut good_end, mut continues, mut pending) = (0, false, 0);
@@ -113,6 +116,9 @@ fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Sca
         match assembler.take(name.id, record) {
             Seen::Capture(capture) => {
                 info.count(capture.time, pending, plain_length);
+                if let Some(facts) = IndexFacts::of(&capture) {
+                    index.add(&capture.url, capture.time, &facts, capture.payload_digest, capture.main);
+                }
                 pending = 0;
                 if broken.is_empty() {
                     good_end = end;
@@ -130,15 +136,17 @@ fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Sca
             Seen::Part | Seen::Stray => {}
         }
     }
-    Ok(Scan { info, good_end, continues, broken })
+    Ok(Scan { info, index, good_end, continues, broken })
 }
 
 /// Describes a closed segment of which nothing is written down.
 fn describe(disk: &Arc<dyn Disk>, folder: &Path, name: &SegmentName) -> Result<SegmentInfo, SegmentError> {
     let path = folder.join(name.to_string());
     let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
-    let mut info = scan(&file, name, &path)?.info;
+    let scan = scan(&file, name, &path)?;
+    let mut info = scan.info;
     complete(&mut info, &file, &path)?;
+    scan.index.save(disk.as_ref(), folder)?;
     Ok(info)
 }
 
@@ -193,7 +201,7 @@ fn recover_one(
         kept_as: None,
         damage: Vec::new(),
     };
-    let mut info = scan.info;
+    let (mut info, mut index) = (scan.info, scan.index);
     if scan.good_end < relied_length.min(length) {
         recovered.damage =
             scan.broken.into_iter().map(|place| Damage { offset: place.offset, what: place.what }).collect();
@@ -204,20 +212,20 @@ fn recover_one(
         }
         file.set_len(scan.good_end).context("cut", &path)?;
         if scan.continues {
-            info = self::scan(&file, name, &path)?.info;
+            let rest = self::scan(&file, name, &path)?;
+            (info, index) = (rest.info, rest.index);
             recovered.captures = info.captures;
         }
         let tail = dictionary::read(file.as_ref(), name.id, &path)?
             .as_ref()
             .map(Dictionary::last_frame)
-            .transpose()?
             .unwrap_or_default();
         file.write_at(&tail, scan.good_end).context("write", &path)?;
         recovered.cut_bytes = length.saturating_sub(scan.good_end + tail.len() as u64);
         file.sync().context("sync", &path)?;
     }
     complete(&mut info, &file, &path)?;
-    seal(disk.as_ref(), folder, name, &info, closed)?;
+    seal(disk.as_ref(), folder, name, &info, &index, closed)?;
     Ok(Some(recovered))
 }
 
@@ -238,7 +246,7 @@ fn keep(
     if name.codec == Codec::Zstd
         && let Some(dictionary) = dictionary::read(file, name.id, &path)?
     {
-        let frame = dictionary.first_frame()?;
+        let frame = dictionary.first_frame();
         copy.write_at(&frame, 0).context("write", &path)?;
         length = frame.len() as u64;
     }
@@ -256,14 +264,16 @@ fn keep(
     Ok(copy_name)
 }
 
-/// Makes a complete, synced segment immutable: notes what is in it, and takes the suffix off its name.
+/// Makes a complete, synced segment immutable: writes its index, notes what is in it, and takes the suffix off its name.
 pub(super) fn seal(
     disk: &dyn Disk,
     folder: &Path,
     name: &SegmentName,
     info: &SegmentInfo,
+    index: &Index,
     closed: &mut Closed,
 ) -> Result<(), SegmentError> {
+    index.save(disk, folder)?;
     let mut with_this = closed.clone();
     with_this.insert(info.id, info.clone());
     ledger::save(disk, folder, &with_this)?;
@@ -281,12 +291,15 @@ pub(super) fn replay(
     path: &Path,
     found: &mut dyn FnMut(ReplayedCapture),
 ) -> Result<Vec<Broken>, SegmentError> {
-    let records = if from.offset == 0 {
-        RecordReader::new(FileReader::new(file, 0))
-    } else {
-        let dictionary = dictionary::read(file.as_ref(), from.segment, path)?;
-        let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
-        RecordReader::resumed(FileReader::new(file, from.offset), from.offset, dictionary)
+    // Both copies of the dictionary are tried; reading then starts behind the first.
+    let records = match dictionary::load(file.as_ref(), from.segment, path)? {
+        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
+        loaded => {
+            let (dictionary, first_frame) = loaded.unzip();
+            let offset = from.offset.max(first_frame.unwrap_or_default());
+            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
+            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
+        }
     };
     let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
     for record in records {

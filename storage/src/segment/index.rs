@@ -1,0 +1,138 @@
+//! The index beside a closed segment: CDXJ 0.1.0, one line a capture, sorted by bytes.
+//!
+//! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
+//! pywb write. Captures that nothing answered are not in it.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::error::{Context, SegmentError};
+use super::replay::{CaptureKind, ReplayedCapture};
+use crate::address::surt;
+use crate::backend::{Disk, replace_file};
+use crate::digest::Digest;
+use crate::ids::Location;
+
+/// The suffix behind the segment's name.
+const SUFFIX: &str = ".cdxj";
+/// The media type that indexers give revisits.
+pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";
+/// The media type that indexers give what has none.
+pub(super) const UNKNOWN_MEDIA_TYPE: &str = "unk";
+
+/// What the index says of a capture beyond its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct IndexFacts {
+    pub status: Option<u16>,
+    pub mime: String,
+}
+
+impl IndexFacts {
+    /// `None` for a capture that nothing answered.
+    pub(super) fn of(capture: &ReplayedCapture) -> Option<Self> {
+        let mime = match capture.kind {
+            CaptureKind::Failed => return None,
+            CaptureKind::Identical | CaptureKind::NotModified => REVISIT_MEDIA_TYPE,
+            CaptureKind::Response | CaptureKind::Resource => {
+                capture.mime.as_deref().unwrap_or(UNKNOWN_MEDIA_TYPE)
+            }
+        };
+        Some(Self { status: capture.status, mime: mime.to_owned() })
+    }
+}
+
+/// The numbers are strings, as everywhere in CDXJ.
+#[derive(Serialize)]
+struct Fields<'a> {
+    url: &'a str,
+    mime: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
+    length: String,
+    offset: String,
+    filename: &'a str,
+}
+
+/// The lines of one segment.
+#[derive(Debug)]
+pub(super) struct Index {
+    file: String,
+    lines: Vec<Box<str>>,
+}
+
+impl Index {
+    pub(super) fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), lines: Vec::new() }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        url: &str,
+        time: DateTime<Utc>,
+        facts: &IndexFacts,
+        digest: Option<Digest>,
+        place: Location,
+    ) {
+        let fields = Fields {
+            url,
+            mime: &facts.mime,
+            status: facts.status.map(|status| status.to_string()),
+            digest,
+            length: place.length.to_string(),
+            offset: place.offset.to_string(),
+            filename: &self.file,
+        };
+        // A structure of strings always has a JSON form.
+        let Ok(fields) = serde_json::to_string(&fields) else { return };
+        self.lines.push(format!("{} {} {fields}\n", surt(url), time.format("%Y%m%d%H%M%S")).into());
+    }
+
+    /// Writes the index beside its segment, durably.
+    pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+        let mut lines: Vec<&str> = self.lines.iter().map(AsRef::as_ref).collect();
+        lines.sort_unstable();
+        let path = folder.join(format!("{}{SUFFIX}", self.file));
+        replace_file(disk, &path, lines.concat().as_bytes()).context("write", &path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{SimulatedDisk, read_file};
+    use crate::ids::SegmentId;
+
+    #[test]
+    fn lines_are_sorted_and_spelled_as_other_tools_do() {
+        let disk = SimulatedDisk::new(1);
+        let mut index = Index::new("A.warc.zst");
+        let place = Location { segment: SegmentId(0), offset: 12, length: 34 };
+        let facts = IndexFacts { status: Some(200), mime: "text/html".into() };
+        index.add(
+            "http://www.example.org/b?q=\"1\"",
+            DateTime::UNIX_EPOCH,
+            &facts,
+            Some(Digest::sha1(b"")),
+            place,
+        );
+        let facts = IndexFacts { status: None, mime: UNKNOWN_MEDIA_TYPE.into() };
+        index.add("http://example.org/a", DateTime::UNIX_EPOCH, &facts, None, place);
+        index.save(&disk, Path::new("/")).expect("save");
+        let text =
+            String::from_utf8(read_file(&disk, Path::new("/A.warc.zst.cdxj")).expect("read")).expect("text");
+        assert_eq!(
+            text,
+            concat!(
+                "org,example)/a 19700101000000 {\"url\":\"http://example.org/a\",\"mime\":\"unk\",",
+                "\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\"}\n",
+                "org,example)/b?q=\"1\" 19700101000000 {\"url\":\"http://www.example.org/b?q=\\\"1\\\"\",",
+                "\"mime\":\"text/html\",\"status\":\"200\",\"digest\":\"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ\",",
+                "\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\"}\n"
+            )
+        );
+    }
+}

@@ -76,7 +76,7 @@ fn encode(bencher: Bencher<'_, '_>, codec: Codec) {
     let pages = pages();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut options = SegmentOptions::default();
-    options.codec = codec;
+    options.codec = Some(codec);
     let store = Store::own(folder.path(), options).expect("the folder is ours");
     let encoder = store.encoder().expect("the store is ours");
     bencher.counter(bytes_of(&pages)).counter(ItemsCount::new(pages.len())).bench(|| {

@@ -7,11 +7,16 @@ use anyhow::Context;
 use archive::lab::graphs;
 use archive::lab::memory::peak_bytes;
 use archive::lab::orders::{self, Gathered, Kind, Seeds};
+use archive::lab::plot::{Axis, Chart, Series};
+use archive::lab::report::{Part, Report, Table};
 use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::cli::output;
+
+/// Points of a curve.
+const CURVE_POINTS: usize = 100;
 
 /// Compare crawl orders on a graph
 ///
@@ -47,6 +52,9 @@ pub(crate) struct Args {
     /// Stop each crawl after so many pages
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
+    /// Folder for the curves (SVG, CSV, one HTML page)
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// JSON lines
     #[arg(long)]
     json: bool,
@@ -89,8 +97,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let importance = orders::true_importance(&recorded.graph, threads).context("PageRank")?;
     let mut lines = Vec::new();
+    let mut series = Vec::new();
     for &kind in &args.order {
-        let line = measure(args, kind, &recorded, &importance);
+        let (line, points) = measure(args, kind, &recorded, &importance);
+        series.push(Series { name: line.order.clone(), points });
         if args.json {
             output::json_line(&line)?;
         }
@@ -99,10 +109,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.json {
         print_lines(&lines)?;
     }
+    if let Some(folder) = &args.output {
+        report(args, &lines, series).write(folder)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f64]) -> Line {
+/// The measures, and the curve of the last repetition.
+fn measure(
+    args: &Args,
+    kind: Kind,
+    recorded: &graphs::Recorded,
+    importance: &[f64],
+) -> (Line, Vec<(f64, f64)>) {
     let repeat = args.repeat.max(1);
     let mean = 1.0 / repeat as f64;
     let mut line = Line {
@@ -124,6 +143,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         covered: None,
         peak_bytes: None,
     };
+    let mut points = Vec::new();
     for rng in args.rng..args.rng + repeat {
         let seeds = match args.seeds {
             SeedChoice::Random => Seeds::Random,
@@ -134,6 +154,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         let crawl = orders::crawl(recorded, order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
             orders::gathered(&crawl.downloads, importance);
+        points = orders::curve(&crawl.downloads, importance, CURVE_POINTS);
         line.downloaded = crawl.downloads.len();
         line.operations = crawl.operations;
         line.covered = crawl.covered;
@@ -147,7 +168,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         line.share_50 += mean * half;
     }
     line.peak_bytes = peak_bytes();
-    line
+    (line, points)
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
@@ -178,4 +199,36 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     }
     output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
     output::print(&table)
+}
+
+fn report(args: &Args, lines: &[Line], series: Vec<Series>) -> Report {
+    let mut report = Report::new("orders", "Crawl orders");
+    report.parts.push(Part::Text(format!(
+        "Graph: {}, {} seeds. Share of the whole graph's PageRank (damping 0.85) on downloaded pages.",
+        args.graph.display(),
+        args.seed_count
+    )));
+    report.parts.push(Part::Chart(Chart {
+        name: "orders".to_owned(),
+        title: "PageRank gathered".to_owned(),
+        x: Axis::linear("share of pages downloaded"),
+        y: Axis::linear("share of PageRank gathered"),
+        series,
+    }));
+    let row = |line: &Line| {
+        let shares =
+            [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
+        let mut row = vec![line.order.clone()];
+        row.extend(shares.map(|share| format!("{share:.3}")));
+        row.extend([line.operations.to_string(), format!("{:.3}", line.seconds)]);
+        row
+    };
+    let columns = ["order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "links", "seconds"];
+    report.parts.push(Part::Table(Table {
+        name: "orders-shares".to_owned(),
+        title: "Share gathered, and what it cost".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: lines.iter().map(row).collect(),
+    }));
+    report
 }

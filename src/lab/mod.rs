@@ -8,6 +8,7 @@ pub mod plot;
 pub mod random;
 pub mod ranking;
 pub mod report;
+pub mod slices;
 pub mod windows;
 
 /// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.

@@ -8,12 +8,13 @@ use archive::lab::graphs;
 use archive::lab::memory::peak_bytes;
 use archive::lab::orders::{self, Gathered, Kind, Seeds};
 use archive::lab::plot::{Axis, Chart, Series};
+use archive::lab::random::Random;
 use archive::lab::report::{Part, Report, Table};
 use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use crate::cli::output;
+use crate::cli::{UsageError, output};
 
 /// Points of a curve.
 const CURVE_POINTS: usize = 100;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Stop each crawl after so many pages
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
+    /// Only time the orders: nothing is compared with the true PageRank, and a generated web need not fit into memory
+    #[arg(long, conflicts_with_all = ["hosts", "output"])]
+    blind: bool,
     /// Folder for the curves (SVG, CSV, one HTML page)
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -90,6 +94,9 @@ struct Line {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.blind {
+        return blind(args);
+    }
     let mut recorded = graphs::read(&args.graph)?;
     if let Some(path) = &args.hosts {
         recorded.hosts = Some(graphs::read_hosts(path, recorded.graph.pages())?);
@@ -111,6 +118,50 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(folder) = &args.output {
         report(args, &lines, series).write(folder)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Timing {
+    order: String,
+    seeds: usize,
+    pages: usize,
+    downloaded: usize,
+    seconds: f64,
+    operations: u64,
+    operations_per_second: f64,
+    peak_bytes: Option<u64>,
+}
+
+fn blind(args: &Args) -> anyhow::Result<ExitCode> {
+    let web = graphs::open(&args.graph)?;
+    let pages = web.pages();
+    for &kind in &args.order {
+        if matches!(kind, Kind::Truth | Kind::Ideal) || matches!(args.seeds, SeedChoice::Top) {
+            return Err(UsageError("blind, nobody knows the true PageRank".to_owned()).into());
+        }
+        let seeds = Random::new(args.rng).choose(pages as u32, args.seed_count);
+        let mut order = kind.order(args.rng, &[]);
+        let crawl = orders::crawl(web.as_ref(), order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
+        let timing = Timing {
+            order: kind.to_string(),
+            seeds: seeds.len(),
+            pages,
+            downloaded: crawl.downloads.len(),
+            seconds: crawl.seconds,
+            operations: crawl.operations,
+            operations_per_second: crawl.operations as f64 / crawl.seconds,
+            peak_bytes: peak_bytes(),
+        };
+        if args.json {
+            output::json_line(&timing)?;
+        } else {
+            output::line(&format!(
+                "{}: {} pages and {} links in {:.1} s",
+                timing.order, timing.downloaded, timing.operations, timing.seconds
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

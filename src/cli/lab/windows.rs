@@ -73,7 +73,7 @@ const FIGURES: [(&str, &str, &[Length]); 3] = [
     ),
 ];
 
-#[derive(Serialize, Clone)]
+#[derive(Serialize)]
 struct Line {
     figure: &'static str,
     window: String,
@@ -148,13 +148,15 @@ fn report(graph: &str, selection: Selection, lines: &[Line]) -> Report {
         selection.name()
     )));
     for (figure, title, lengths) in FIGURES {
-        let of =
-            |name: &str| lines.iter().filter(|line| line.figure == figure && line.window == name).cloned();
+        let of = |length: &Length| -> Vec<&Line> {
+            let name = length.name();
+            lines.iter().filter(|line| line.figure == figure && line.window == name).collect()
+        };
         let series = lengths
             .iter()
             .map(|length| Series {
                 name: length.name(),
-                points: of(&length.name()).map(|line| (line.change_percent, 100.0 * line.relative)).collect(),
+                points: of(length).iter().map(|line| (line.change_percent, 100.0 * line.relative)).collect(),
             })
             .collect();
         report.parts.push(Part::Chart(Chart {
@@ -165,9 +167,8 @@ fn report(graph: &str, selection: Selection, lines: &[Line]) -> Report {
             series,
         }));
         let row = |length: &Length| {
-            let name = length.name();
-            let line = of(&name).next()?;
-            Some(vec![name, format!("{:.1}", line.measures)])
+            let line = of(length).first().copied()?;
+            Some(vec![line.window.clone(), format!("{:.1}", line.measures)])
         };
         report.parts.push(Part::Table(Table {
             name: format!("{figure}-measures"),

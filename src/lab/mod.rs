@@ -9,6 +9,7 @@ pub mod random;
 pub mod ranking;
 pub mod report;
 pub mod slices;
+pub mod transfers;
 pub mod windows;
 
 /// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.

@@ -2,6 +2,7 @@
 
 mod convergence;
 mod orders;
+mod transfers;
 mod windows;
 
 use std::process::ExitCode;
@@ -12,12 +13,14 @@ pub(crate) enum Command {
     Convergence(convergence::Args),
     Windows(windows::Args),
     Orders(orders::Args),
+    Transfers(transfers::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
+        Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),
     }
 }

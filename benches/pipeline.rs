@@ -72,6 +72,7 @@ fn parse_pages(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(args = [Codec::Zstd, Codec::Gzip])]
+#[expect(clippy::field_reassign_with_default, reason = "the options may get more fields")]
 fn encode(bencher: Bencher<'_, '_>, codec: Codec) {
     let pages = pages();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -105,12 +105,15 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
+/// Which of a point's errors a curve shows.
+type ErrorOf = fn(&archive::lab::convergence::Error) -> f64;
+
 fn report(graph: &str, curves: &[Curve]) -> Report {
     let mut report = Report::new("convergence", "Convergence of OPIC");
     report.parts.push(Part::Text(format!(
         "Graph: {graph}. The error is the mean over pages of the difference to the exact share, in percent of it."
     )));
-    let pages: [(&str, &str, fn(&archive::lab::convergence::Error) -> f64); 2] = [
+    let pages: [(&str, &str, ErrorOf); 2] = [
         ("convergence-all", "Convergence of OPIC, all pages", |error| error.relative),
         ("convergence-top", "Convergence of OPIC, the most important tenth", |error| error.relative_top),
     ];

@@ -83,6 +83,7 @@ impl Core {
                 *free += 1;
             }
         }
+        drop(graph);
         Self { order, inner, offsets, sources, weights, share, damping_max, selfish }
     }
 

@@ -16,7 +16,7 @@ use super::{BUFFER_BYTES, SliceError};
 const LONG: u16 = u16::MAX;
 
 /// Most slices; each is an open file while building.
-pub const SLICES_MAX: usize = 512;
+pub(super) const SLICES_MAX: usize = 512;
 
 /// A finished matrix.
 #[derive(Debug)]

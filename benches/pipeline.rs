@@ -72,11 +72,12 @@ fn parse_pages(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(args = [Codec::Zstd, Codec::Gzip])]
+#[expect(clippy::field_reassign_with_default, reason = "the options may get more fields")]
 fn encode(bencher: Bencher<'_, '_>, codec: Codec) {
     let pages = pages();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut options = SegmentOptions::default();
-    options.codec = codec;
+    options.codec = Some(codec);
     let store = Store::own(folder.path(), options).expect("the folder is ours");
     let encoder = store.encoder().expect("the store is ours");
     bencher.counter(bytes_of(&pages)).counter(ItemsCount::new(pages.len())).bench(|| {

@@ -1,5 +1,4 @@
 //! A crawl finds everything that it may have, each thing once, and can be stopped and gone on with at any time.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -2,7 +2,6 @@
 //!
 //! Two processes of one machine share its page cache, so a kill does not lose what was written; what power failures
 //! lose is the subject of the storage crate's simulated disk.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -3,6 +3,8 @@
 
 mod conformance;
 mod crawl;
+mod importance;
 mod kill;
+mod readers;
 mod support;
 mod testweb;

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     max_depth: u8,
     #[command(flatten)]
     fetch: FetchArgs,
-    /// Codec of new segments [default: zstd]
+    /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
 }

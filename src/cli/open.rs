@@ -8,11 +8,7 @@ use archive_storage::{StateError, Store, StoreError};
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
 pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
-    let mut options = SegmentOptions::default();
-    if let Some(codec) = codec {
-        options.codec = codec;
-    }
-    options.info = vec![
+    let info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
         (
@@ -22,7 +18,7 @@ pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow
         ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
         ("http-header-user-agent".to_owned(), user_agent.to_owned()),
     ];
-    let opened = crawl::open(path, options)?;
+    let opened = crawl::open(path, SegmentOptions { codec, info, ..SegmentOptions::default() })?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

@@ -10,6 +10,7 @@ use anyhow::Context;
 use archive::lab::graphs::{self, Recorded};
 use archive::lab::memory::peak_bytes;
 use archive::lab::ranking::{Column, Method, Request};
+use archive::lab::slices::{self, Which};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -54,6 +55,16 @@ pub(crate) struct Args {
     /// For harmonic: distances from so many pages only
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
+    /// Keep the graph on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank,
+    /// interest and combined
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory: Option<usize>,
+    /// Folder for the slices [default: a temporary one]
+    #[arg(long, value_name = "DIR", requires = "memory")]
+    work: Option<PathBuf>,
+    /// With --memory: let a scan use the values of the scan before only, as the papers' plain iteration
+    #[arg(long, requires = "memory")]
+    jacobi: bool,
     /// Print the best pages
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
@@ -94,14 +105,16 @@ struct Best<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(memory) = args.memory {
+        return sliced(args, memory);
+    }
     let start = Instant::now();
     let Recorded { graph, urls, .. } = graphs::read(&args.graph)?;
     let load_seconds = start.elapsed().as_secs_f64();
     let graph = if args.unweighted { graph.unweighted() } else { graph };
     let (pages, arcs) = (graph.pages(), graph.arcs());
     let chosen = args.chosen.as_deref().map(|path| read_chosen(path, pages, urls.as_deref())).transpose()?;
-    let threads =
-        args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1);
+    let threads = threads(args);
     let request = Request {
         method: args.method,
         damping: args.damping,
@@ -142,9 +155,120 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print_best(column, args, urls.as_deref())?;
     }
     if let Some(path) = &args.output {
+        let columns: Vec<(&str, Vec<f64>)> =
+            columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct SlicedLine {
+    method: String,
+    pages: usize,
+    links: u64,
+    threads: usize,
+    memory: usize,
+    slices: usize,
+    slice_bytes: u64,
+    build_seconds: f64,
+    seconds: f64,
+    seconds_per_iteration: f64,
+    iterations: u32,
+    bytes_read: u64,
+    residual: f64,
+    peak_bytes: Option<u64>,
+}
+
+/// Ranks with the graph on disk.
+fn sliced(args: &Args, memory: usize) -> anyhow::Result<ExitCode> {
+    let which = match args.method {
+        Method::PageRank => Which::Direct,
+        Method::Interest => Which::Inverse,
+        Method::Combined => Which::Combined,
+        method => return Err(UsageError(format!("{method} does not work in slices")).into()),
+    };
+    let threads = threads(args);
+    let temporary = tempfile::tempdir()?;
+    let folder = args.work.as_deref().unwrap_or(temporary.path());
+    let start = Instant::now();
+    let matrix = {
+        let web = graphs::open(&args.graph)?;
+        let mut builder = slices::Builder::new(folder, web.pages(), memory, which.vectors(), threads)?;
+        let mut buffer = Vec::new();
+        for page in 0..web.pages() as u32 {
+            builder.push(web.links(page, &mut buffer))?;
+        }
+        builder.finish()?
+    };
+    let build_seconds = start.elapsed().as_secs_f64();
+    let chosen = args.chosen.as_deref().map(|path| read_chosen(path, matrix.pages(), None)).transpose()?;
+    let weight = |page: usize| chosen.as_ref().map_or(1.0, |chosen| chosen[page]);
+    let options = slices::Sliced {
+        which,
+        damping: args.damping,
+        tolerance: args.tolerance,
+        iterations_max: args.iterations,
+        threads,
+        gauss_seidel: !args.jacobi,
+    };
+    let outcome = options.run(&matrix, folder, Some(&weight))?;
+    let line = SlicedLine {
+        method: args.method.to_string(),
+        pages: matrix.pages(),
+        links: matrix.links(),
+        threads,
+        memory,
+        slices: matrix.slices(),
+        slice_bytes: matrix.bytes(),
+        build_seconds,
+        seconds: outcome.seconds,
+        seconds_per_iteration: outcome.seconds / f64::from(outcome.iterations.max(1)),
+        iterations: outcome.iterations,
+        bytes_read: outcome.bytes_read,
+        residual: outcome.residual,
+        peak_bytes: peak_bytes(),
+    };
+    if args.json {
+        output::json_line(&line)?;
+    } else {
+        output::line(&format!(
+            "{} pages, {} links in {} slices: {} iterations, {:.3} s each, residual {:.1e}",
+            line.pages, line.links, line.slices, line.iterations, line.seconds_per_iteration, line.residual
+        ))?;
+    }
+    if let Some(path) = &args.output {
+        let column = |name, values: Option<Vec<f64>>| values.map(|values| (name, values));
+        let columns: Vec<(&str, Vec<f64>)> =
+            [column("pagerank", outcome.importance()?), column("interest", outcome.interest()?)]
+                .into_iter()
+                .flatten()
+                .collect();
+        write_values(path, &columns).with_context(|| path.display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn threads(args: &Args) -> usize {
+    args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+}
+
+/// A size like `80MB` (10^6) or `64MiB` (2^20).
+fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" | "m" => 1_000_000,
+        "gb" | "g" => 1_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        _ => return Err(format!("'{unit}' is no unit; write 80MB or 64MiB")),
+    };
+    let number: usize = number.parse().map_err(|_| format!("'{text}' is no size; write 80MB or 64MiB"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
@@ -199,13 +323,12 @@ fn print_best(column: &Column, args: &Args, urls: Option<&[String]>) -> anyhow::
     output::print(&table)
 }
 
-fn write_values(path: &Path, columns: &[Column]) -> anyhow::Result<()> {
+fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     writeln!(out, "{}", names.join("\t"))?;
-    for page in 0..columns.first().map_or(0, |column| column.ranking.values.len()) {
-        let values: Vec<String> =
-            columns.iter().map(|column| format!("{:e}", column.ranking.values[page])).collect();
+    for page in 0..columns.first().map_or(0, |(_, values)| values.len()) {
+        let values: Vec<String> = columns.iter().map(|(_, values)| format!("{:e}", values[page])).collect();
         writeln!(out, "{}", values.join("\t"))?;
     }
     Ok(out.flush()?)

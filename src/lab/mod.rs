@@ -1,10 +1,16 @@
 //! The papers' experiments on simulated and recorded webs.
 
+pub mod convergence;
 pub mod graphs;
 pub mod memory;
 pub mod orders;
+pub mod plot;
 pub mod random;
 pub mod ranking;
+pub mod report;
+pub mod slices;
+pub mod transfers;
+pub mod windows;
 
 /// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.
 #[cfg(test)]

@@ -191,7 +191,7 @@ pub struct Crawl {
 }
 
 /// Downloads from `seeds` on until nothing waits or `pages_max` pages are downloaded.
-pub fn crawl(web: &impl Web, order: &mut dyn Order, seeds: &[u32], pages_max: usize) -> Crawl {
+pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usize) -> Crawl {
     let start = Instant::now();
     let mut exact = ExactQueue::default();
     let mut levels = LevelQueue::default();

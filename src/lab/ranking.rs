@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::importance::Graph;
 use crate::importance::rank::{
-    Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, combined, hits,
+    Damping, Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, combined, hits,
 };
 
 /// A method, by the name the command line takes.
@@ -14,6 +14,8 @@ use crate::importance::rank::{
 pub enum Method {
     /// PageRank by the fast solver, with a proven error bound.
     PageRank,
+    /// OPIC's fixed point, which the crawler's estimates converge to.
+    Opic,
     /// The random walk by plain iteration, as Xyleme prints it.
     Walk,
     /// Xyleme's interest PR': the walk on the inverse graph from the chosen pages.
@@ -34,8 +36,9 @@ pub enum Method {
     Harmonic,
 }
 
-const METHODS: [(&str, Method); 10] = [
+const METHODS: [(&str, Method); 11] = [
     ("pagerank", Method::PageRank),
+    ("opic", Method::Opic),
     ("walk", Method::Walk),
     ("interest", Method::Interest),
     ("interest-of-important", Method::InterestOfImportant),
@@ -138,7 +141,8 @@ impl Request<'_> {
             seconds: ranking.seconds,
         };
         Ok(match self.method {
-            Method::PageRank => vec![self.page_rank(graph)?],
+            Method::PageRank => vec![self.page_rank("pagerank", Damping::Constant(self.damping), graph)?],
+            Method::Opic => vec![self.page_rank("opic", Damping::OneMoreLink, graph)?],
             Method::Walk => vec![one("walk", timed(|| self.power(Matrix::Walk).run(&graph))?)],
             Method::Links => {
                 let power = Power { damping: 1.0, ..self.power(Matrix::Links) };
@@ -187,9 +191,9 @@ impl Request<'_> {
         })
     }
 
-    fn page_rank(&self, graph: Graph) -> Result<Column, RankingError> {
+    fn page_rank(&self, name: &'static str, damping: Damping, graph: Graph) -> Result<Column, RankingError> {
         let options = PageRank {
-            damping: self.damping,
+            damping,
             tolerance: self.tolerance,
             iterations_max: self.iterations_max,
             threads: self.threads,
@@ -197,12 +201,7 @@ impl Request<'_> {
         };
         let prepared = timed(|| options.prepare(graph))?;
         let solved = timed(|| options.solve(&prepared.value))?;
-        Ok(Column {
-            name: "pagerank",
-            ranking: solved.value,
-            prepare_seconds: prepared.seconds,
-            seconds: solved.seconds,
-        })
+        Ok(Column { name, ranking: solved.value, prepare_seconds: prepared.seconds, seconds: solved.seconds })
     }
 
     fn interest_of_important(&self, graph: &Graph, chosen: &[f64]) -> Result<Vec<Column>, RankingError> {

@@ -60,10 +60,9 @@ impl<'a> Scanner<'a> {
                 }
                 b'\\' => self.at += 2,
                 _ => {
-                    self.at += 1 + bytes[self.at + 1..]
-                        .iter()
-                        .take_while(|&&byte| !MEANS_SOMETHING[usize::from(byte)])
-                        .count()
+                    let rest = &bytes[self.at + 1..];
+                    self.at +=
+                        1 + rest.iter().take_while(|&&byte| !MEANS_SOMETHING[usize::from(byte)]).count();
                 }
             }
         }

@@ -201,6 +201,16 @@ mod tests {
         assert_eq!(LinkKind::from_code(0), None);
     }
 
+    /// Metadata records tell kinds by their contexts, as words between spaces.
+    #[test]
+    fn contexts_tell_kinds_apart() {
+        let mut contexts: Vec<_> = LinkKind::all().map(LinkKind::context).collect();
+        assert!(contexts.iter().all(|context| !context.contains(char::is_whitespace)));
+        contexts.sort_unstable();
+        contexts.dedup();
+        assert_eq!(contexts.len(), KINDS.len());
+    }
+
     #[test]
     fn cash_flows_to_documents_only() {
         assert!(LinkKind::Anchor.carries_cash() && !LinkKind::Anchor.is_requisite());

@@ -299,11 +299,13 @@ impl Document<'_> {
         if !body.starts_with(&[0x1F, 0x8B]) {
             return;
         }
-        let decoded = decode_content(body, "gzip", self.limits.body_bytes_max);
-        let kind = DocumentKind::of("", &decoded.body);
-        if !xml::sitemap::may_be_one(kind, &decoded.body) {
+        // Most such files are archives, of which the beginning is enough to see that they are no sitemap.
+        let beginning = decode_content(body, "gzip", xml::sitemap::SEEN_BYTES).body;
+        let kind = DocumentKind::of("", &beginning);
+        if !xml::sitemap::may_be_one(kind, &beginning) {
             return;
         }
+        let decoded = decode_content(body, "gzip", self.limits.body_bytes_max);
         self.parsed.kind = kind;
         self.parsed.problems.extend(decoded.problem.map(Problem::Coding));
         self.read(&decoded.body);

@@ -41,6 +41,8 @@ pub(crate) struct Outlinks {
     /// What references as written have become: the link's place, or none when they lead nowhere. By their hash alone:
     /// whoever contrives a collision hides a link of his own page.
     seen: ByHash<Option<u32>>,
+    /// Tells references against one base from the same against another.
+    salt: u64,
     places: ByHash<u32>,
     links: Vec<Link>,
     buffer: String,
@@ -55,6 +57,7 @@ impl Outlinks {
         Self {
             resolver: Resolver::new(base.clone(), encoding),
             seen: HashMap::default(),
+            salt: 0,
             places: HashMap::default(),
             links: Vec::new(),
             buffer: String::with_capacity(128),
@@ -90,6 +93,7 @@ impl Outlinks {
             return;
         }
         self.set_base(base, encoding);
+        self.seen.clear();
         for link in self.links.drain(kept..) {
             self.places.remove(&link.hash);
         }
@@ -100,8 +104,8 @@ impl Outlinks {
 
     /// Sets another base for the references to come.
     pub(crate) fn set_base(&mut self, base: Url, encoding: &'static Encoding) {
+        self.salt = xxh3_64(base.as_str().as_bytes());
         self.resolver = Resolver::new(base, encoding);
-        self.seen.clear();
     }
 
     /// The base that references are resolved against.
@@ -111,7 +115,7 @@ impl Outlinks {
 
     /// Adds a reference, and gives the place of its link when it has one.
     pub(crate) fn add(&mut self, reference: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
-        let written = xxh3_64(reference.as_bytes());
+        let written = xxh3_64(reference.as_bytes()) ^ self.salt;
         if let Some(&place) = self.seen.get(&written) {
             if let Some(place) = place {
                 self.meet_again(place, kind, nofollow);

@@ -101,10 +101,16 @@ fn entities_that_grow() {
     let looked_up = format!("<!DOCTYPE a [{many}]><a>{}</a>", "&e99999;".repeat(100_000));
     assert_eq!(xml(&looked_up).problems, [Problem::XmlLimit("many entities")]);
 
-    for circular in ["<!ENTITY e '&e;'>", "<!ENTITY e '&f;'><!ENTITY f '&e;'>"] {
+    let itself = "&e;".repeat(100_000);
+    for circular in [format!("<!ENTITY e '{itself}'>"), format!("<!ENTITY e '&f;'><!ENTITY f '{itself}'>")] {
         let parsed = xml(&format!("<!DOCTYPE a [{circular}]><a>&e;</a>"));
-        assert!(matches!(parsed.problems[..], [Problem::Xml(_)]));
+        assert_eq!(parsed.problems, [Problem::XmlLimit("large entities")]);
     }
+    let chain: String = (0..100_000).map(|n| format!("<!ENTITY e{n} '&e{};'>", n + 1)).collect();
+    assert_eq!(
+        xml(&format!("<!DOCTYPE a [{chain}]><a>&e0;</a>")).problems,
+        [Problem::XmlLimit("large entities")]
+    );
 }
 
 #[test]
@@ -113,6 +119,21 @@ fn namespaces_that_grow() {
     assert!(matches!(xml(&nested).problems[..], [Problem::XmlLimit(_)]));
     let one: String = (0..20_000).map(|n| format!(" xmlns:n{n}='n{n}'")).collect();
     assert!(matches!(xml(&format!("<a{one}/>")).problems[..], [Problem::XmlLimit(_)]));
+}
+
+#[test]
+fn records_within_records() {
+    let open = "<record><header><datestamp>2026</datestamp></header><metadata>".repeat(300);
+    let inside = "<dc><identifier>http://a.example/1</identifier></dc>".repeat(100_000);
+    let close = "</metadata></record>".repeat(300);
+    let parsed = xml(&format!("<OAI-PMH><ListRecords>{open}{inside}{close}</ListRecords></OAI-PMH>"));
+    assert_eq!(parsed.links.len(), 1);
+}
+
+#[test]
+fn bases_that_change() {
+    let siblings: String = (0..50_000).map(|n| format!("<a xml:base='/{n}/' href='x'/>")).collect();
+    assert_eq!(xml(&format!("<a>{siblings}</a>")).links.len(), Limits::default().links_max);
 }
 
 #[test]

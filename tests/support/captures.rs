@@ -1,5 +1,4 @@
 //! What an archive holds, read through the storage library.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Programs of other people that read WARC files: warcio, FastWARC, pywb.
 //!
 //! They live in a Python environment whose folder of programs `$ARCHIVE_TEST_JUDGES` names; `tests/run` makes one.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

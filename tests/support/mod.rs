@@ -1,7 +1,6 @@
 //! What the tests of the program share: the test web, the program itself, and a look into the archives it makes.
 //!
 //! Every test has its own web on a free port and its own folder, so that all of them can run at the same time.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 pub(crate) mod captures;
 pub(crate) mod judges;

@@ -1,5 +1,4 @@
 //! The program, run as a person runs it.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::ffi::OsStr;
 use std::fs;

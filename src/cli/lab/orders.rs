@@ -7,11 +7,17 @@ use anyhow::Context;
 use archive::lab::graphs;
 use archive::lab::memory::peak_bytes;
 use archive::lab::orders::{self, Gathered, Kind, Seeds};
+use archive::lab::plot::{Axis, Chart, Series};
+use archive::lab::random::Random;
+use archive::lab::report::{Part, Report, Table};
 use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use crate::cli::output;
+use crate::cli::{UsageError, output};
+
+/// Points of a curve.
+const CURVE_POINTS: usize = 100;
 
 /// Compare crawl orders on a graph
 ///
@@ -47,6 +53,12 @@ pub(crate) struct Args {
     /// Stop each crawl after so many pages
     #[arg(long, value_name = "N")]
     pages: Option<usize>,
+    /// Only time the orders: nothing is compared with the true PageRank, and a generated web need not fit into memory
+    #[arg(long, conflicts_with_all = ["hosts", "output"])]
+    blind: bool,
+    /// Folder for the curves (SVG, CSV, one HTML page)
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// JSON lines
     #[arg(long)]
     json: bool,
@@ -82,6 +94,9 @@ struct Line {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.blind {
+        return blind(args);
+    }
     let mut recorded = graphs::read(&args.graph)?;
     if let Some(path) = &args.hosts {
         recorded.hosts = Some(graphs::read_hosts(path, recorded.graph.pages())?);
@@ -89,8 +104,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let importance = orders::true_importance(&recorded.graph, threads).context("PageRank")?;
     let mut lines = Vec::new();
+    let mut series = Vec::new();
     for &kind in &args.order {
-        let line = measure(args, kind, &recorded, &importance);
+        let (line, points) = measure(args, kind, &recorded, &importance);
+        series.push(Series { name: line.order.clone(), points });
         if args.json {
             output::json_line(&line)?;
         }
@@ -99,10 +116,63 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.json {
         print_lines(&lines)?;
     }
+    if let Some(folder) = &args.output {
+        report(args, &lines, series).write(folder)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f64]) -> Line {
+#[derive(Serialize)]
+struct Timing {
+    order: String,
+    seeds: usize,
+    pages: usize,
+    downloaded: usize,
+    seconds: f64,
+    operations: u64,
+    operations_per_second: f64,
+    peak_bytes: Option<u64>,
+}
+
+fn blind(args: &Args) -> anyhow::Result<ExitCode> {
+    let web = graphs::open(&args.graph)?;
+    let pages = web.pages();
+    for &kind in &args.order {
+        if matches!(kind, Kind::Truth | Kind::Ideal) || matches!(args.seeds, SeedChoice::Top) {
+            return Err(UsageError("blind, nobody knows the true PageRank".to_owned()).into());
+        }
+        let seeds = Random::new(args.rng).choose(pages as u32, args.seed_count);
+        let mut order = kind.order(args.rng, &[]);
+        let crawl = orders::crawl(web.as_ref(), order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
+        let timing = Timing {
+            order: kind.to_string(),
+            seeds: seeds.len(),
+            pages,
+            downloaded: crawl.downloads.len(),
+            seconds: crawl.seconds,
+            operations: crawl.operations,
+            operations_per_second: crawl.operations as f64 / crawl.seconds,
+            peak_bytes: peak_bytes(),
+        };
+        if args.json {
+            output::json_line(&timing)?;
+        } else {
+            output::line(&format!(
+                "{}: {} pages and {} links in {:.1} s",
+                timing.order, timing.downloaded, timing.operations, timing.seconds
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The measures, and the curve of the last repetition.
+fn measure(
+    args: &Args,
+    kind: Kind,
+    recorded: &graphs::Recorded,
+    importance: &[f64],
+) -> (Line, Vec<(f64, f64)>) {
     let repeat = args.repeat.max(1);
     let mean = 1.0 / repeat as f64;
     let mut line = Line {
@@ -124,6 +194,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         covered: None,
         peak_bytes: None,
     };
+    let mut points = Vec::new();
     for rng in args.rng..args.rng + repeat {
         let seeds = match args.seeds {
             SeedChoice::Random => Seeds::Random,
@@ -134,6 +205,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         let crawl = orders::crawl(recorded, order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
             orders::gathered(&crawl.downloads, importance);
+        points = orders::curve(&crawl.downloads, importance, CURVE_POINTS);
         line.downloaded = crawl.downloads.len();
         line.operations = crawl.operations;
         line.covered = crawl.covered;
@@ -147,7 +219,7 @@ fn measure(args: &Args, kind: Kind, recorded: &graphs::Recorded, importance: &[f
         line.share_50 += mean * half;
     }
     line.peak_bytes = peak_bytes();
-    line
+    (line, points)
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
@@ -178,4 +250,36 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     }
     output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
     output::print(&table)
+}
+
+fn report(args: &Args, lines: &[Line], series: Vec<Series>) -> Report {
+    let mut report = Report::new("orders", "Crawl orders");
+    report.parts.push(Part::Text(format!(
+        "Graph: {}, {} seeds. Share of the whole graph's PageRank (damping 0.85) on downloaded pages.",
+        args.graph.display(),
+        args.seed_count
+    )));
+    report.parts.push(Part::Chart(Chart {
+        name: "orders".to_owned(),
+        title: "PageRank gathered".to_owned(),
+        x: Axis::linear("share of pages downloaded"),
+        y: Axis::linear("share of PageRank gathered"),
+        series,
+    }));
+    let row = |line: &Line| {
+        let shares =
+            [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
+        let mut row = vec![line.order.clone()];
+        row.extend(shares.map(|share| format!("{share:.3}")));
+        row.extend([line.operations.to_string(), format!("{:.3}", line.seconds)]);
+        row
+    };
+    let columns = ["order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "links", "seconds"];
+    report.parts.push(Part::Table(Table {
+        name: "orders-shares".to_owned(),
+        title: "Share gathered, and what it cost".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: lines.iter().map(row).collect(),
+    }));
+    report
 }

@@ -146,7 +146,8 @@ impl Order for PageRankSoFar {
         self.links.keep(page, links);
         for link in links {
             if self.know(link.target) {
-                queue.put(link.target, 1.0);
+                // Behind all whose rank is known, until ranks are computed anew.
+                queue.put(link.target, 0.0);
             }
         }
         if self.links.len() as f64 >= GROWTH * self.computed_at as f64 {

@@ -7,6 +7,7 @@
 //! Links from a page to itself are taken out: they are solved exactly instead of by iteration.
 
 use super::super::graph::Graph;
+use super::Damping;
 
 /// A graph counts as local when at least this share of its arcs spans less than 1/64 of the pages.
 const LOCAL_SHARE_MIN: f64 = 0.25;
@@ -24,26 +25,34 @@ pub(super) struct Core {
     pub(super) sources: Vec<u32>,
     /// Weights of these links; empty when all weigh 1.
     pub(super) weights: Vec<f32>,
-    /// For each inner page, the damping divided by the weight of its links.
+    /// For each inner page, its damping divided by the weight of its links.
     pub(super) share: Vec<f64>,
+    /// The largest damping of any page.
+    pub(super) damping_max: f64,
     /// Inner pages that link to themselves, ascending, with the weight of that link.
     pub(super) selfish: Vec<(u32, f32)>,
 }
 
 impl Core {
     /// Takes the graph apart. It is dropped on the way, so that memory holds its arcs at most twice.
-    pub(super) fn new(graph: Graph, damping: f64) -> Self {
+    pub(super) fn new(graph: Graph, damping: Damping) -> Self {
         let (order, inner) = arrange(&graph);
         let mut number = vec![0u32; order.len()];
         for (new, &old) in order.iter().enumerate() {
             number[old as usize] = new as u32;
         }
+        let mut damping_max = 0f64;
         let mut selfish = Vec::new();
         let mut share = Vec::with_capacity(inner);
         let mut offsets = vec![0u32; order.len() + 1];
         for (new, &old) in order[..inner].iter().enumerate() {
             let old = old as usize;
-            share.push(damping / graph.out_weight(old));
+            let weight = graph.out_weight(old);
+            share.push(match damping {
+                Damping::Constant(damping) => damping / weight,
+                Damping::OneMoreLink => 1.0 / (weight + 1.0),
+            });
+            damping_max = damping_max.max(weight * share[new]);
             for (place, &target) in graph.targets(old).iter().enumerate() {
                 if target as usize == old {
                     selfish.push((new as u32, graph.weights(old).map_or(1.0, |weights| weights[place])));
@@ -74,7 +83,8 @@ impl Core {
                 *free += 1;
             }
         }
-        Self { order, inner, offsets, sources, weights, share, selfish }
+        drop(graph);
+        Self { order, inner, offsets, sources, weights, share, damping_max, selfish }
     }
 
     /// Arcs that one sweep reads.

@@ -17,6 +17,15 @@ pub use hits::{Hits, hits};
 pub use pagerank::{PageRank, Prepared};
 pub use power::{Dangling, Matrix, Power, combined};
 
+/// How much of a page's rank follows its links; the rest jumps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Damping {
+    /// This share of every page's: PageRank.
+    Constant(f64),
+    /// `out / (out + 1)`: the jump is one more link. This is what OPIC converges to.
+    OneMoreLink,
+}
+
 /// The outcome of a method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {

@@ -6,6 +6,9 @@
 //! Anderson's acceleration with a memory of two: the slow part of the error, mostly the scale of well-connected
 //! regions, goes in few sweeps.
 //!
+//! OPIC's fixed point is the same system with a damping of its own for each page, `out / (out + 1)`; the bound then holds
+//! with the largest of them.
+//!
 //! **Bound.** A sweep computes each value from values that are either this sweep's or the last one's. So the residual
 //! after it is at most `d |change|_1`, the error of y at most `d |change|_1 / (1 - d)`, and that of x at most twice this
 //! divided by `|y|_1`. That holds whatever happened before and in whatever order threads wrote; the acceleration
@@ -16,7 +19,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::super::graph::Graph;
 use super::core::Core;
 use super::rendezvous::Rendezvous;
-use super::{RankError, Ranking};
+use super::{Damping, RankError, Ranking};
 
 /// Pieces of work a thread may claim per sweep: enough to even out, few enough to cost nothing.
 const RUNS_PER_THREAD: usize = 16;
@@ -24,8 +27,8 @@ const RUNS_PER_THREAD: usize = 16;
 /// What to compute.
 #[derive(Clone, Debug)]
 pub struct PageRank<'a> {
-    /// d: the probability of following a link, in 0..1.
-    pub damping: f64,
+    /// d: the probability of following a link; a constant has to be in 0..1.
+    pub damping: Damping,
     /// Stop when the L1 error is proven to be at most this.
     pub tolerance: f64,
     /// Stop at the latest after so many sweeps.
@@ -38,7 +41,13 @@ pub struct PageRank<'a> {
 
 impl Default for PageRank<'_> {
     fn default() -> Self {
-        Self { damping: 0.85, tolerance: 1e-9, iterations_max: 1000, threads: 1, personalisation: None }
+        Self {
+            damping: Damping::Constant(0.85),
+            tolerance: 1e-9,
+            iterations_max: 1000,
+            threads: 1,
+            personalisation: None,
+        }
     }
 }
 
@@ -46,7 +55,6 @@ impl Default for PageRank<'_> {
 #[derive(Debug)]
 pub struct Prepared {
     core: Core,
-    damping: f64,
 }
 
 impl PageRank<'_> {
@@ -63,10 +71,12 @@ impl PageRank<'_> {
     /// # Errors
     /// When the damping is not in 0..1.
     pub fn prepare(&self, graph: Graph) -> Result<Prepared, RankError> {
-        if !(0.0..1.0).contains(&self.damping) {
-            return Err(RankError::Damping(self.damping));
+        if let Damping::Constant(damping) = self.damping
+            && !(0.0..1.0).contains(&damping)
+        {
+            return Err(RankError::Damping(damping));
         }
-        Ok(Prepared { core: Core::new(graph, self.damping), damping: self.damping })
+        Ok(Prepared { core: Core::new(graph, self.damping) })
     }
 
     /// PageRank of all pages of a prepared graph (the damping is the one it was prepared with).
@@ -77,7 +87,7 @@ impl PageRank<'_> {
         let core = &prepared.core;
         let jump = self.jump(core)?;
         let threads = self.threads.clamp(1, core.inner / 1024 + 1);
-        let solver = Solver::new(core, prepared.damping, jump, threads);
+        let solver = Solver::new(core, jump, threads);
         if threads == 1 {
             solver.work(self.tolerance, self.iterations_max, true);
         } else {
@@ -182,7 +192,6 @@ impl Sums {
 
 struct Solver<'a> {
     core: &'a Core,
-    damping: f64,
     jump: Option<Vec<f64>>,
     /// What each inner page gives to each of its links: d y / weight of links.
     gift: Shared,
@@ -196,18 +205,17 @@ struct Solver<'a> {
 }
 
 impl<'a> Solver<'a> {
-    fn new(core: &'a Core, damping: f64, jump: Option<Vec<f64>>, threads: usize) -> Self {
+    fn new(core: &'a Core, jump: Option<Vec<f64>>, threads: usize) -> Self {
         let bounds = core.runs(if threads == 1 { 1 } else { threads * RUNS_PER_THREAD });
         let gift = Shared::new(core.inner);
         let even = 1.0 / core.order.len().max(1) as f64;
         for page in 0..core.inner {
-            let start = jump.as_ref().map_or(even, |jump| jump[page]) / (1.0 - damping);
+            let start = jump.as_ref().map_or(even, |jump| jump[page]) / (1.0 - core.damping_max);
             gift.set(page, start * core.share[page]);
         }
         let past = || Past { value: Shared::new(core.inner), change: Shared::new(core.inner) };
         Self {
             core,
-            damping,
             jump,
             gift,
             past: [past(), past(), past()],
@@ -236,7 +244,8 @@ impl<'a> Solver<'a> {
             self.meeting.wait();
             let sums = self.add_up();
             self.claims[0].store(0, Relaxed);
-            let bound = 2.0 * self.damping * sums.change / (1.0 - self.damping) / sums.total;
+            let damping = self.core.damping_max;
+            let bound = 2.0 * damping * sums.change / (1.0 - damping) / sums.total;
             if bound <= tolerance || sweep >= sweeps_max || sums.total <= 0.0 {
                 if reports {
                     self.outcome.set(0, f64::from(sweep));

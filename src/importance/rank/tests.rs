@@ -53,6 +53,14 @@ fn a_personalised_rank_stays_near_the_chosen_pages() {
 }
 
 #[test]
+fn opics_fixed_point_has_one_more_link_a_page() {
+    // 0 <-> 1 and 0 -> 2: y0 = 1 + y1 / 2, y1 = y2 = 1 + y0 / 3, so y0 = 9/5, y1 = y2 = 8/5.
+    let graph = Graph::from_arcs(3, &[(0, 1), (1, 0), (0, 2)]).unwrap();
+    let options = PageRank { damping: Damping::OneMoreLink, tolerance: 1e-12, ..PageRank::default() };
+    assert!(difference(&options.run(graph).unwrap().values, &[0.36, 0.32, 0.32]) < 1e-12);
+}
+
+#[test]
 fn xylemes_normalisation_is_an_eigenvector() {
     // 0 -> 1, 1 nowhere: lambda x = c M x + (1 - c) / 2: with c = 1/2 and x0 + x1 = 1:
     // lambda x0 = 1/4, lambda x1 = x0 / 2 + 1/4, lambda = x0 / 2 + 1/2, so x0^2 + x0 = 1/2.
@@ -198,7 +206,7 @@ proptest! {
         };
         let personalisation: Vec<f64> = (0..pages).map(|page| f64::from(page % 3 + 1)).collect();
         let fast = PageRank {
-            damping,
+            damping: Damping::Constant(damping),
             tolerance: 1e-11,
             threads,
             personalisation: Some(&personalisation),

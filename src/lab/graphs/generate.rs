@@ -10,36 +10,56 @@ const LINKS_MAX: f64 = 2000.0;
 /// Most pages a generated graph may have when it is kept in memory.
 const PAGES_MAX: u32 = 1 << 31;
 
-/// A graph by its name, without `generate:`.
-pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
+/// What the name of a generated graph says.
+struct Parameters {
+    model: String,
+    pages: u32,
+    links: f64,
+    seed: u64,
+}
+
+fn parameters(name: &str) -> Result<Parameters, ReadError> {
     let wrong = || ReadError::Name(format!("generate:{name}"));
     let mut fields = name.split(':');
-    let model = fields.next().unwrap_or_default();
+    let model = fields.next().unwrap_or_default().to_owned();
     let mut number = |default: f64| match fields.next() {
         Some(field) => field.parse().ok().filter(|&number: &f64| number >= 0.0).ok_or_else(wrong),
         None => Ok(default),
     };
     let (pages, links, seed) = (number(100_000.0)?, number(10.0)?, number(1.0)? as u64);
-    if !(1.0..=f64::from(PAGES_MAX)).contains(&pages) || fields.next().is_some() {
-        return Err(wrong());
-    }
-    let pages = pages as u32;
-    match model {
+    let pages =
+        Some(pages).filter(|pages| (1.0..=f64::from(PAGES_MAX)).contains(pages) && fields.next().is_none());
+    Ok(Parameters { model, pages: pages.ok_or_else(wrong)? as u32, links, seed })
+}
+
+/// A graph in memory by its name, without `generate:`.
+pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
+    let Parameters { model, pages, links, seed } = parameters(name)?;
+    let recorded = |graph, hosts| Ok(Recorded { graph, hosts, urls: None });
+    match model.as_str() {
         "web" => {
             let web = HostWeb::new(pages, links, seed);
             let hosts = (0..pages).map(|page| web.host(page)).collect();
-            Ok(Recorded { graph: collect(&web)?, hosts: Some(hosts), urls: None })
+            recorded(collect(&web)?, Some(hosts))
         }
-        "copy" => Ok(Recorded { graph: CopyModel { pages, links, seed }.graph()?, hosts: None, urls: None }),
-        "random" => {
-            Ok(Recorded { graph: collect(&RandomWeb { pages, links, seed })?, hosts: None, urls: None })
-        }
+        "random" => recorded(collect(&RandomWeb { pages, links, seed })?, None),
+        "copy" => recorded(CopyModel { pages, links, seed }.graph()?, None),
         "kron" => {
             let scale = pages.next_power_of_two().ilog2();
-            Ok(Recorded { graph: Kronecker { scale, links, seed }.graph()?, hosts: None, urls: None })
+            recorded(Kronecker { scale, links, seed }.graph()?, None)
         }
-        _ => Err(wrong()),
+        _ => Err(ReadError::Name(format!("generate:{name}"))),
     }
+}
+
+/// A web by its name, made page by page where the model allows it.
+pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
+    let Parameters { model, pages, links, seed } = parameters(name)?;
+    Ok(match model.as_str() {
+        "web" => Box::new(HostWeb::new(pages, links, seed)),
+        "random" => Box::new(RandomWeb { pages, links, seed }),
+        _ => Box::new(from_name(name)?),
+    })
 }
 
 /// All links of a web, in memory.

@@ -81,6 +81,17 @@ pub fn read(path: &Path) -> Result<Recorded, ReadError> {
     arcs::read(path)
 }
 
+/// A web to crawl: generated page by page if it can be, so that its size is no matter of memory; else read as by [`read`].
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
+    match path.to_str().and_then(|name| name.strip_prefix("generate:")) {
+        Some(name) => generate::open(name),
+        None => Ok(Box::new(read(path)?)),
+    }
+}
+
 /// Reads a host number for each page: 32-bit little-endian numbers, or one name a line.
 ///
 /// # Errors
@@ -101,7 +112,7 @@ pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
 }
 
 /// A web whose links are asked for page by page: a graph in memory, or one that is made up on the way.
-pub trait Web: Sync {
+pub trait Web: Send + Sync {
     /// Number of pages.
     fn pages(&self) -> usize;
 

@@ -21,7 +21,8 @@ pub(crate) use self::attributes::kind_of_relation;
 use self::element::Element;
 use self::markup::Tag;
 pub(crate) use self::markup::{Attribute, Markup};
-use self::text::{Role, TextBuilder};
+use self::text::Role;
+pub(crate) use self::text::TextBuilder;
 use super::outlinks::Outlinks;
 use super::{LinkKind, Problem, RobotsDirectives, css};
 
@@ -281,13 +282,13 @@ fn decode_attribute(value: &str) -> Cow<'_, str> {
 }
 
 /// The text of a piece of HTML, without its links.
-pub(crate) fn fragment_text(html: &str) -> String {
+pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'<', b'&', html.as_bytes()).is_none() {
-        return html.to_owned();
+        return Cow::Borrowed(html);
     }
     let mut outlinks = Outlinks::without_links();
     let facts = read(html, encoding_rs::UTF_8, "", &mut outlinks, &mut Vec::new());
-    facts.text
+    Cow::Owned(facts.text)
 }
 
 /// Calls `found` with the target of every link that a person sees in a piece of HTML.

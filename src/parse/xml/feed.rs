@@ -3,6 +3,8 @@
 //! Elements are known by their local names: feeds are careless about namespaces, and no two of these vocabularies mean
 //! different things by one name.
 
+use std::borrow::Cow;
+
 use roxmltree::{Document, Node};
 
 use super::super::html::{anchors_of, fragment_text};
@@ -102,7 +104,7 @@ impl Reader<'_> {
     fn rss_item(&mut self, item: Node<'_, '_>) {
         let mut place = None;
         for link in children(item, "link") {
-            let href = link.attribute("href").map_or_else(|| text_of(link), str::to_owned);
+            let href = link.attribute("href").map_or_else(|| text_of(link), Cow::Borrowed);
             place = place.or(self.add(link, &href, LinkKind::FeedEntry));
         }
         if let Some(guid) = child(item, "guid") {
@@ -183,7 +185,7 @@ impl Reader<'_> {
     fn about(&mut self, node: Node<'_, '_>, description: &'static str) {
         self.mentioned(node);
         if self.facts.title.is_empty() {
-            self.facts.title = child(node, "title").map(text_of).unwrap_or_default();
+            self.facts.title = child(node, "title").map(text_of).unwrap_or_default().into_owned();
         }
         self.item_text(node, &[description]);
     }
@@ -204,7 +206,7 @@ impl Reader<'_> {
                 }
                 "source" | "license" => {
                     let attribute = found.attribute("url").or_else(|| found.attribute((RDF, "resource")));
-                    let reference = attribute.map_or_else(|| text_of(found), str::to_owned);
+                    let reference = attribute.map_or_else(|| text_of(found), Cow::Borrowed);
                     self.add(found, &reference, LinkKind::Related);
                 }
                 "generator" => {

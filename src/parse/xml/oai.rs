@@ -14,7 +14,7 @@ pub(super) fn is_root(root: Node<'_, '_>) -> bool {
 /// Reads an answer, and gives the dates of those records that name a URL.
 pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for node in document.descendants().filter(Node::is_element) {
+    for node in document.root_element().children().flat_map(|list| list.children()) {
         match node.tag_name().name() {
             "record" => entries.extend(read_record(node, outlinks)),
             "resumptionToken" => resume(node, outlinks),

@@ -1,5 +1,7 @@
 //! Sitemaps and their indexes (sitemaps.org, protocol 0.9), in XML or as a list of URLs.
 
+use std::borrow::Cow;
+
 use roxmltree::{Document, Node};
 
 use super::super::outlinks::Outlinks;
@@ -32,8 +34,8 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entr
 }
 
 /// Some sitemaps put the URL right into the entry, without a `loc` around it.
-fn bare_location(entry: Node<'_, '_>) -> String {
-    entry.text().map(str::trim).filter(|text| is_url(text)).unwrap_or_default().to_owned()
+fn bare_location<'a>(entry: Node<'a, '_>) -> Cow<'a, str> {
+    entry.text().map(str::trim).filter(|text| is_url(text)).unwrap_or_default().into()
 }
 
 /// Images, videos and other languages of a page.
@@ -75,17 +77,18 @@ pub(in super::super) fn read_list(text: &str, outlinks: &mut Outlinks) {
     }
 }
 
-/// Whether the bytes from a compressed file look like a sitemap.
-pub(in super::super) fn may_be_one(kind: DocumentKind, body: &[u8]) -> bool {
+/// How far from the beginning of a document it can be seen that it is a sitemap, in bytes.
+pub(in super::super) const SEEN_BYTES: usize = 4096;
+
+/// Whether the beginning of a document looks like that of a sitemap. Its last line may be cut.
+pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(beginning);
     match kind {
-        DocumentKind::Xml => looks_like_one(&String::from_utf8_lossy(&body[..body.len().min(SEEN_BYTES)])),
-        DocumentKind::Text => std::str::from_utf8(body).is_ok_and(is_list),
+        DocumentKind::Xml => looks_like_one(&text),
+        DocumentKind::Text => is_list(text.rsplit_once('\n').map_or(&text, |(whole, _)| whole)),
         _ => false,
     }
 }
-
-/// How far from the beginning the root element is looked for, in bytes.
-const SEEN_BYTES: usize = 4096;
 
 /// Whether a text that can't be parsed seems to be a sitemap or an index.
 pub(super) fn looks_like_one(text: &str) -> bool {

@@ -7,6 +7,7 @@
 use roxmltree::{Document, Node};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::super::html::TextBuilder;
 use super::walk::{Step, walk};
 
 /// Elements that change at every fetch, with the element they stand in.
@@ -25,7 +26,7 @@ const VOLATILE_ATTRIBUTES: [(&str, &str); 1] = [("resumptionToken", "expirationD
 
 /// The signature of a tree.
 pub(super) fn signature(document: &Document<'_>) -> u64 {
-    let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::new() };
+    let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
     walk(document, |step| match step {
         Step::Enter(node) if node.is_element() => {
             let counts = !is_volatile(node);
@@ -42,11 +43,13 @@ pub(super) fn signature(document: &Document<'_>) -> u64 {
         }
         Step::Leave(node) => {
             if node.is_element() && !is_volatile(node) {
-                signer.hash.update(b"\x03");
+                signer.buffer.push('\u{3}');
             }
+            signer.flush_if_full();
             true
         }
     });
+    signer.hash.update(signer.buffer.as_bytes());
     signer.hash.digest()
 }
 
@@ -57,6 +60,9 @@ fn is_volatile(node: Node<'_, '_>) -> bool {
     })
 }
 
+/// What is gathered before it is hashed, in bytes.
+const FLUSH_BYTES: usize = 8192;
+
 struct Signer {
     hash: Xxh3Default,
     buffer: String,
@@ -65,11 +71,12 @@ struct Signer {
 impl Signer {
     fn start(&mut self, node: Node<'_, '_>) {
         let name = node.tag_name();
-        self.buffer.clear();
-        self.buffer.push('\u{1}');
-        self.buffer.push_str(name.namespace().unwrap_or_default());
-        self.buffer.push('\u{2}');
-        self.buffer.push_str(name.name());
+        for part in ["\u{1}", name.namespace().unwrap_or_default(), "\u{2}", name.name()] {
+            self.buffer.push_str(part);
+        }
+        if node.attributes().len() == 0 {
+            return;
+        }
         let mut attributes: Vec<_> = node
             .attributes()
             .filter(|found| !VOLATILE_ATTRIBUTES.contains(&(name.name(), found.name())))
@@ -81,38 +88,38 @@ impl Signer {
                 self.buffer.push_str(part);
             }
         }
-        self.hash.update(self.buffer.as_bytes());
     }
 
     fn text(&mut self, text: &str) {
-        self.buffer.clear();
-        for word in text.split_whitespace() {
+        for word in text.split_ascii_whitespace() {
             self.buffer.push(' ');
             self.buffer.push_str(word);
         }
-        if !self.buffer.is_empty() {
+    }
+
+    fn flush_if_full(&mut self) {
+        if self.buffer.len() >= FLUSH_BYTES {
             self.hash.update(self.buffer.as_bytes());
+            self.buffer.clear();
         }
     }
 }
 
 /// The text of a tree: a line for each element, but for those that stand within text.
 pub(super) fn text(document: &Document<'_>) -> String {
-    let mut lines = String::new();
-    let mut line = String::new();
+    let mut builder = TextBuilder::with_capacity(document.input_text().len() / 2);
     walk(document, |step| {
         let (Step::Enter(node) | Step::Leave(node)) = step;
         if node.is_element() {
             if !is_within_text(node) {
-                end_line(&mut line, &mut lines);
+                builder.end_line();
             }
         } else if let (Step::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
-            line.push_str(text);
+            builder.push(text);
         }
         true
     });
-    end_line(&mut line, &mut lines);
-    lines
+    builder.finish().0
 }
 
 /// Whether text stands right before or after an element.
@@ -124,21 +131,6 @@ fn is_within_text(node: Node<'_, '_>) -> bool {
             .is_some_and(|text| !text.trim().is_empty())
     };
     has_words(node.prev_sibling()) || has_words(node.next_sibling())
-}
-
-fn end_line(line: &mut String, lines: &mut String) {
-    let mut words = line.split_whitespace();
-    if let Some(first) = words.next() {
-        if !lines.is_empty() {
-            lines.push('\n');
-        }
-        lines.push_str(first);
-        for word in words {
-            lines.push(' ');
-            lines.push_str(word);
-        }
-    }
-    line.clear();
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Going through a tree without recursion, and what elements have in common.
 
+use std::borrow::Cow;
+
 use roxmltree::{Document, Node};
+
+use super::super::html::TextBuilder;
 
 pub(super) const XLINK: &str = "http://www.w3.org/1999/xlink";
 pub(super) const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
@@ -44,13 +48,24 @@ pub(super) fn walk<'a, 'i>(document: &'a Document<'i>, mut visit: impl FnMut(Ste
     }
 }
 
-/// All text inside an element, in one line.
-pub(super) fn text_of(node: Node<'_, '_>) -> String {
-    let mut text = String::new();
-    for inner in node.descendants().filter(Node::is_text) {
-        text.push_str(inner.text().unwrap_or_default());
+/// All text inside an element, in one line. Borrowed where the element holds nothing but a plain text.
+pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
+    let only = node.first_child().filter(|child| child.next_sibling().is_none() && child.is_text());
+    if let Some(text) = only.and_then(|child| child.text()) {
+        let trimmed = text.trim();
+        let is_in_one_line = trimmed
+            .bytes()
+            .zip(trimmed.bytes().skip(1))
+            .all(|pair| !matches!(pair, (b' ', b' ') | (b'\n' | b'\t' | b'\r', _)));
+        if is_in_one_line {
+            return Cow::Borrowed(trimmed);
+        }
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut builder = TextBuilder::with_capacity(0);
+    for inner in node.descendants().filter(Node::is_text) {
+        builder.push(inner.text().unwrap_or_default());
+    }
+    Cow::Owned(builder.finish().0)
 }
 
 /// The children of this name, in whatever namespace.

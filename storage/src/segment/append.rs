@@ -28,8 +28,8 @@ use crate::warc::{Broken, HeadWriter, RecordIds};
 /// How segments are written.
 #[derive(Clone, Debug)]
 pub struct SegmentOptions {
-    /// The compression of new segments.
-    pub codec: Codec,
+    /// The compression of new segments. `None` is that of the newest segment, and zstd for a new archive.
+    pub codec: Option<Codec>,
     /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
     pub level: Option<i32>,
     /// The zstd level with a dictionary. Below 6 the match finder's tables are too small for a dictionary of base
@@ -61,7 +61,7 @@ pub struct SegmentOptions {
 impl Default for SegmentOptions {
     fn default() -> Self {
         Self {
-            codec: Codec::Zstd,
+            codec: None,
             level: None,
             dictionary_level: 6,
             algorithm: Algorithm::Sha256,
@@ -79,8 +79,8 @@ impl Default for SegmentOptions {
 }
 
 impl SegmentOptions {
-    fn plain_level(&self) -> i32 {
-        self.level.unwrap_or(match self.codec {
+    fn plain_level(&self, codec: Codec) -> i32 {
+        self.level.unwrap_or(match codec {
             Codec::Zstd => 3,
             Codec::Gzip => 6,
         })
@@ -192,6 +192,8 @@ pub struct Segments {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     options: SegmentOptions,
+    /// The compression of new segments.
+    codec: Codec,
     encoder: Encoder,
     reader: SegmentReader,
     durability: Arc<Durability>,
@@ -222,12 +224,15 @@ impl Segments {
             // Opening again must not give the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
         });
-        let encoder = Encoder::new(options.algorithm, ids, options.codec, options.plain_level());
+        let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
+        let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
+        let encoder = Encoder::new(options.algorithm, ids, codec, options.plain_level(codec));
         let reader = SegmentReader::new(disk.clone(), archive);
         let segments = Self {
             disk,
             folder,
             options,
+            codec,
             encoder,
             reader,
             durability: Arc::default(),
@@ -323,7 +328,7 @@ impl Segments {
         if age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
-        (self.options.codec == Codec::Zstd && active.payoff.is_due())
+        (self.codec == Codec::Zstd && active.payoff.is_due())
             .then_some(RotationReason::DictionaryPays)
     }
 
@@ -333,12 +338,12 @@ impl Segments {
     /// When the disk refuses. What was appended is then as safe as before; the segment may be closed later.
     pub fn rotate(&mut self, dictionary: Option<Arc<Dictionary>>) -> Result<(), SegmentError> {
         self.finish()?;
-        self.next_dictionary = dictionary.filter(|_| self.options.codec == Codec::Zstd);
+        self.next_dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
         let level = match &self.next_dictionary {
             Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(),
+            None => self.options.plain_level(self.codec),
         };
-        self.encoder.change(self.options.codec, level, self.next_dictionary.clone());
+        self.encoder.change(self.codec, level, self.next_dictionary.clone());
         Ok(())
     }
 
@@ -402,18 +407,33 @@ impl Segments {
         recover::replay(file, from, &path, found)
     }
 
+    /// Starts a segment. If that fails, no trace of it is left.
     fn create(&self) -> Result<Active, SegmentError> {
         let opened = (self.options.clock)();
         let id = self.next_id();
-        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.options.codec, opened);
+        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
         let path = self.folder.join(name.open());
-        // A file that an earlier try left behind has no groups in it: it is written over.
         let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
-        file.set_len(0).context("write", &path)?;
+        let outcome = self.start(name, &path, file, opened);
+        if outcome.is_err() {
+            // Should this fail too, the file has no groups, and the next opening removes it.
+            let _ = self.disk.remove(&path);
+        }
+        outcome
+    }
+
+    fn start(
+        &self,
+        name: SegmentName,
+        path: &Path,
+        file: Arc<dyn DiskFile>,
+        opened: DateTime<Utc>,
+    ) -> Result<Active, SegmentError> {
+        file.set_len(0).context("write", path)?;
         let dictionary = self.next_dictionary.clone();
-        let mut info = SegmentInfo::new(id, name.closed());
+        let mut info = SegmentInfo::new(name.id, name.closed());
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let payoff = Payoff::new(dictionary.as_deref());
+        let (path, payoff) = (path.to_owned(), Payoff::new(dictionary.as_deref()));
         let (hasher, index) = (Sha256::new(), Index::new(name.closed()));
         let mut active = Active { name, path, file, info, hasher, opened, dictionary, index, payoff };
         if let Some(dictionary) = &active.dictionary.clone() {
@@ -456,6 +476,8 @@ impl Segments {
         let tail = active.dictionary.as_deref().map(Dictionary::last_frame).unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();
+        // An earlier try may have left a tail that reaches further.
+        active.file.set_len(info.bytes).context("cut", &active.path)?;
         active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
         hasher.update(&tail);
         info.bytes += tail.len() as u64;

@@ -187,8 +187,8 @@ fn recover_one(
         std::cmp::Ordering::Equal => relied_on.offset,
         std::cmp::Ordering::Greater => 0,
     };
-    if scan.good_end == 0 && relied_length == 0 {
-        // Not even the warcinfo record was written whole: nothing was ever promised of this file.
+    if scan.info.captures == 0 && relied_length == 0 {
+        // Nothing was ever promised of this file.
         disk.remove(&path).context("remove", &path)?;
         disk.sync_dir(folder).context("sync", folder)?;
         return Ok(None);
@@ -220,6 +220,7 @@ fn recover_one(
             .as_ref()
             .map(Dictionary::last_frame)
             .unwrap_or_default();
+        rewrite(file.as_ref(), relied_length..scan.good_end).context("write", &path)?;
         file.write_at(&tail, scan.good_end).context("write", &path)?;
         recovered.cut_bytes = length.saturating_sub(scan.good_end + tail.len() as u64);
         file.sync().context("sync", &path)?;
@@ -227,6 +228,23 @@ fn recover_one(
     complete(&mut info, &file, &path)?;
     seal(disk.as_ref(), folder, name, &info, &index, closed)?;
     Ok(Some(recovered))
+}
+
+/// Writes a stretch of a file over itself.
+///
+/// If a sync of it failed while the machine went on, the system may still show bytes that it gave up writing, and another
+/// sync would not write them either. Written again, they are.
+fn rewrite(file: &dyn DiskFile, range: std::ops::Range<u64>) -> std::io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = range.start;
+    while offset < range.end {
+        let count = usize::try_from(range.end - offset).unwrap_or(usize::MAX).min(buffer.len());
+        let piece = buffer.split_at_mut(count).0;
+        read_exact_at(file, piece, offset)?;
+        file.write_at(piece, offset)?;
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 /// Copies a stretch of a segment into a file of its own.

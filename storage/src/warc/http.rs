@@ -151,6 +151,11 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
 /// Bytes that a chunk's size and its extensions may take.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
+/// The content of a record without the HTTP head, if it is an HTTP message.
+pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
+    if is_http(header) { split(content).1 } else { content.clone() }
+}
+
 /// The payload of a record: what a browser would be given before content codings are removed.
 ///
 /// For an HTTP message that is its body without the transfer coding, for every other record the content as it stands.
@@ -164,7 +169,7 @@ pub fn payload(header: &Header, content: &Bytes) -> Bytes {
 }
 
 /// Whether a record's content is an HTTP message.
-pub(crate) fn is_http(header: &Header) -> bool {
+fn is_http(header: &Header) -> bool {
     let declared = header
         .get("Content-Type")
         .and_then(media_type)

@@ -41,6 +41,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// The content without the HTTP head, if it is an HTTP message: what `WARC-Payload-Digest` covers in practice,
+    /// transfer coding included.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        http::body(&self.header, &self.content)
+    }
+
     /// The content without head and transfer coding, if it is an HTTP message, else the content.
     #[must_use]
     pub fn payload(&self) -> Bytes {

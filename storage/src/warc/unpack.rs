@@ -107,6 +107,8 @@ pub(super) struct Unpacker<R> {
     input: Input<R>,
     codec: Codec,
     inside: bool,
+    /// Where the member starts that is or was unpacked last.
+    member_start: u64,
     at_file_start: bool,
 }
 
@@ -120,13 +122,20 @@ enum Codec {
 impl<R: Read> Unpacker<R> {
     /// Unpacks a file from its start.
     pub(super) fn new(source: R) -> Self {
-        Self { input: Input::new(source, 0), codec: Codec::Unknown(None), inside: false, at_file_start: true }
+        let (input, codec) = (Input::new(source, 0), Codec::Unknown(None));
+        Self { input, codec, inside: false, member_start: 0, at_file_start: true }
     }
 
     /// Unpacks a file from a member on that starts at `offset`.
     pub(super) fn resumed(source: R, offset: u64, dictionary: Option<Vec<u8>>) -> Self {
         let codec = Codec::Unknown(dictionary);
-        Self { input: Input::new(source, offset), codec, inside: false, at_file_start: false }
+        Self {
+            input: Input::new(source, offset),
+            codec,
+            inside: false,
+            member_start: offset,
+            at_file_start: false,
+        }
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -192,7 +201,9 @@ impl<R: Read> Unpacker<R> {
                 &ZSTD_MAGIC
             }
         };
-        if !std::mem::replace(&mut self.inside, false) {
+        // A member that failed at once, or a place where none starts, must not be found again.
+        if !std::mem::replace(&mut self.inside, false) || self.input.position() == self.member_start {
+            self.input.fill()?;
             self.input.consume(1);
         }
         loop {
@@ -223,7 +234,8 @@ impl<R: Read> Unpacker<R> {
         }
         self.codec = Codec::Gzip(Box::new(Decompress::new_gzip(15)));
         self.inside = true;
-        Ok(Step::Start(self.input.position()))
+        self.member_start = self.input.position();
+        Ok(Step::Start(self.member_start))
     }
 
     fn inflate(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
@@ -257,7 +269,8 @@ impl<R: Read> Unpacker<R> {
             }
             if bytes.starts_with(&ZSTD_MAGIC) {
                 self.inside = true;
-                return Ok(Step::Start(self.input.position()));
+                self.member_start = self.input.position();
+                return Ok(Step::Start(self.member_start));
             }
             let number = skippable_number(bytes);
             let size = bytes.get(4..).and_then(|rest| rest.first_chunk().copied()).map(u32::from_le_bytes);

@@ -70,7 +70,8 @@ fn a_crawl_keeps_to_its_scope() {
     captured.are_single();
     let urls = captured.urls();
     let is_own = |url: &str| url.starts_with(&seeds[0]);
-    let (inside, outside): (BTreeSet<String>, BTreeSet<String>) = urls.into_iter().partition(|url| is_own(url));
+    let (inside, outside): (BTreeSet<String>, BTreeSet<String>) =
+        urls.into_iter().partition(|url| is_own(url));
     let expected = reach_within(&served.web, &seeds, |url| is_own(url) || outside.contains(url));
     let expected = expected.into_iter().filter(|url| is_own(url)).collect();
     assert_same(&inside, &expected, "captured of the seed's host");

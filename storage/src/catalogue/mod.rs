@@ -22,6 +22,8 @@ use backend::{FileBackend, memory_backend};
 
 /// The number of the checkpoint, in [`Contents::numbers`].
 pub(crate) const NUMBER: &str = "checkpoint";
+/// How often the state was made anew, in [`Contents::numbers`]: ids of different generations have nothing in common.
+pub(crate) const GENERATION: &str = "generation";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.
@@ -93,6 +95,16 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     pub(crate) fn new(disk: Arc<dyn Disk>, folder: &Path) -> Self {
         Self { path: folder.join(FILE), disk }
+    }
+
+    /// Takes the catalogue away, and with it the state.
+    pub(crate) fn remove(&self) -> Result<()> {
+        if self.exists()? {
+            self.disk.remove(&self.path).map_err(|error| StateError::io(&self.path, error))?;
+            let folder = self.path.parent().unwrap_or(Path::new("."));
+            self.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
+        }
+        Ok(())
     }
 
     /// Whether there is a catalogue.
@@ -228,7 +240,13 @@ fn write(
     }
     write_changes(&mut transaction.open_table(BLOCKS)?, &before.blocks, &after.blocks)?;
     write_changes(&mut transaction.open_table(SETTINGS)?, &before.settings, &after.settings)?;
+    for name in before.numbers.keys().filter(|name| !after.numbers.contains_key(*name)) {
+        numbers.remove(name.as_str())?;
+    }
     let mut mimes = transaction.open_table(MIMES)?;
+    for id in after.mimes.len()..before.mimes.len() {
+        mimes.remove(id as u16)?;
+    }
     for (id, mime) in (0..).zip(&after.mimes).skip(before.mimes.len()) {
         mimes.insert(id, mime.as_str())?;
     }

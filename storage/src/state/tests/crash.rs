@@ -1,7 +1,8 @@
 //! Power failures at every operation, failing reads, writes and syncs, full disks: after each of them the state is a
 //! checkpoint, the last acknowledged one or the one that was being made, and the work goes on.
 //!
-//! Every run follows from a number. A failing one says how to run it alone.
+//! Every run follows from a number. A failing one says how to run it alone; `ARCHIVE_CRASH_RUNS=10` makes ten times as
+//! many.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +14,7 @@ use crate::backend::{Disk, Faults, SimulatedDisk};
 use crate::state::{Checkpointed, Mode, State};
 
 const SEED: &str = "ARCHIVE_CRASH_SEED";
+const RUNS: &str = "ARCHIVE_CRASH_RUNS";
 const FOLDER: &str = "/archive";
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -49,8 +51,9 @@ impl Random {
 
 /// Runs a test for many seeds, or for the one in the environment.
 fn for_seeds(test: &str, seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::panic::RefUnwindSafe) {
-    let chosen = std::env::var(SEED).ok().map(|seed| seed.parse().unwrap());
-    for seed in chosen.map_or(seeds, |seed: u64| seed..seed + 1) {
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
+    let seeds = seeds.start..seeds.end * number(RUNS).unwrap_or(1);
+    for seed in number(SEED).map_or(seeds, |seed| seed..seed + 1) {
         if std::panic::catch_unwind(|| run(seed)).is_err() {
             panic!(
                 "seed {seed} failed; to run it alone: {SEED}={seed} cargo test -p archive-storage --lib {test}"
@@ -142,22 +145,23 @@ fn the_power_may_fail_at_every_operation() {
     let work = |run: &mut Run, steps: u64| -> Result<(), StateError> {
         let mut random = Random(steps);
         for step in 0..steps {
-            let step = if step % 150 == 149 { Step::Checkpoint } else { random.step() };
+            let step = if step % 60 == 59 { Step::Checkpoint } else { random.step() };
             run.step(&step)?;
         }
         Ok(())
     };
     let mut whole = Run::new(SimulatedDisk::new(0));
-    work(&mut whole, 600).unwrap();
+    work(&mut whole, 240).unwrap();
     let operations = whole.disk.operations();
     assert!(operations > 100, "{operations} operations");
-    for_seeds("the_power_may_fail_at_every_operation", 0..operations, |operation| {
-        let mut run = Run::new(SimulatedDisk::new(operation));
+    for_seeds("the_power_may_fail_at_every_operation", 0..operations, |seed| {
+        let operation = seed % operations;
+        let mut run = Run::new(SimulatedDisk::new(seed));
         run.disk.fail_power_at(operation);
-        assert!(work(&mut run, 600).is_err());
+        assert!(work(&mut run, 240).is_err());
         run.crash();
         run.check();
-        work(&mut run, 160).unwrap();
+        work(&mut run, 70).unwrap();
         run.check();
     });
 }

@@ -190,7 +190,8 @@ pub(super) fn read(
     path: &Path,
 ) -> Result<Option<Dictionary>, SegmentError> {
     let mut start = [0; 8];
-    if file.len().context("read", path)? < 8 {
+    let length = file.len().context("read", path)?;
+    if length < 8 {
         return Ok(None);
     }
     read_exact_at(file, &mut start, 0).context("read", path)?;
@@ -200,7 +201,7 @@ pub(super) fn read(
     }
     let corrupted = |what: String| SegmentError::Corrupted { segment, offset: 0, what };
     let size = u32::from_le_bytes(size) as usize;
-    if size > DICTIONARY_BYTES_MAX {
+    if size > DICTIONARY_BYTES_MAX || size as u64 + 8 > length {
         return Err(corrupted(format!("a dictionary frame of {size} bytes is too long")));
     }
     let mut packed = vec![0; size];

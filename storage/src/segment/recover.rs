@@ -20,7 +20,7 @@ use super::replay::{Assembler, ReplayedCapture, Seen};
 use crate::backend::{Disk, DiskFile, FileReader, OpenMode, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, RecordReader};
+use crate::warc::{Broken, ReadError, Record, RecordReader};
 
 /// A place in a segment that is not as it was written, before the watermark that the archive relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +83,24 @@ pub(super) fn recover(
     Ok((closed, recovered))
 }
 
+/// The records of a segment: those that have a frame or member of their own, as all have that we write.
+struct Records<R>(RecordReader<R>);
+
+impl<R: std::io::Read> Iterator for Records<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = match self.0.next()? {
+            Ok(record) if record.length == 0 => record,
+            other => return Some(other),
+        };
+        let what = "the bytes behind the record are not line ends".into();
+        Some(Err(
+            Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
+        ))
+    }
+}
+
 /// What a scan of a segment found.
 struct Scan {
     info: SegmentInfo,
@@ -100,7 +118,7 @@ fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Sca
     let mut assembler = Assembler::default();
     let mut broken = Vec::new();
     let (mut good_end, mut continues, mut pending) = (0, false, 0);
-    for record in RecordReader::new(FileReader::new(file.clone(), 0)) {
+    for record in Records(RecordReader::new(FileReader::new(file.clone(), 0))) {
         let record = match record {
             Ok(record) => record,
             Err(ReadError::Io(error)) => return Err(error).context("read", path),
@@ -320,7 +338,7 @@ pub(super) fn replay(
         }
     };
     let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
-    for record in records {
+    for record in Records(records) {
         match record {
             Ok(record) => {
                 if let Seen::Capture(capture) = assembler.take(from.segment, record) {

@@ -99,7 +99,13 @@ struct Archive {
 impl Archive {
     fn new(codec: Codec) -> Self {
         let info = vec![("software".into(), "test".into())];
-        let options = SegmentOptions { codec: Some(codec), seed: Some(1), info, clock: || time(0), ..Default::default() };
+        let options = SegmentOptions {
+            codec: Some(codec),
+            seed: Some(1),
+            info,
+            clock: || time(0),
+            ..Default::default()
+        };
         let disk = SimulatedDisk::new(1);
         disk.create_dir_all(&PathBuf::from("/archive")).expect("a folder");
         Self { disk, options }

@@ -186,7 +186,7 @@ fn threads(args: &Args) -> usize {
 }
 
 /// A size like `80MB` (10^6) or `64MiB` (2^20).
-fn bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim().to_ascii_lowercase().as_str() {

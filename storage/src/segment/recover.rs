@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::codec::Codec;
 use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use super::index::{Index, IndexFacts};
 use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
@@ -56,6 +57,7 @@ pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     relied_on: Watermark,
+    guard: Guard,
 ) -> Result<(Closed, Vec<Recovered>), SegmentError> {
     let known = ledger::summaries(disk.as_ref(), folder)?;
     let mut closed = Closed::new();
@@ -75,7 +77,7 @@ pub(super) fn recover(
     }
     let mut recovered = Vec::new();
     for name in open {
-        recovered.extend(recover_one(disk, folder, &name, relied_on, &mut closed)?);
+        recovered.extend(recover_one(disk, folder, &name, (relied_on, guard), &mut closed)?);
     }
     if known != closed {
         ledger::save(disk.as_ref(), folder, &closed)?;
@@ -193,7 +195,7 @@ fn recover_one(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     name: &SegmentName,
-    relied_on: Watermark,
+    (relied_on, guard): (Watermark, Guard),
     closed: &mut Closed,
 ) -> Result<Option<Recovered>, SegmentError> {
     let path = folder.join(name.to_string());
@@ -236,7 +238,7 @@ fn recover_one(
         }
         let tail = dictionary::read(file.as_ref(), name.id, &path)?
             .as_ref()
-            .map(Dictionary::last_frame)
+            .map(|dictionary| dictionary.last_frame(guard))
             .unwrap_or_default();
         rewrite(file.as_ref(), relied_length..scan.good_end).context("write", &path)?;
         file.write_at(&tail, scan.good_end).context("write", &path)?;
@@ -301,7 +303,7 @@ fn keep(
 }
 
 /// Makes a complete, synced segment immutable: writes its index, notes what is in it, and takes the suffix off its name.
-pub(super) fn seal(
+fn seal(
     disk: &dyn Disk,
     folder: &Path,
     name: &SegmentName,
@@ -309,15 +311,32 @@ pub(super) fn seal(
     index: &Index,
     closed: &mut Closed,
 ) -> Result<(), SegmentError> {
+    describe_closed(disk, folder, info, index, closed)?;
+    rename_closed(disk, folder, name)?;
+    closed.insert(info.id, info.clone());
+    Ok(())
+}
+
+/// Writes a segment's index and notes what is in it, before it gets its final name: a segment of that name has both.
+pub(super) fn describe_closed(
+    disk: &dyn Disk,
+    folder: &Path,
+    info: &SegmentInfo,
+    index: &Index,
+    closed: &Closed,
+) -> Result<(), SegmentError> {
     index.save(disk, folder)?;
     let mut with_this = closed.clone();
     with_this.insert(info.id, info.clone());
-    ledger::save(disk, folder, &with_this)?;
+    ledger::save(disk, folder, &with_this)
+}
+
+/// Gives a segment its final name. From the first step on it must not be written to any more, whether this succeeds or
+/// not: the name may be in place, and a segment of that name is never recovered.
+pub(super) fn rename_closed(disk: &dyn Disk, folder: &Path, name: &SegmentName) -> Result<(), SegmentError> {
     let (open, target) = (folder.join(name.open()), folder.join(name.closed()));
     disk.rename(&open, &target).context("rename", &open)?;
-    disk.sync_dir(folder).context("sync", folder)?;
-    *closed = with_this;
-    Ok(())
+    disk.sync_dir(folder).context("sync", folder)
 }
 
 /// Gives back the captures of a segment behind a position in it, and says what had to be passed over.

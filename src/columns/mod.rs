@@ -1,6 +1,6 @@
 //! Named columns of numbers beside an archive: what `archive rank --save` computed, for queries to use.
 //!
-//! A column is one file, `DIR/columns/KIND.NAME`: eight bytes of [`MAGIC`], then one 32-bit little-endian number for each
+//! A column is one file, `DIR/columns/KIND.NAME`: eight bytes of `MAGIC`, then one 32-bit little-endian number for each
 //! URL or site by its id; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
 //! came later have no value, and whoever renumbers ids has to remove the folder. A file is replaced as a whole.
 

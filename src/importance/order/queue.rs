@@ -38,7 +38,7 @@ const NO_LEVEL: u16 = u16::MAX;
 /// Priorities of 0 or more, rounded to levels; within a level first come, first served. Every operation is O(1).
 ///
 /// A page whose level changes is entered again and the old entry stays behind until it comes up. When old entries are
-/// most of the queue they are thrown out, so that a waiting page costs at most [`ENTRIES_A_PAGE_MAX`] entries of 4 bytes
+/// most of the queue they are thrown out, so that a waiting page costs at most `ENTRIES_A_PAGE_MAX` entries of 4 bytes
 /// beside the 2 bytes of its level.
 #[derive(Debug)]
 pub struct LevelQueue {

@@ -1,1 +1,91 @@
-//! The query language: grammar and syntax tree, no I/O.
+//! The query language of `archive`: grammar and syntax tree, no I/O.
+//!
+//! A query asks for pages or sites, says which, and in what order:
+//!
+//! ```text
+//! page importance > 2 and type = xml order by importance desc limit 20
+//! site importance > 10
+//! page text contains "open access" order by score limit 10
+//! page host = "example.org" and not (status >= 400 or url ~ "*/archive/*")
+//! page last seen < 30 days ago and title is not empty select url, title
+//! ```
+//!
+//! [`parse`] is strict: a [`Query`] or the first [`ParseError`], with line, column, a caret and what was expected.
+//! [`parse_lenient`] gives what could be understood and every mistake, for somebody who is still typing.
+//!
+//! ```
+//! let query = archive_grammar::parse("SITE importance>10 -- the large ones")?;
+//! assert_eq!(query.to_string(), "site importance > 10");
+//!
+//! let mistake = archive_grammar::parse("page importance >").unwrap_err();
+//! assert_eq!((mistake.line(), mistake.column()), (1, 18));
+//! # Ok::<(), archive_grammar::ParseError>(())
+//! ```
+//!
+//! # Invariants
+//! * No text makes the parser panic or exhaust the stack: length and nesting are limited ([`TEXT_BYTES_MAX`],
+//!   [`DEPTH_MAX`]) before the grammar sees it.
+//! * A tree prints as canonical text that parses to an equal tree.
+//! * The grammar takes any identifier as a field. Which fields there are, and of what type, is checked by whoever runs
+//!   the query; [`nearest`] helps to say what was meant, and spans in the tree say where.
+//!
+//! # Modules
+//! `query.pest` the grammar; `tree` what it gives; `print` back to text; `reader` and `literal` from pest's pairs to the
+//! tree; `error`, `expected` and `suggest` what people read; `tokens` the limits; `lenient` recovery.
+
+mod error;
+mod expected;
+mod lenient;
+mod literal;
+mod print;
+mod reader;
+mod suggest;
+mod syntax;
+mod tokens;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use pest::Parser;
+use pest::error::{ErrorVariant, InputLocation};
+
+pub use error::ParseError;
+pub use lenient::parse_lenient;
+pub use suggest::nearest;
+pub use tokens::{DEPTH_MAX, TEXT_BYTES_MAX};
+pub use tree::{
+    Ago, Check, Comparison, Condition, Direction, Field, Literal, Moment, OrderKey, Precision, Quantifier,
+    Query, Spanned, Target, Test, Unit,
+};
+
+use syntax::{Rule, Syntax};
+
+/// Parses a query; the first mistake ends it.
+///
+/// # Errors
+/// The first mistake in `text`. A text without any word is one: a query for everything is written `page` or `site`.
+pub fn parse(text: &str) -> Result<Query, ParseError> {
+    if text.len() <= TEXT_BYTES_MAX && tokens::scan(text).tokens.is_empty() && !text.contains(['"', '\'']) {
+        let message = "expected a query such as `page importance > 2` or `site importance > 10`";
+        return Err(ParseError::new(text, 0..0, message));
+    }
+    parse_checked(text)
+}
+
+/// Parses a query that may be empty.
+fn parse_checked(text: &str) -> Result<Query, ParseError> {
+    let tokens = tokens::check(text)?;
+    let mut pairs = Syntax::parse(Rule::query, text).map_err(|error| {
+        let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
+        let positives = match error.variant {
+            ErrorVariant::ParsingError { positives, .. } => positives,
+            ErrorVariant::CustomError { .. } => Vec::new(),
+        };
+        expected::mistake(text, &tokens, at, &positives)
+    })?;
+    match pairs.next() {
+        Some(pair) => reader::Reader { text }.query(pair),
+        None => Ok(Query::default()),
+    }
+}

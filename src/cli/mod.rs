@@ -3,17 +3,43 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
+mod crawl;
+mod demo;
+mod download;
+mod get;
+mod history;
+mod interrupt;
 mod lab;
+mod open;
+mod options;
 mod output;
+mod progress;
+mod query;
 mod rank;
+mod refresh;
+mod review;
+mod stats;
+mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use archive_storage::address::canonical;
+use archive_storage::{StateError, Store, UrlId};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use url::Url;
+
+const EXIT_USAGE: u8 = 2;
+const EXIT_IN_USE: u8 = 3;
+const EXIT_STOPPED: u8 = 4;
 
 /// A web archiving crawler that ranks, keeps and refreshes what it finds.
 #[derive(Parser)]
 #[command(name = "archive", version, max_term_width = 100)]
+#[command(after_help = "The archive's folder is --archive DIR, else $ARCHIVE_DIR, else ./web.archive.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped before the end.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -21,24 +47,81 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Crawl(crawl::Args),
+    Refresh(refresh::Args),
+    Query(query::Args),
+    History(history::Args),
+    Get(get::Args),
+    Stats(stats::Args),
+    Verify(verify::Args),
+    #[command(subcommand)]
+    Review(review::Command),
     Rank(rank::Args),
+    Demo(demo::Args),
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
 }
+
+/// A mistake in what was typed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
 
 /// Reads the command line, runs the command, and turns its outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Crawl(args) => crawl::run(&args),
+        Command::Refresh(args) => refresh::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::History(args) => history::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Lab(command) => lab::run(&command),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "archive", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
     };
     match outcome {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("archive: {error:#}");
-            ExitCode::FAILURE
+            exit_code(&error)
         }
     }
+}
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let is_usage = error.downcast_ref::<UsageError>().is_some();
+    let is_locked = error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
+    if is_usage {
+        ExitCode::from(EXIT_USAGE)
+    } else if is_locked || open::is_in_use(error) {
+        ExitCode::from(EXIT_IN_USE)
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The id of a URL that a person typed.
+fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&with_scheme).map_err(|error| {
+        UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))
+    })?;
+    let found = store.state().find(&canonical(&url))?;
+    found.with_context(|| format!("{} knows nothing of {text}", store.path().display()))
 }

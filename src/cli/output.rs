@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 /// Prints `value` as one line of JSON.
@@ -24,10 +24,38 @@ pub(crate) fn table(headers: &[&str]) -> Table {
     table
 }
 
+/// Aligns columns, which count from 0.
+pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
+    for number in columns {
+        if let Some(column) = table.column_mut(*number) {
+            column.set_cell_alignment(alignment);
+        }
+    }
+}
+
+/// Prints one line of text.
+pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
 /// Prints a finished table.
 pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{table}")?;
+    let mut out = io::stdout().lock();
+    for text in table.lines() {
+        writeln!(out, "{}", text.trim_end())?;
+    }
     Ok(())
+}
+
+/// Text from strangers as a terminal may see it: without control characters, which could steer it, and without marks that
+/// turn the direction of what follows.
+pub(crate) fn harmless(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
 /// Whether `error` only says that the reader of our output went away, which is no failure.

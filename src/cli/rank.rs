@@ -1,11 +1,284 @@
-//! `archive rank`: importance off line, over a stored link graph.
+//! `archive rank`: importance off line, over a whole link graph.
 
+mod sliced;
+mod source;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
-/// Rank the pages of a graph by an off-line method.
+use anyhow::Context;
+use archive::lab::memory::peak_bytes;
+use archive::lab::ranking::{Column, Method, Request};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use self::source::Source;
+use super::options::ArchiveArgs;
+use super::{UsageError, output};
+
+/// Rank the pages or sites of an archive, or the pages of a graph
+///
+/// Methods: pagerank (fast, with a proven error bound), walk (the papers' iteration), interest, interest-of-important,
+/// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
+    /// generate:MODEL:PAGES[:LINKS[:SEED]]
+    #[arg(long, value_name = "PATH")]
+    graph: Option<PathBuf>,
+    /// Rank sites by the links between them instead of pages
+    #[arg(long, conflicts_with = "graph")]
+    sites: bool,
+    /// How to rank
+    #[arg(long, default_value = "pagerank")]
+    method: Method,
+    /// Probability of following a link
+    #[arg(long, default_value_t = 0.85)]
+    damping: f64,
+    /// Stop when the error (pagerank) or the last change (others) is below this, in L1
+    #[arg(long, default_value_t = 1e-9)]
+    tolerance: f64,
+    /// Stop at the latest after so many iterations
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    iterations: u32,
+    /// Threads [default: all processors]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Pages that jumps lead to, or that are of interest: a number or URL a line, perhaps TAB and a weight
+    #[arg(long, value_name = "FILE")]
+    chosen: Option<PathBuf>,
+    /// The same by a query, for example 'type = xml'
+    #[arg(long, value_name = "QUERY", conflicts_with_all = ["graph", "sites", "chosen"])]
+    chosen_query: Option<String>,
+    /// Restore the rank that pages without links lose by one factor, as Xyleme does
+    #[arg(long)]
+    renormalise: bool,
+    /// Iterate A + I, for periodic graphs
+    #[arg(long)]
+    add_identity: bool,
+    /// Count every link once, whatever its weight
+    #[arg(long)]
+    unweighted: bool,
+    /// For harmonic: distances from so many pages only
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// Keep the graph on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank,
+    /// interest and combined
+    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "graph")]
+    memory: Option<usize>,
+    /// Folder for the slices [default: a temporary one]
+    #[arg(long, value_name = "DIR", requires = "memory")]
+    work: Option<PathBuf>,
+    /// With --memory: let a scan use the values of the scan before only, as the papers' plain iteration
+    #[arg(long, requires = "memory")]
+    jacobi: bool,
+    /// Print the best pages
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    top: usize,
+    /// Keep the values (mean 1) in the archive as a column for queries, under this name; with several columns the
+    /// second gets `_` and its own name after it
+    #[arg(long, value_name = "NAME", conflicts_with = "graph")]
+    save: Option<String>,
+    /// Write all values here, tab-separated, one line a page
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// JSON lines
+    #[arg(long)]
+    json: bool,
+}
 
-pub(crate) fn run(_args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("rank is not there yet")
+#[derive(Serialize)]
+struct Line<'a> {
+    method: String,
+    column: &'a str,
+    pages: usize,
+    arcs: usize,
+    threads: usize,
+    damping: f64,
+    tolerance: f64,
+    load_seconds: f64,
+    prepare_seconds: f64,
+    seconds: f64,
+    iterations: u32,
+    operations: u64,
+    residual: f64,
+    peak_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Best<'a> {
+    column: &'a str,
+    rank: usize,
+    page: usize,
+    name: Option<String>,
+    value: f64,
+    importance: f64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
+        return sliced::run(args, graph, memory);
+    }
+    let start = Instant::now();
+    let (graph, source) = Source::read(args)?;
+    let load_seconds = start.elapsed().as_secs_f64();
+    let graph = if args.unweighted { graph.unweighted() } else { graph };
+    let (pages, arcs) = (graph.pages(), graph.arcs());
+    let chosen = source.chosen(args, pages)?;
+    let threads = threads(args);
+    let request = Request {
+        method: args.method,
+        damping: args.damping,
+        tolerance: args.tolerance,
+        iterations_max: args.iterations,
+        threads,
+        chosen: chosen.as_deref(),
+        renormalise: args.renormalise,
+        add_identity: args.add_identity,
+        samples: args.samples,
+    };
+    let columns = request.run(graph).map_err(|error| UsageError(error.to_string()))?;
+    let lines: Vec<Line> = columns
+        .iter()
+        .map(|column| Line {
+            method: args.method.to_string(),
+            column: column.name,
+            pages,
+            arcs,
+            threads,
+            damping: args.damping,
+            tolerance: args.tolerance,
+            load_seconds,
+            prepare_seconds: column.prepare_seconds,
+            seconds: column.seconds,
+            iterations: column.ranking.iterations,
+            operations: column.ranking.operations,
+            residual: column.ranking.residual,
+            peak_bytes: peak_bytes(),
+        })
+        .collect();
+    if args.json {
+        lines.iter().try_for_each(output::json_line)?;
+    } else {
+        print_lines(&lines)?;
+    }
+    for column in &columns {
+        print_best(column, args, &source)?;
+    }
+    if let Some(name) = &args.save {
+        source.save(name, &columns)?;
+    }
+    if let Some(path) = &args.output {
+        let columns: Vec<(&str, Vec<f64>)> =
+            columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
+        write_values(path, &columns).with_context(|| path.display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn threads(args: &Args) -> usize {
+    args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+}
+
+/// A size like `80MB` (10^6) or `64MiB` (2^20).
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" | "m" => 1_000_000,
+        "gb" | "g" => 1_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        _ => return Err(format!("'{unit}' is no unit; write 80MB or 64MiB")),
+    };
+    let number: usize = number.parse().map_err(|_| format!("'{text}' is no size; write 80MB or 64MiB"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
+}
+
+fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
+    let mut table =
+        output::table(&["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"]);
+    for line in lines {
+        table.add_row([
+            line.column.to_owned(),
+            line.pages.to_string(),
+            line.arcs.to_string(),
+            line.iterations.to_string(),
+            format!("{:.1e}", line.residual),
+            format!("{:.3}", line.seconds),
+            format!("{:.2e}", line.operations as f64 / line.seconds.max(f64::MIN_POSITIVE)),
+        ]);
+    }
+    output::align(&mut table, &[1, 2, 3, 4, 5, 6], CellAlignment::Right);
+    output::print(&table)
+}
+
+fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<()> {
+    if args.top == 0 {
+        return Ok(());
+    }
+    let values = &column.ranking.values;
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let mut pages: Vec<usize> = (0..values.len()).collect();
+    pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    let best = pages.into_iter().take(args.top).enumerate().map(|(place, page)| {
+        Ok(Best {
+            column: column.name,
+            rank: place + 1,
+            page,
+            name: source.name(page)?,
+            value: values[page],
+            importance: if mean > 0.0 { values[page] / mean } else { 0.0 },
+        })
+    });
+    let best: Vec<Best> = best.collect::<anyhow::Result<_>>()?;
+    if args.json {
+        return best.iter().try_for_each(output::json_line);
+    }
+    let mut table = output::table(&["rank", column.name, "importance", "page", "name"]);
+    for best in best {
+        table.add_row([
+            best.rank.to_string(),
+            format!("{:.6e}", best.value),
+            format!("{:.2}", best.importance),
+            best.page.to_string(),
+            best.name.unwrap_or_default(),
+        ]);
+    }
+    output::align(&mut table, &[0, 1, 2, 3], CellAlignment::Right);
+    output::line("")?;
+    output::print(&table)
+}
+
+fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    writeln!(out, "{}", names.join("\t"))?;
+    for page in 0..columns.first().map_or(0, |(_, values)| values.len()) {
+        let values: Vec<String> = columns.iter().map(|(_, values)| format!("{:e}", values[page])).collect();
+        writeln!(out, "{}", values.join("\t"))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Reads weights: a number or name a line, perhaps with a weight.
+fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Vec<f64>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut weights = vec![0.0; pages];
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let (name, weight) = line.split_once('\t').unwrap_or((line, "1"));
+        let page = name.trim().parse().ok().or_else(|| find(name.trim())).filter(|&page| page < pages);
+        let wrong = || UsageError(format!("{}: line {}: no such page or weight", path.display(), number + 1));
+        let weight: f64 = weight.trim().parse().ok().filter(|&weight| weight >= 0.0).ok_or_else(wrong)?;
+        weights[page.ok_or_else(wrong)?] += weight;
+    }
+    Ok(weights)
 }

@@ -1,1 +1,22 @@
 //! The pipeline and the frontier: what to fetch next, and what becomes of it.
+//!
+//! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
+//! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
+
+mod due;
+mod engine;
+mod frontier;
+mod indexer;
+mod options;
+mod previous;
+mod process;
+mod recover;
+mod robots_cache;
+mod seeds;
+
+pub use due::most_obsolete;
+pub use engine::{CrawlError, run};
+pub use frontier::{Frontier, Pick, Politeness};
+pub use options::{End, Options, Plan, Status};
+pub use recover::{OpenError, open};
+pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};

@@ -1,1 +1,23 @@
-//! HTTP, robots, DNS, address guard.
+//! HTTP, robots, DNS, address guard: from a URL to the bytes as they came over the wire.
+//!
+//! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and that buffer, untouched, is what
+//! the archive stores: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here:
+//! each answer is a capture of its own.
+
+mod connect;
+mod connect_to;
+mod error;
+mod exchange;
+mod framing;
+mod guard;
+mod request;
+pub mod robots;
+mod service;
+
+pub use connect::Endpoint;
+pub use connect_to::{ConnectTo, ConnectToError};
+pub use error::FetchError;
+pub use exchange::Exchange;
+pub use guard::is_public;
+pub use request::Request;
+pub use service::{Answer, Fetcher, FetcherEnded, Job, Limits, Settings, Task};

@@ -1,1 +1,338 @@
 //! HTML, XML, feeds, sitemaps and style sheets to links, text and metadata.
+//!
+//! [`parse`] takes a body with its codings taken off ([`decode_content`], [`dechunk`]) and gives everything the crawler
+//! wants to know of it. Invariants: any bytes give an answer, in time linear in their number and in memory bounded by
+//! [`Limits`]; what had to be cut or repaired is said in [`Parsed::problems`]; links are canonical and unique.
+//!
+//! | module | what it reads |
+//! |---|---|
+//! | `kind` | what a body is |
+//! | `coding`, `charset` | bytes to text |
+//! | `headers`, `directives`, `refresh` | the HTTP head |
+//! | `html`, `css`, `xml` | documents |
+//! | `link`, `outlinks`, `resolve` | references to canonical links |
+//! | `signature`, `language` | what a text is like |
+
+mod charset;
+mod coding;
+mod css;
+mod dates;
+mod directives;
+mod headers;
+mod html;
+mod kind;
+mod language;
+mod link;
+mod outlinks;
+mod refresh;
+mod resolve;
+mod signature;
+mod xml;
+
+use std::ops::Range;
+
+use encoding_rs::{Encoding, UTF_8};
+use url::Url;
+
+use self::charset::Charset;
+pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
+pub use self::dates::parse_date;
+pub use self::directives::RobotsDirectives;
+pub use self::kind::DocumentKind;
+pub use self::link::{Link, LinkKind};
+use self::outlinks::Outlinks;
+pub use self::signature::{NEAR_BITS_MAX, is_near};
+
+/// A fetched document.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The URL it was fetched from.
+    pub url: &'a Url,
+    /// The HTTP status.
+    pub status: u16,
+    /// The value of `Content-Type`; when none is given, the one among the headers counts.
+    pub content_type: Option<&'a str>,
+    /// Names and values of the HTTP head.
+    pub headers: &'a [(&'a str, &'a [u8])],
+    /// The body with content and transfer codings taken off.
+    pub body: &'a [u8],
+}
+
+/// What parsing may cost, and for whom directives are read.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a body that are looked at; what follows is as if it weren't there.
+    pub body_bytes_max: usize,
+    /// Bytes of [`Parsed::text`].
+    pub text_bytes_max: usize,
+    /// Links of a page.
+    pub links_max: usize,
+    /// Links of a sitemap. The protocol allows 50 000.
+    pub sitemap_links_max: usize,
+    /// Bytes of a URL.
+    pub url_bytes_max: usize,
+    /// Nodes of an XML tree.
+    pub xml_nodes_max: u32,
+    /// Elements inside one another in an XML tree.
+    pub xml_depth_max: usize,
+    /// Bytes that the entities of an XML document may come to.
+    pub xml_entity_bytes_max: usize,
+    /// The name that `meta` elements and `X-Robots-Tag` may single out, in lower case.
+    pub robot: String,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 16 * 1024 * 1024,
+            text_bytes_max: 512 * 1024,
+            links_max: 10_000,
+            sitemap_links_max: 50_000,
+            url_bytes_max: 2048,
+            xml_nodes_max: 2_000_000,
+            xml_depth_max: 1_000,
+            xml_entity_bytes_max: 8 * 1024 * 1024,
+            robot: "archive".to_owned(),
+        }
+    }
+}
+
+/// What a document says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// What it is.
+    pub kind: DocumentKind,
+    /// The name of its encoding; none for what isn't text.
+    pub encoding: Option<&'static str>,
+    /// Its title, in one line; empty when it has none.
+    pub title: String,
+    /// Its visible text: a line for what stands in one block.
+    pub text: String,
+    /// Where it links, each URL once, in the order of the document.
+    pub links: Vec<Link>,
+    /// What it tells robots.
+    pub robots: RobotsDirectives,
+    /// The URL it prefers for itself.
+    pub canonical: Option<String>,
+    /// Its language, as a tag in lower case (`de-at`): declared, or else guessed.
+    pub language: Option<String>,
+    /// Equal when nothing has changed but what changes at every fetch.
+    pub signature: u64,
+    /// Differs in few bits when the text is nearly the same; see [`is_near`]. 0 for what has no text.
+    pub similarity: u64,
+    /// The items of a feed, sitemap or list, as far as they are dated.
+    pub entries: Vec<Entry>,
+    /// What was cut, repaired or not understood.
+    pub problems: Vec<Problem>,
+}
+
+/// A dated item of a feed, sitemap or list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The place of its URL in [`Parsed::links`].
+    pub link: u32,
+    /// When it was last changed, in seconds since 1970.
+    pub modified: i64,
+}
+
+/// Why a parse isn't the whole story. The capture keeps the reason; parsing goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Links beyond the limit.
+    #[error("{dropped} links beyond the limit")]
+    TooManyLinks {
+        /// How many were dropped.
+        dropped: usize,
+    },
+    /// URLs that are too long.
+    #[error("{dropped} URLs too long")]
+    LongUrls {
+        /// How many were dropped.
+        dropped: usize,
+    },
+    /// The body is longer than what was looked at.
+    #[error("body cut at {at} bytes")]
+    BodyCut {
+        /// Where.
+        at: usize,
+    },
+    /// The text is longer than what is kept.
+    #[error("text cut at {at} bytes")]
+    TextCut {
+        /// Where.
+        at: usize,
+    },
+    /// Bytes that its encoding doesn't have.
+    #[error("not all bytes are {encoding}")]
+    Encoding {
+        /// The encoding's name.
+        encoding: &'static str,
+    },
+    /// The HTML tokenizer gave up.
+    #[error("HTML: {0}")]
+    Html(String),
+    /// The document is not well-formed XML; what could be read was.
+    #[error("XML: {0}")]
+    Xml(String),
+    /// The document goes beyond a limit on XML and was not read as such.
+    #[error("XML: too {0}")]
+    XmlLimit(&'static str),
+    /// A sitemap in a compressed file that can't be read.
+    #[error(transparent)]
+    Coding(#[from] CodingProblem),
+}
+
+/// Reads a document. Never fails: see [`Parsed::problems`].
+///
+/// Links are read from documents with a status of success; from redirects only where they lead to; from errors none, for
+/// an error page's links are the site's, not the page's.
+#[must_use]
+pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut outlinks = Outlinks::new(source.url, UTF_8, limits);
+    let head =
+        headers::read(source.headers, source.content_type, source.status, &limits.robot, &mut outlinks);
+    let mut body = source.body;
+    if body.len() > limits.body_bytes_max {
+        body = &body[..limits.body_bytes_max];
+        parsed.problems.push(Problem::BodyCut { at: limits.body_bytes_max });
+    }
+    parsed.kind = DocumentKind::of(&head.media_type, body);
+    parsed.robots = head.robots;
+    parsed.language.clone_from(&head.language);
+    let mut document = Document { source, limits, charset_label: head.charset.as_deref(), parsed, outlinks };
+    if (300..400).contains(&source.status) {
+        document.parsed.signature = signature::of_bytes(body);
+    } else {
+        document.read(body);
+    }
+    let Document { mut parsed, outlinks, .. } = document;
+    parsed.canonical = head.canonical.or(parsed.canonical);
+    if source.status < 400 {
+        parsed.links = outlinks.finish(&mut parsed.problems);
+    } else {
+        parsed.entries.clear();
+    }
+    parsed.language = parsed.language.map(|tag| tag.to_ascii_lowercase());
+    parsed
+}
+
+/// A document that is being read.
+struct Document<'s> {
+    source: &'s Source<'s>,
+    limits: &'s Limits,
+    charset_label: Option<&'s str>,
+    parsed: Parsed,
+    outlinks: Outlinks,
+}
+
+impl Document<'_> {
+    fn read(&mut self, body: &[u8]) {
+        match self.parsed.kind {
+            DocumentKind::Html => self.read_html(body),
+            DocumentKind::Xml => self.read_xml(body),
+            DocumentKind::Css => self.read_css(body),
+            DocumentKind::Text => self.read_text(body),
+            DocumentKind::Archive => self.read_compressed_sitemap(body),
+            _ => self.parsed.signature = signature::of_bytes(body),
+        }
+    }
+
+    fn charset(&mut self, body: &[u8]) -> Charset {
+        let charset = charset::detect(body, self.charset_label, self.parsed.kind.is_xml());
+        self.parsed.encoding = Some(charset.encoding.name());
+        charset
+    }
+
+    /// The text of a body, with a word about bytes that were none.
+    fn decode<'b>(&mut self, body: &'b [u8]) -> (std::borrow::Cow<'b, str>, &'static Encoding) {
+        let charset = self.charset(body);
+        let (text, had_errors) = charset::decode(body, &charset);
+        if had_errors {
+            self.parsed.problems.push(Problem::Encoding { encoding: charset.encoding.name() });
+        }
+        (text, charset.encoding)
+    }
+
+    fn read_html(&mut self, body: &[u8]) {
+        let (html, encoding) = self.decode(body);
+        self.read_html_text(&html, encoding);
+    }
+
+    fn read_html_text(&mut self, html: &str, encoding: &'static Encoding) {
+        if encoding != UTF_8 {
+            self.outlinks.set_base(self.source.url.clone(), encoding);
+        }
+        let facts =
+            html::read(html, encoding, &self.limits.robot, &mut self.outlinks, &mut self.parsed.problems);
+        self.parsed.title = facts.title;
+        self.parsed.robots = self.parsed.robots | facts.robots;
+        self.parsed.canonical = facts.canonical;
+        self.parsed.language = facts.language.or(self.parsed.language.take());
+        self.set_text(facts.text, &facts.surroundings);
+    }
+
+    fn read_css(&mut self, body: &[u8]) {
+        let (css, _) = self.decode(body);
+        css::urls(&css, |url, kind| {
+            self.outlinks.add(url, kind, false);
+        });
+        self.parsed.signature = signature::of_bytes(body);
+    }
+
+    fn read_text(&mut self, body: &[u8]) {
+        let (text, _) = self.decode(body);
+        if xml::sitemap::is_list(&text) {
+            self.parsed.kind = DocumentKind::Sitemap;
+            self.outlinks.allow(self.limits.sitemap_links_max);
+            xml::sitemap::read_list(&text, &mut self.outlinks);
+            self.parsed.signature = signature::of_bytes(body);
+        } else {
+            self.set_text(text.into_owned(), &[]);
+        }
+    }
+
+    /// A sitemap may come as a `.gz` file, which is no content coding.
+    fn read_compressed_sitemap(&mut self, body: &[u8]) {
+        self.parsed.signature = signature::of_bytes(body);
+        if !body.starts_with(&[0x1F, 0x8B]) {
+            return;
+        }
+        // Most such files are archives, of which the beginning is enough to see that they are no sitemap.
+        let beginning = decode_content(body, "gzip", xml::sitemap::SEEN_BYTES).body;
+        let kind = DocumentKind::of("", &beginning);
+        if !xml::sitemap::may_be_one(kind, &beginning) {
+            return;
+        }
+        let decoded = decode_content(body, "gzip", self.limits.body_bytes_max);
+        self.parsed.kind = kind;
+        self.parsed.problems.extend(decoded.problem.map(Problem::Coding));
+        self.read(&decoded.body);
+    }
+
+    fn read_xml(&mut self, body: &[u8]) {
+        let (text, encoding) = self.decode(body);
+        xml::read(&text, encoding, self);
+    }
+
+    /// Sets the text, and what is worked out from it.
+    fn set_text(&mut self, mut text: String, surroundings: &[Range<usize>]) {
+        let signatures = signature::of_text(&self.parsed.title, &text, surroundings);
+        self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
+        self.parsed.similarity = signatures.near;
+        if self.parsed.language.is_none() {
+            self.parsed.language = language::guess(&text);
+        }
+        if text.len() > self.limits.text_bytes_max {
+            let at = text.floor_char_boundary(self.limits.text_bytes_max);
+            text.truncate(at);
+            self.parsed.problems.push(Problem::TextCut { at });
+        }
+        text.shrink_to_fit();
+        self.parsed.text = text;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,17 @@
-//! What librarians review: export and, later, import of ratings.
+//! What librarians review: sites by importance, exported for rating, and the ratings read back.
+//!
+//! A [`Sheet`] is what a person judges: for each site what the archive knows of it, a few of its pages, and room for a
+//! rating of 1 to 4 and a comment. It is written as CSV for spreadsheets ([`Sheet::write_csv`]) or as one HTML file that
+//! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
+//! spreadsheet program did to it: another separator, another encoding, other columns beside.
+
+mod csv;
+mod html;
+mod ratings;
+mod sheet;
+
+#[cfg(test)]
+mod tests;
+
+pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};
+pub use sheet::{Entry, SAMPLES_MAX, Sample, Sheet};

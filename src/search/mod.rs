@@ -1,1 +1,46 @@
-//! The full-text index.
+//! The full-text index: which pages have which words in their newest version.
+//!
+//! One [`Writer`] at a time, in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
+//! any process, see the last commit. The index is derived: it can be removed and built anew from the archive, and what a
+//! crash took from it is added again from the watermark on. It holds no texts, only words and where they stand.
+//!
+//! What a [`TextQuery`] finds:
+//! * `open access`: the words next to one another in this order, in the title, the body or the URL;
+//! * `open acc*`: the same, where the last word only has to begin like this;
+//! * several texts: pages with all of them, or with any.
+//!
+//! Large and small letters and accents on Latin letters make no difference; see [`words`] for what a word is.
+
+mod error;
+mod reader;
+mod schema;
+mod terms;
+mod words;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::Error;
+pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
+pub use words::{WORD_BYTES_MAX, words};
+pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
+
+/// The folder of the index in an archive's folder.
+pub const FOLDER: &str = "fulltext";
+
+/// What to search for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextQuery {
+    /// Whether a page needs all of the texts, or only one.
+    pub all: bool,
+    /// Phrases; a last word that ends in `*` is the beginning of one.
+    pub texts: Vec<String>,
+}
+
+impl TextQuery {
+    /// A search for one phrase.
+    pub fn phrase(text: impl Into<String>) -> Self {
+        Self { all: true, texts: vec![text.into()] }
+    }
+}

@@ -2,10 +2,32 @@
 
 pub mod address;
 pub mod backend;
+mod catalogue;
+mod checkpoint;
 pub mod digest;
+mod history;
 mod ids;
+mod index;
+mod links;
+mod pages;
 pub mod segment;
+mod state;
+mod store;
+mod urls;
+mod verify;
 pub mod warc;
 
+pub use catalogue::{SegmentEntry, SegmentState};
+pub use checkpoint::StateError;
 pub use digest::Digest;
+pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};
+pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
+pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
+pub use state::{
+    Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals,
+    UrlCursor,
+};
+pub use store::{Store, StoreError};
+pub use urls::NAME_BYTES_MAX;
+pub use verify::{Finding, Verified, verify};

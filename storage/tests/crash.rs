@@ -88,7 +88,7 @@ impl Story {
 
     fn options(&mut self) -> SegmentOptions {
         SegmentOptions {
-            codec: self.codec,
+            codec: Some(self.codec),
             level: Some(1),
             clock: now,
             seed: Some(self.random.next()),

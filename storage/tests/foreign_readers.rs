@@ -115,7 +115,7 @@ fn groups() -> Vec<CaptureGroup> {
 /// Writes two segments, of which the second may have a dictionary, and names their files.
 fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
     let options = SegmentOptions {
-        codec,
+        codec: Some(codec),
         info: vec![("software".into(), "archive/0.1".into()), ("robots".into(), "obey".into())],
         ..SegmentOptions::default()
     };

@@ -1,11 +1,29 @@
 //! `archive lab`: the papers' experiments.
 
+mod convergence;
+mod orders;
+mod slices;
+mod transfers;
+mod windows;
+
 use std::process::ExitCode;
 
 /// Repeat the papers' experiments on simulated and recorded webs.
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    Convergence(convergence::Args),
+    Windows(windows::Args),
+    Orders(orders::Args),
+    Slices(slices::Args),
+    Transfers(transfers::Args),
+}
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    match *command {}
+    match command {
+        Command::Convergence(args) => convergence::run(args),
+        Command::Windows(args) => windows::run(args),
+        Command::Slices(args) => slices::run(args),
+        Command::Transfers(args) => transfers::run(args),
+        Command::Orders(args) => orders::run(args),
+    }
 }

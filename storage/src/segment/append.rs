@@ -29,8 +29,8 @@ use crate::warc::{Broken, HeadWriter, RecordIds};
 /// How segments are written.
 #[derive(Clone, Debug)]
 pub struct SegmentOptions {
-    /// The compression of new segments.
-    pub codec: Codec,
+    /// The compression of new segments. `None` is that of the newest segment, and zstd for a new archive.
+    pub codec: Option<Codec>,
     /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
     pub level: Option<i32>,
     /// The zstd level with a dictionary. Below 7 the match finder's table has no room for a dictionary of megabytes: real
@@ -64,7 +64,7 @@ pub struct SegmentOptions {
 impl Default for SegmentOptions {
     fn default() -> Self {
         Self {
-            codec: Codec::Zstd,
+            codec: None,
             level: None,
             dictionary_level: 8,
             guard: Guard::default(),
@@ -83,8 +83,8 @@ impl Default for SegmentOptions {
 }
 
 impl SegmentOptions {
-    fn plain_level(&self) -> i32 {
-        self.level.unwrap_or(match self.codec {
+    fn plain_level(&self, codec: Codec) -> i32 {
+        self.level.unwrap_or(match codec {
             Codec::Zstd => 3,
             Codec::Gzip => 6,
         })
@@ -196,6 +196,8 @@ pub struct Segments {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     options: SegmentOptions,
+    /// The compression of new segments.
+    codec: Codec,
     encoder: Encoder,
     reader: SegmentReader,
     durability: Arc<Durability>,
@@ -226,12 +228,15 @@ impl Segments {
             // Opening again must not give the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
         });
-        let encoder = Encoder::new(options.algorithm, ids, options.codec, options.plain_level());
+        let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
+        let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
+        let encoder = Encoder::new(options.algorithm, ids, codec, options.plain_level(codec));
         let reader = SegmentReader::new(disk.clone(), archive);
         let segments = Self {
             disk,
             folder,
             options,
+            codec,
             encoder,
             reader,
             durability: Arc::default(),
@@ -327,8 +332,7 @@ impl Segments {
         if age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
-        (self.options.codec == Codec::Zstd && active.payoff.is_due())
-            .then_some(RotationReason::DictionaryPays)
+        (self.codec == Codec::Zstd && active.payoff.is_due()).then_some(RotationReason::DictionaryPays)
     }
 
     /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.
@@ -338,12 +342,12 @@ impl Segments {
     /// giving it its final name failed, which ends writing as a failed sync does.
     pub fn rotate(&mut self, dictionary: Option<Arc<Dictionary>>) -> Result<(), SegmentError> {
         self.finish()?;
-        self.next_dictionary = dictionary.filter(|_| self.options.codec == Codec::Zstd);
+        self.next_dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
         let level = match &self.next_dictionary {
             Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(),
+            None => self.options.plain_level(self.codec),
         };
-        self.encoder.change(self.options.codec, level, self.next_dictionary.clone());
+        self.encoder.change(self.codec, level, self.next_dictionary.clone());
         Ok(())
     }
 
@@ -411,7 +415,7 @@ impl Segments {
     fn create(&self) -> Result<Active, SegmentError> {
         let opened = (self.options.clock)();
         let id = self.next_id();
-        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.options.codec, opened);
+        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
         let path = self.folder.join(name.open());
         let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
         let outcome = self.start(name, &path, file, opened);

@@ -99,7 +99,13 @@ struct Archive {
 impl Archive {
     fn new(codec: Codec) -> Self {
         let info = vec![("software".into(), "test".into())];
-        let options = SegmentOptions { codec, seed: Some(1), info, clock: || time(0), ..Default::default() };
+        let options = SegmentOptions {
+            codec: Some(codec),
+            seed: Some(1),
+            info,
+            clock: || time(0),
+            ..Default::default()
+        };
         let disk = SimulatedDisk::new(1);
         disk.create_dir_all(&PathBuf::from("/archive")).expect("a folder");
         Self { disk, options }
@@ -564,4 +570,25 @@ fn digests_follow_the_setting() {
         record.header.get("WARC-Block-Digest"),
         Some(Digest::sha1(&record.content).to_string().as_str())
     );
+}
+
+#[test]
+fn an_archive_keeps_its_codec_until_another_one_is_asked_for() {
+    let mut archive = Archive::new(Codec::Gzip);
+    let append = |archive: &Archive| {
+        let (mut segments, _) = archive.open();
+        let encoded = segments.encoder().encode(response(1, b"hello")).expect("encode");
+        segments.append(&encoded).expect("append");
+        segments.close().expect("close");
+        let is_segment = |name: &String| name.ends_with(".gz") || name.ends_with(".zst");
+        let names: Vec<String> = archive.files().into_iter().filter(is_segment).collect();
+        names.iter().map(|name| name.ends_with(".gz")).collect::<Vec<_>>()
+    };
+    append(&archive);
+    archive.options.codec = None;
+    assert_eq!(append(&archive), [true, true]);
+    archive.options.codec = Some(Codec::Zstd);
+    append(&archive);
+    archive.options.codec = None;
+    assert_eq!(append(&archive).into_iter().filter(|is_gzip| *is_gzip).count(), 2);
 }

@@ -1,0 +1,180 @@
+//! What the grammar expected, in users' words.
+
+use crate::error::ParseError;
+use crate::suggest::nearest;
+use crate::syntax::Rule;
+use crate::tokens::{Kind, Token, is_reserved};
+
+/// Words that people know from elsewhere, and what they are called here.
+const SYNONYMS: [(&str, &str); 15] = [
+    ("like", "~"),
+    ("matches", "~"),
+    ("glob", "~"),
+    ("regex", "~"),
+    ("equals", "="),
+    ("eq", "="),
+    ("has", "contains"),
+    ("includes", "contains"),
+    ("contain", "contains"),
+    ("&&", "and"),
+    ("&", "and"),
+    ("||", "or"),
+    ("|", "or"),
+    ("sort", "order by"),
+    ("top", "limit"),
+];
+
+/// The message for a text that the grammar refuses at byte `at`, where one of `rules` should have come.
+pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -> ParseError {
+    let index = tokens.partition_point(|token| token.span.end <= at);
+    let found = tokens.get(index);
+    let span = match found {
+        Some(token) if cuts_word(text, token, at) => token.span.clone(),
+        Some(token) => at.max(token.span.start)..token.span.end,
+        None => text.trim_end().len()..text.trim_end().len(),
+    };
+    let cut_number = text[span.clone()].starts_with(|c: char| c.is_ascii_digit()) && span.start < at;
+    let expected = if cut_number { vec!["a number such as 10, 2.5, 10k or 3M"] } else { phrases(rules) };
+    let found_text = match text.get(span.clone()) {
+        Some(found) if !found.is_empty() => format!("found `{}`", shortened(found)),
+        _ => "but the query ends here".to_owned(),
+    };
+    let message = format!("expected {}, {found_text}", alternatives(&expected));
+    let suggestion = text.get(span.clone()).and_then(|word| suggestion(text, tokens, index, word, rules));
+    ParseError::new(text, span, message).with_suggestion(suggestion)
+}
+
+/// Whether `at` lies inside a word, so that the whole word is what is wrong.
+fn cuts_word(text: &str, token: &Token, at: usize) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || "_-+:/.*?%@#".contains(c);
+    token.kind == Kind::Word
+        && token.span.start < at
+        && text[..at].ends_with(is_word)
+        && text[at..].starts_with(is_word)
+}
+
+fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[Rule]) -> Option<String> {
+    if word.starts_with(['“', '”', '„', '«', '‘', '’']) {
+        return Some("texts stand between straight quotes: \"…\"".to_owned());
+    }
+    let lower = word.to_lowercase();
+    if let Some((_, meant)) = SYNONYMS.iter().find(|(known, _)| *known == lower) {
+        return Some(format!("did you mean `{meant}`?"));
+    }
+    let value_expected = rules.contains(&Rule::string);
+    if is_reserved(word) && value_expected || word.contains([':', '/', '*', '@', '%']) {
+        return Some(format!("to mean the text, put it in quotes: \"{}\"", shortened(word)));
+    }
+    if word.starts_with(|c: char| c.is_ascii_digit()) && word.matches('-').count() == 2 {
+        return Some("dates are written as 2026-01-31".to_owned());
+    }
+    let keywords = rules.iter().flat_map(|rule| spellings(*rule)).copied();
+    if let Some(meant) = nearest(word, keywords) {
+        return Some(format!("did you mean `{meant}`?"));
+    }
+    let before = text.get(tokens.get(index.checked_sub(1)?)?.span.clone())?;
+    if before.starts_with(|c: char| c.is_ascii_digit())
+        && nearest(word, spellings(Rule::unit).iter().copied()).is_some()
+    {
+        return Some(format!(
+            "a time counted back from now ends in ago: did you mean `{before} {word} ago`?"
+        ));
+    }
+    if index == 1
+        && let Some(meant) = nearest(before, ["page", "site", "pages", "sites"])
+    {
+        return Some(format!("did you mean `{meant}` instead of `{before}`?"));
+    }
+    let pairs = ["first seen", "last seen", "last changed", "next visit", "change rate", "order by"];
+    nearest(&format!("{before} {word}"), pairs).map(|meant| format!("did you mean `{meant}`?"))
+}
+
+/// How a keyword may be written, to find near misses.
+fn spellings(rule: Rule) -> &'static [&'static str] {
+    match rule {
+        Rule::AND => &["and"],
+        Rule::OR => &["or"],
+        Rule::NOT => &["not"],
+        Rule::IN | Rule::membership => &["in"],
+        Rule::BETWEEN | Rule::range => &["between"],
+        Rule::CONTAINS | Rule::containment => &["contains"],
+        Rule::IS | Rule::emptiness | Rule::identity => &["is"],
+        Rule::check => &["in", "between", "contains", "is"],
+        Rule::EMPTY => &["empty"],
+        Rule::AGO => &["ago"],
+        Rule::unit => &["seconds", "minutes", "hours", "days", "weeks", "months", "years"],
+        Rule::ORDER | Rule::order_clause => &["order", "order by"],
+        Rule::BY => &["by"],
+        Rule::ASC => &["asc", "ascending"],
+        Rule::DESC => &["desc", "descending"],
+        Rule::LIMIT | Rule::limit_clause => &["limit"],
+        Rule::OFFSET | Rule::offset_clause => &["offset"],
+        Rule::SELECT | Rule::select_clause => &["select"],
+        Rule::FROM => &["from"],
+        Rule::WHERE => &["where"],
+        Rule::SITES | Rule::target => &["site", "page"],
+        _ => &[],
+    }
+}
+
+/// What to call each of `rules`, each name once, in an order that reads well.
+fn phrases(rules: &[Rule]) -> Vec<&'static str> {
+    let has = |wanted: &[Rule]| rules.iter().any(|rule| wanted.contains(rule));
+    let comparison = has(&[Rule::COMPARATOR, Rule::comparison, Rule::check]);
+    let condition = !comparison
+        && has(&[Rule::condition, Rule::conjunction, Rule::negation, Rule::group, Rule::test, Rule::NOT])
+        && !has(&[Rule::EMPTY]);
+    let value = has(&[Rule::number, Rule::quantity, Rule::amount]) && has(&[Rule::string, Rule::bare_word]);
+    let mut words = Vec::new();
+    let mut say = |applies: bool, phrase: &'static str| {
+        if applies {
+            words.push(phrase);
+        }
+    };
+    say(comparison, "a comparison (= != < <= > >= ~ in, between, contains or is)");
+    say(condition, "a condition such as importance > 2");
+    say(!comparison && !condition && has(&[Rule::field]), "a field such as importance");
+    say(has(&[Rule::SITES, Rule::PAGES, Rule::target]) && !condition, "page or site");
+    say(value, "a value (a number, \"text\", a date such as 2026-01-31, or 30 days ago)");
+    say(!value && has(&[Rule::number, Rule::quantity, Rule::limit_clause, Rule::offset_clause]), "a number");
+    say(!value && has(&[Rule::string, Rule::bare_word]), "\"text\"");
+    say(has(&[Rule::ALL, Rule::ANY_OF]), "all (…) or any (…)");
+    say(!comparison && has(&[Rule::EMPTY]), "empty");
+    say(has(&[Rule::AGO]), "ago");
+    say(!comparison && has(&[Rule::IN]), "in");
+    say(!comparison && has(&[Rule::BETWEEN]), "between");
+    say(!comparison && has(&[Rule::CONTAINS]), "contains");
+    say(!condition && !comparison && has(&[Rule::OPEN]), "(");
+    say(has(&[Rule::COMMA]), "a comma");
+    say(has(&[Rule::CLOSE]), ")");
+    say(!comparison && has(&[Rule::AND]), "and");
+    say(!comparison && has(&[Rule::OR]), "or");
+    say(has(&[Rule::ASC]), "asc");
+    say(has(&[Rule::DESC]), "desc");
+    say(has(&[Rule::BY]), "by");
+    say(!condition && has(&[Rule::ORDER, Rule::order_clause]), "order by");
+    say(!condition && has(&[Rule::LIMIT]), "limit");
+    say(!condition && has(&[Rule::OFFSET]), "offset");
+    say(!condition && has(&[Rule::SELECT, Rule::select_clause]), "select");
+    say(!condition && has(&[Rule::EOI]), "the end");
+    if words.is_empty() {
+        words.push("a date or time such as 2026-01-31T10:00Z");
+    }
+    words
+}
+
+fn alternatives(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [init @ .., last] => format!("{} or {last}", init.join(", ")),
+    }
+}
+
+fn shortened(found: &str) -> String {
+    const CHARACTERS_MAX: usize = 30;
+    if found.chars().count() <= CHARACTERS_MAX {
+        return found.to_owned();
+    }
+    found.chars().take(CHARACTERS_MAX).chain(['…']).collect()
+}

@@ -1,0 +1,195 @@
+//! What can be understood of a query with mistakes in it.
+//!
+//! Each mistake costs the smallest piece around it: the one test, key or clause that it stands in. The piece is replaced
+//! by spaces, so that every span of the final tree still points into the text as it was written; then the rest is parsed
+//! again. Every round removes at least one token, so this ends.
+
+use std::ops::Range;
+
+use crate::error::ParseError;
+use crate::tokens::{self, Kind, Token};
+use crate::tree::Query;
+
+/// Mistakes reported for one text; after as many, the rest is given up.
+const MISTAKES_MAX: usize = 32;
+
+/// The tree of what could be understood, and every mistake on the way. Without mistakes this is what [`crate::parse`]
+/// gives; a text of nothing but mistakes gives the query for all pages.
+#[must_use]
+pub fn parse_lenient(text: &str) -> (Query, Vec<ParseError>) {
+    let mut mistakes = Vec::new();
+    let mut left = text.to_owned();
+    while mistakes.len() < MISTAKES_MAX {
+        match crate::parse_checked(&left) {
+            Ok(query) => return (query, mistakes),
+            Err(mistake) => {
+                let repaired = repaired(&left, &mistake);
+                mistakes.push(restored(text, &mistake));
+                match repaired {
+                    Some(repaired) => left = repaired,
+                    None => break,
+                }
+            }
+        }
+    }
+    (Query::default(), mistakes)
+}
+
+/// The mistake, shown in the text as it was written.
+fn restored(text: &str, mistake: &ParseError) -> ParseError {
+    let suggestion = mistake.suggestion().map(str::to_owned);
+    ParseError::new(text, mistake.span(), mistake.message()).with_suggestion(suggestion)
+}
+
+/// `text` without the piece in which `mistake` stands, or none when there is nothing left to remove.
+fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
+    if text.len() > tokens::TEXT_BYTES_MAX {
+        return None;
+    }
+    let scan = tokens::scan(text);
+    if let Some((start, quote)) = scan.unclosed_text {
+        // Somebody is still typing: take the text as if it ended at the end.
+        let closed = format!("{text}{quote}");
+        let still_open = tokens::scan(&closed).unclosed_text.is_some();
+        return Some(if still_open { blanked(text, start..text.len()) } else { closed });
+    }
+    let tokens = scan.tokens;
+    if tokens.is_empty() {
+        return None;
+    }
+    if let Some(unmatched) = unmatched(&tokens) {
+        return Some(blanked(text, tokens[unmatched].span.clone()));
+    }
+    let seen = tokens.partition_point(|token| token.span.end <= mistake.span().start);
+    let at = if seen < tokens.len() { culprit(text, &tokens, seen) } else { tokens.len() - 1 };
+    let piece = piece(text, &tokens, at);
+    // What comes before the mistake may stand on its own; if not, the next mistake is no further on.
+    let without_rest = blanked(text, tokens[at].span.start..tokens[piece.end - 1].span.end);
+    let progress = match (crate::parse_checked(&without_rest), tokens.get(piece.end)) {
+        (Ok(_), _) => true,
+        (Err(next), Some(following)) => next.span().start >= following.span.end,
+        (Err(_), None) => false,
+    };
+    if piece.start < at && progress {
+        return Some(without_rest);
+    }
+    let whole = with_connective(text, &tokens, piece);
+    Some(blanked(text, tokens[whole.start].span.start..tokens[whole.end - 1].span.end))
+}
+
+/// The token to blame for a mistake seen at `at`: where a piece ends too early, its last token; in empty parentheses,
+/// the first of them.
+fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
+    let Some(before) = at.checked_sub(1) else { return at };
+    match (tokens[before].kind, tokens[at].kind) {
+        (Kind::Open, Kind::Close) => before,
+        (Kind::Open, _) => at,
+        (_, Kind::Close) => before,
+        _ if ends_piece(text, &tokens[at]) && !ends_piece(text, &tokens[before]) => before,
+        _ => at,
+    }
+}
+
+/// A parenthesis without its partner, or one too deep.
+fn unmatched(tokens: &[Token]) -> Option<usize> {
+    let mut open = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Open if open.len() == tokens::DEPTH_MAX => return Some(index),
+            Kind::Open => open.push(index),
+            Kind::Close if open.pop().is_none() => return Some(index),
+            _ => {}
+        }
+    }
+    open.pop()
+}
+
+/// The tokens around `at` that stand or fall together: up to the next connective, with the one before. Parentheses are
+/// removed with what is between them, or not at all.
+fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
+    let mut start = at;
+    while start > 0 && !ends_piece(text, &tokens[start]) && !matches!(tokens[start - 1].kind, Kind::Open) {
+        start -= 1;
+        if tokens[start].kind == Kind::Close {
+            start = opening(tokens, start);
+        }
+    }
+    let mut end = at + 1;
+    if tokens[at].kind == Kind::Open {
+        end = closing(tokens, at) + 1;
+    }
+    while end < tokens.len() && !ends_piece(text, &tokens[end]) && tokens[end].kind != Kind::Close {
+        end = if tokens[end].kind == Kind::Open { closing(tokens, end) + 1 } else { end + 1 };
+    }
+    start..end
+}
+
+/// The piece with the connective after it when there is none before, and with parentheses that would be left empty.
+fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = piece;
+    if !ends_piece(text, &tokens[start]) && end < tokens.len() && is_connective(text, &tokens[end]) {
+        end += 1;
+    }
+    while start > 0
+        && end < tokens.len()
+        && tokens[start - 1].kind == Kind::Open
+        && tokens[end].kind == Kind::Close
+    {
+        start -= 1;
+        end += 1;
+    }
+    start..end
+}
+
+fn ends_piece(text: &str, token: &Token) -> bool {
+    token.kind == Kind::Comma
+        || is_connective(text, token)
+        || ["order", "limit", "offset", "select"].iter().any(|word| is(text, token, word))
+}
+
+fn is_connective(text: &str, token: &Token) -> bool {
+    token.kind == Kind::Comma || is(text, token, "and") || is(text, token, "or")
+}
+
+fn is(text: &str, token: &Token, word: &str) -> bool {
+    token.kind == Kind::Word && text[token.span.clone()].eq_ignore_ascii_case(word)
+}
+
+/// The partner of the closing parenthesis at `close`; parentheses match.
+fn opening(tokens: &[Token], close: usize) -> usize {
+    let mut depth = 0;
+    for index in (0..=close).rev() {
+        match tokens[index].kind {
+            Kind::Close => depth += 1,
+            Kind::Open if depth == 1 => return index,
+            Kind::Open => depth -= 1,
+            _ => {}
+        }
+    }
+    0
+}
+
+/// The partner of the opening parenthesis at `open`; parentheses match.
+fn closing(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0;
+    for (index, token) in tokens.iter().enumerate().skip(open) {
+        match token.kind {
+            Kind::Open => depth += 1,
+            Kind::Close if depth == 1 => return index,
+            Kind::Close => depth -= 1,
+            _ => {}
+        }
+    }
+    tokens.len() - 1
+}
+
+/// `text` with spaces for the bytes of `span`; line ends stay.
+fn blanked(text: &str, span: Range<usize>) -> String {
+    let mut blank = String::with_capacity(text.len());
+    blank.push_str(&text[..span.start]);
+    for byte in text[span.clone()].bytes() {
+        blank.push(if byte == b'\n' { '\n' } else { ' ' });
+    }
+    blank.push_str(&text[span.end..]);
+    blank
+}

@@ -1,0 +1,254 @@
+//! The syntax tree of a query.
+//!
+//! Trees compare by what they say: where a part stood in the text ([`Spanned::span`]) takes no part in equality. Trees
+//! print as canonical text (see `print.rs`) that parses to an equal tree.
+
+use std::ops::Range;
+
+use chrono::{FixedOffset, NaiveDateTime};
+
+/// A whole query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// What is asked for.
+    pub target: Target,
+    /// Which of them; all when there is none.
+    pub condition: Option<Condition>,
+    /// The columns asked for; a choice that suits the target when empty.
+    pub select: Vec<Spanned<Field>>,
+    /// The order, most significant key first; most important first when empty.
+    pub order: Vec<OrderKey>,
+    /// At most this many rows.
+    pub limit: Option<Spanned<u64>>,
+    /// Rows to leave out at the start.
+    pub offset: Option<Spanned<u64>>,
+}
+
+/// What a query asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// Pages: one row a URL.
+    #[default]
+    Pages,
+    /// Sites: one row a group of hosts.
+    Sites,
+}
+
+/// A part of the tree, and where it stands in the text.
+#[derive(Clone, Debug)]
+pub struct Spanned<T> {
+    /// The part.
+    pub value: T,
+    /// Its bytes in the text, comments and space around it left out. Empty in trees made by hand.
+    pub span: Range<usize>,
+}
+
+impl<T> Spanned<T> {
+    /// A part that stands at `span`.
+    pub fn new(value: T, span: Range<usize>) -> Self {
+        Self { value, span }
+    }
+}
+
+impl<T> From<T> for Spanned<T> {
+    fn from(value: T) -> Self {
+        Self { value, span: 0..0 }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Spanned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+/// A field's name in its normal form: small letters, words joined by `_`. Whether there is such a field is not the
+/// grammar's business.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Field(String);
+
+impl Field {
+    /// The field that people call `name`, for example `Last  Seen`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(name.split_whitespace().collect::<Vec<_>>().join("_").to_ascii_lowercase())
+    }
+
+    /// The name in its normal form, for example `last_seen`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which rows are wanted.
+///
+/// The parser gives flat trees: no `All` directly inside `All`, no `Any` inside `Any`, no `Not` of `Not`, and at least
+/// two parts in each `All` and `Any`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// At least one part holds (`or`).
+    Any(Vec<Condition>),
+    /// Every part holds (`and`).
+    All(Vec<Condition>),
+    /// The part does not hold.
+    Not(Box<Condition>),
+    /// A test of one field.
+    Test(Test),
+}
+
+/// A test of one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    /// The field.
+    pub field: Spanned<Field>,
+    /// What has to be true of it.
+    pub check: Spanned<Check>,
+}
+
+/// What has to be true of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// `> 10`
+    Compare(Comparison, Spanned<Literal>),
+    /// `~ "*/archive/*"`: `*` stands for any characters, `?` for one.
+    Glob {
+        /// `!~`
+        negated: bool,
+        /// The pattern.
+        pattern: Spanned<String>,
+    },
+    /// `in (404, 410)`
+    In {
+        /// `not in`
+        negated: bool,
+        /// At least one value.
+        values: Vec<Spanned<Literal>>,
+    },
+    /// `between 1 and 2`, both included.
+    Between {
+        /// `not between`
+        negated: bool,
+        /// The lower end.
+        low: Spanned<Literal>,
+        /// The upper end.
+        high: Spanned<Literal>,
+    },
+    /// `contains "open access"`
+    Contains {
+        /// `not contains`
+        negated: bool,
+        /// How many of the texts have to be there.
+        quantifier: Quantifier,
+        /// At least one text.
+        texts: Vec<Spanned<String>>,
+    },
+    /// `is empty`: nothing is known of the field.
+    Empty {
+        /// `is not empty`
+        negated: bool,
+    },
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`, also `==` and `is`
+    Equal,
+    /// `!=`, also `<>` and `is not`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// How many of several texts have to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    /// Each of them; also meant when only one is given.
+    All,
+    /// At least one of them.
+    Any,
+}
+
+/// A value written in a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// A finite number; `10k` is 10 000.
+    Number(f64),
+    /// Text, in quotes or a single bare word.
+    Text(String),
+    /// A date or time.
+    Moment(Moment),
+    /// A time counted back from now.
+    Ago(Ago),
+}
+
+/// A date or time as it was written: a whole month, day, minute or second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Its first instant, by the clock of `zone`.
+    pub start: NaiveDateTime,
+    /// How much time it names.
+    pub precision: Precision,
+    /// The zone when one was written; only times have one, dates never do.
+    pub zone: Option<FixedOffset>,
+}
+
+/// How much time a [`Moment`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// `2026-01`
+    Month,
+    /// `2026-01-31`
+    Day,
+    /// `2026-01-31T10:00`
+    Minute,
+    /// `2026-01-31T10:00:59`
+    Second,
+}
+
+/// `30 days ago`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ago {
+    /// How many, at most nine digits.
+    pub amount: u32,
+    /// Of what.
+    pub unit: Unit,
+}
+
+/// A unit of time; months and years are those of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Year,
+}
+
+/// One key of the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderKey {
+    /// The field.
+    pub field: Spanned<Field>,
+    /// The direction when one was written. Without one, numbers and times come largest first, texts from A to Z.
+    pub direction: Option<Direction>,
+}
+
+/// A direction of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest first.
+    Ascending,
+    /// Largest first.
+    Descending,
+}

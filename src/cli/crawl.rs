@@ -1,0 +1,100 @@
+//! `archive crawl`: begin a crawl, or go on with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use archive::crawl::{self, End, Plan, Seed, read_seeds, scope_of};
+use archive::ledger::ScopeKind;
+
+use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
+use super::progress::Progress;
+use super::{EXIT_STOPPED, interrupt, open};
+
+/// Begin a crawl from a list of seeds, or go on with it: the same command again continues where the last one stopped.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive crawl --seeds list.txt
+  archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
+  archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
+
+The seeds file has one URL a line, then options for this seed; # begins a comment:
+  https://www.example.org/
+  https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
+pub(crate) struct Args {
+    /// File with one seed URL a line, '-' for standard input, or an http(s) URL of such a file
+    #[arg(long, value_name = "FILE")]
+    seeds: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Stop after this many captures
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Stop after this time (30s, 10m, 2h)
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// What belongs to the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs
+    #[arg(long, default_value = "site", value_name = "SCOPE")]
+    scope: ScopeKind,
+    /// Links to follow from a seed, at most
+    #[arg(long, default_value_t = 255, value_name = "N")]
+    max_depth: u8,
+    #[command(flatten)]
+    fetch: FetchArgs,
+    /// Codec of new segments [default: that of the newest, or zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let seeds = load_seeds(&args.seeds)?;
+    let scope = scope_of(&seeds, &args.scope, args.max_depth);
+    let mut options = args.fetch.options()?;
+    options.limit = args.limit;
+    options.time = args.time;
+    let stop = interrupt::install()?;
+    let mut store =
+        open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
+    let mut progress = Progress::start(args.limit);
+    let (end, status) =
+        crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
+            progress.show(status);
+        })?;
+    store.close()?;
+    progress.finish(end, &status, &args.archive.path);
+    Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Reads the seeds; every bad line is reported before anything is fetched.
+fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
+    let text = if source == "-" {
+        std::io::read_to_string(std::io::stdin()).context("cannot read the seeds from standard input")?
+    } else if source.starts_with("http://") || source.starts_with("https://") {
+        super::download::text(source)?
+    } else {
+        read_file(Path::new(source))?
+    };
+    read_seeds(&text).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|error| format!("{source}, {error}")).collect();
+        anyhow::anyhow!(super::UsageError(lines.join("\narchive: ")))
+    })
+}
+
+fn read_file(path: &Path) -> anyhow::Result<String> {
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(text),
+            Err(error) => bail!(
+                "the seeds file {} is not UTF-8 text (byte {}); save it as UTF-8",
+                path.display(),
+                error.utf8_error().valid_up_to()
+            ),
+        },
+        Err(error) => Err(error).with_context(|| {
+            let path: PathBuf = path.to_owned();
+            format!("cannot read the seeds file {}; write one URL a line into it", path.display())
+        }),
+    }
+}

@@ -1,0 +1,234 @@
+//! `archive demo`: the whole job on a web of our own, in a minute.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use archive::crawl::{self, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::fetch::{self, Limits};
+use archive::ledger::{Credits, ScopeKind};
+use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
+use archive_storage::Store;
+use chrono::{TimeDelta, Utc};
+use comfy_table::CellAlignment;
+
+use super::progress::Progress;
+use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
+
+/// The file that marks a folder as one that a demo may replace.
+const MARK: &str = "demo.txt";
+
+/// Days that pass on the test web before the refresh.
+const DAYS: i64 = 30;
+
+/// Pages that the demo's refresh may fetch.
+const REFRESH_BUDGET: usize = 500;
+
+/// Sites that are printed.
+const SITES: usize = 10;
+
+/// Show the whole job on a small web that runs on this machine: crawl, rank, query, refresh, history, review.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folder of the demo's archive; a demo that is there already is replaced
+    #[arg(long = "archive", default_value = "./demo.archive", value_name = "DIR")]
+    path: PathBuf,
+    /// Pages of the test web
+    #[arg(long, default_value_t = 3000, value_name = "N")]
+    pages: u64,
+    /// Hosts of the test web, two a site
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    hosts: u32,
+    /// Another seed is another web
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::install()?;
+    prepare(&args.path)?;
+    let mut config = Config::sized(args.seed, args.hosts, args.pages);
+    config.clock = Clock::simulated(config.start + TimeDelta::days(365));
+    let web = Arc::new(Web::new(config)?);
+    let server =
+        Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
+    let options = options(&server)?;
+
+    heading(&format!(
+        "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",
+        args.pages,
+        args.hosts,
+        server.address()
+    ))?;
+    let seeds =
+        read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
+    let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
+    let mut store = open::own(&args.path, None, &options.fetch.user_agent)?;
+    if run_plan(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped {
+        return Ok(ExitCode::from(EXIT_STOPPED));
+    }
+
+    heading(
+        "2. The most important sites: the crawler's estimate, and the truth that only the test web knows",
+    )?;
+    print_sites(&store, &web)?;
+
+    heading("3. Ask the archive")?;
+    store.close()?;
+    for text in [
+        "page type = xml order by importance desc limit 5 select importance, url, title",
+        "page text contains \"library\" order by score limit 5 select score, importance, url",
+    ] {
+        output::line(&format!("\n$ archive query '{text}' --archive {}", args.path.display()))?;
+        query::print(&args.path, text)?;
+    }
+
+    heading(&format!("4. {DAYS} days later the web has changed: refresh what is most obsolete"))?;
+    web.config().clock.advance(TimeDelta::days(DAYS));
+    let mut store = open::own(&args.path, None, &options.fetch.user_agent)?;
+    let pages = most_obsolete(store.state(), &Credits::open(store.state())?, REFRESH_BUDGET, Utc::now())?;
+    if run_plan(&mut store, Plan::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
+        return Ok(ExitCode::from(EXIT_STOPPED));
+    }
+    let changed = changed_page(&store)?;
+    store.close()?;
+
+    heading("5. The history of a page")?;
+    if let Some(url) = changed {
+        output::line(&format!("\n$ archive history {url} --archive {}", args.path.display()))?;
+        history::print(&args.path, &url, false)?;
+    }
+
+    heading("6. What librarians review")?;
+    let review_file = args.path.join("review.html");
+    review::write_html(&args.path, &review_file)?;
+    output::line(&format!("{} lists the sites by importance, to be rated", review_file.display()))?;
+
+    heading("Where everything is")?;
+    let path = args.path.display();
+    output::line(&format!(
+        "{path}/segments   the archive itself: standard WARC files and their manifest\n\
+         {path}/state      catalogue, pages, histories, links: derived, can be rebuilt\n\
+         {path}/fulltext   the full-text index: derived\n\
+         Next: archive stats --archive {path}"
+    ))?;
+    server.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heading(text: &str) -> anyhow::Result<()> {
+    output::line(&format!("\n{text}\n{}", "=".repeat(text.chars().count())))
+}
+
+/// Makes an empty folder, in place of an earlier demo but never of anything else.
+fn prepare(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        let is_empty = fs::read_dir(path)?.next().is_none();
+        if !is_empty && !path.join(MARK).is_file() {
+            bail!("{} is not the archive of a demo; name another folder with --archive", path.display());
+        }
+        fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    let text = "The archive of a demo: `archive demo` replaces this folder.\n";
+    fs::write(path.join(MARK), text).with_context(|| format!("cannot write into {}", path.display()))
+}
+
+fn options(server: &Server) -> anyhow::Result<Options> {
+    let user_agent = concat!("archive/", env!("CARGO_PKG_VERSION"), " (demo)").to_owned();
+    Ok(Options {
+        workers: 64,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        limit: None,
+        time: None,
+        // The test web is this process's own, so it need not be spared.
+        politeness: Politeness {
+            host_delay: Duration::ZERO,
+            address_delay: Duration::ZERO,
+            per_host: 8,
+            per_address: 64,
+        },
+        fetch: fetch::Settings {
+            user_agent,
+            connect_to: vec![format!("*:*:{}", server.address()).parse()?],
+            allow_private: true,
+            limits: Limits::default(),
+        },
+        robots_name: "archive".to_owned(),
+        checkpoint_every: Duration::from_secs(30),
+        full_text: true,
+    })
+}
+
+fn run_plan(
+    store: &mut Store,
+    plan: Plan,
+    options: &Options,
+    stop: &std::sync::atomic::AtomicBool,
+    path: &Path,
+) -> anyhow::Result<End> {
+    let mut progress = Progress::start(None);
+    let (end, status) = crawl::run(store, plan, options, stop, &mut |status| progress.show(status))?;
+    progress.finish(end, &status, path);
+    Ok(end)
+}
+
+fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
+    let graph = truth::Graph::of(web, web.config().clock.now());
+    let exact = truth::importance_among_sites(web, &graph, 1e-10);
+    let exact: HashMap<String, f64> = exact
+        .iter()
+        .enumerate()
+        .map(|(site, value)| (web.site_name(SiteIndex(site as u32)), *value))
+        .collect();
+    let mut table = output::table(&["site", "estimate", "truth"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    for (site, estimate) in Credits::open(store.state())?.top_sites(store.state(), SITES)? {
+        let truth = exact.get(&site).map_or("-".to_owned(), |value| format!("{value:.2}"));
+        table.add_row([site, format!("{estimate:.2}"), truth]);
+    }
+    output::print(&table)?;
+
+    let exact = graph.importance(1e-10);
+    let credits = Credits::open(store.state())?;
+    let mut pages = Vec::new();
+    for page in store.state().pages(archive_storage::UrlId(0)) {
+        let (id, page) = page?;
+        let visit = store.state().visit(id)?;
+        if let Some(importance) = credits.importance(&page, visit.as_ref()) {
+            pages.push((importance, id));
+        }
+    }
+    pages.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut table = output::table(&["page", "estimate", "truth"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    for (estimate, id) in pages.into_iter().take(SITES) {
+        let url = store.state().url(id)?;
+        let truth = web.page_of(&url).and_then(|PageIndex(page)| exact.get(usize::try_from(page).ok()?));
+        table.add_row([
+            url,
+            format!("{estimate:.2}"),
+            truth.map_or("-".to_owned(), |value| format!("{value:.2}")),
+        ]);
+    }
+    output::line("")?;
+    output::print(&table)
+}
+
+/// The most important page of which the refresh found another version.
+fn changed_page(store: &Store) -> anyhow::Result<Option<String>> {
+    let credits = Credits::open(store.state())?;
+    let mut best: Option<(f64, archive_storage::UrlId)> = None;
+    for visit in store.state().visits() {
+        let (id, visit) = visit?;
+        let importance = credits.importance(&store.state().page(id)?, Some(&visit)).unwrap_or(0.0);
+        if visit.versions > 1 && best.is_none_or(|(known, _)| importance > known) {
+            best = Some((importance, id));
+        }
+    }
+    Ok(best.map(|(_, id)| store.state().url(id)).transpose()?)
+}

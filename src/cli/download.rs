@@ -1,0 +1,28 @@
+//! What is fetched but not archived: the crawler's own inputs, through reqwest.
+
+use anyhow::{Context, bail};
+
+/// A list longer than this is no list of seeds.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// Fetches a text over HTTP.
+pub(crate) fn text(url: &str) -> anyhow::Result<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(fetch(url)).with_context(|| format!("cannot fetch {url}"))
+}
+
+async fn fetch(url: &str) -> anyhow::Result<String> {
+    // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client =
+        reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;
+    let mut response = client.get(url).send().await?.error_for_status()?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() as u64 > TEXT_BYTES_MAX {
+            bail!("it is longer than {} MiB", TEXT_BYTES_MAX >> 20);
+        }
+    }
+    String::from_utf8(bytes).context("it is not UTF-8 text")
+}

@@ -1,0 +1,114 @@
+//! `archive get`: what the archive has of a URL.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use archive::parse::decode_content;
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{CaptureKind, Store};
+use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
+
+use super::UsageError;
+use super::options::ArchiveArgs;
+
+/// Bytes a payload may decode to.
+const DECODED_BYTES_MAX: usize = 1 << 30;
+
+/// Print what the archive has of a URL: the newest version, or the one nearest to a time.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive get https://www.example.org/ > page.html
+  archive get https://www.example.org/ --at 2026-01-31
+  archive get https://www.example.org/ --headers")]
+pub(crate) struct Args {
+    /// The URL
+    url: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// The version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Print the HTTP head as it was received instead of the content
+    #[arg(long, conflicts_with = "raw")]
+    headers: bool,
+    /// Print head and body exactly as received, with all codings
+    #[arg(long)]
+    raw: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let time = args.at.as_deref().map(read_time).transpose()?;
+    let store = Store::read_only(&args.archive.path)?;
+    let id = super::find_url(&store, &args.url)?;
+    let time = time.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
+    let mut nearest = None;
+    for capture in store.state().history(id)? {
+        let (_, capture) = capture?;
+        let distance = capture.time.abs_diff(time);
+        let is_nearer = nearest.as_ref().is_none_or(|(best, _)| distance < *best);
+        if capture.kind != CaptureKind::Failed && is_nearer {
+            nearest = Some((distance, capture));
+        }
+    }
+    let Some((_, capture)) = nearest else {
+        bail!("nothing was ever captured of {}: every fetch failed", args.url)
+    };
+    let original =
+        store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;
+    let record = store.record(original.location)?;
+    let mut out = io::stdout().lock();
+    if args.raw {
+        out.write_all(&record.content)?;
+    } else if args.headers {
+        out.write_all(&split(&record.content).0)?;
+    } else {
+        let head = HttpHead::parse(&split(&record.content).0);
+        let payload = record.payload();
+        let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+        out.write_all(&plain.body)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a time; without a zone it is local time.
+fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(time.with_timezone(&Utc));
+    }
+    // The form of CDX lines and of Memento URLs is in UTC.
+    if let Ok(time) = NaiveDateTime::parse_from_str(text, "%Y%m%d%H%M%S") {
+        return Ok(time.and_utc());
+    }
+    let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
+    let local = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let local = local.or_else(day).and_then(|time| time.and_local_timezone(Local).earliest());
+    local.map(|time| time.with_timezone(&Utc)).ok_or_else(|| {
+        UsageError(format!(
+            "'{text}' is not a time; write it like 2026-01-31, 2026-01-31T10:00 or 20260131100000"
+        ))
+        .into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_time;
+
+    #[test]
+    fn times_are_read_in_the_usual_forms() {
+        for text in [
+            "2026-01-31",
+            "2026-01-31T10:00",
+            "2026-01-31 10:00:05",
+            "20260131100000",
+            "2026-01-31T10:00:00Z",
+        ] {
+            assert!(read_time(text).is_ok(), "{text}");
+        }
+        assert_eq!(read_time("20260131100000").unwrap(), read_time("2026-01-31T12:00:00+02:00").unwrap());
+        assert!(read_time("yesterday").is_err());
+    }
+}

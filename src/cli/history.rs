@@ -1,0 +1,95 @@
+//! `archive history`: every capture of a URL.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use archive_storage::{CaptureKind, Store};
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::output;
+
+/// Show every capture of a URL, newest first.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  archive history https://www.example.org/")]
+pub(crate) struct Args {
+    /// The URL
+    url: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    time: String,
+    status: u16,
+    kind: CaptureKind,
+    content_type: String,
+    bytes: u32,
+    digest: String,
+    segment: u32,
+    offset: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    print(&args.archive.path, &args.url, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the history of a URL.
+pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()> {
+    let store = Store::read_only(archive)?;
+    let state = store.state();
+    let id = super::find_url(&store, url)?;
+    let mut table = output::table(&["captured", "status", "what", "type", "bytes", "digest"]);
+    output::align(&mut table, &[1, 4], CellAlignment::Right);
+    for capture in state.history(id)? {
+        let (_, capture) = capture?;
+        let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
+        let row = Row {
+            time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
+            status: capture.status,
+            kind: capture.kind,
+            content_type: state.mime(capture.mime).to_owned(),
+            bytes: capture.length,
+            digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            segment: capture.location.segment.0,
+            offset: capture.location.offset,
+        };
+        if json {
+            output::json_line(&row)?;
+            continue;
+        }
+        let local = time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string();
+        let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
+        let digest = row.digest.get(..12).unwrap_or_default().to_owned();
+        table.add_row([
+            local,
+            status,
+            kind_name(row.kind).to_owned(),
+            row.content_type,
+            row.bytes.to_string(),
+            digest,
+        ]);
+    }
+    if !json {
+        output::print(&table)?;
+    }
+    Ok(())
+}
+
+const fn kind_name(kind: CaptureKind) -> &'static str {
+    match kind {
+        CaptureKind::Response => "response",
+        CaptureKind::Identical => "same as before",
+        CaptureKind::NotModified => "not modified",
+        CaptureKind::Resource => "resource",
+        CaptureKind::Failed => "no answer",
+    }
+}

@@ -1,0 +1,51 @@
+//! Opening an archive to change it, and saying what had to be mended.
+
+use std::path::Path;
+
+use archive::crawl::{self, OpenError};
+use archive_storage::segment::{Codec, SegmentOptions};
+use archive_storage::{StateError, Store, StoreError};
+
+/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
+pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
+    let info = vec![
+        ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
+        ("format".to_owned(), "WARC File Format 1.1".to_owned()),
+        (
+            "conformsTo".to_owned(),
+            "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
+        ),
+        ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
+        ("http-header-user-agent".to_owned(), user_agent.to_owned()),
+    ];
+    let opened = crawl::open(path, SegmentOptions { codec, info, ..SegmentOptions::default() })?;
+    if opened.replayed > 0 || opened.cut_bytes > 0 {
+        eprintln!(
+            "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \
+             captures cut off",
+            opened.replayed, opened.cut_bytes
+        );
+    }
+    for (segment, broken) in &opened.broken {
+        eprintln!("archive: segment {segment}, offset {}: {}", broken.offset, broken.what);
+    }
+    Ok(opened.store)
+}
+
+/// Says that there is no archive, before one is made by mistake.
+pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
+    if path.join("segments").is_dir() {
+        return Ok(());
+    }
+    anyhow::bail!("there is no archive in {}; begin one with `archive crawl --seeds FILE`", path.display())
+}
+
+/// Whether an error says that another process owns the archive.
+pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref::<OpenError>(),
+            Some(OpenError::Store(StoreError::State(StateError::Locked { .. })))
+        ) || matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::State(StateError::Locked { .. })))
+    })
+}

@@ -1,0 +1,132 @@
+//! Options that several commands share.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use archive::crawl::{self, Politeness, read_duration};
+use archive::fetch::{self, ConnectTo, Limits};
+use archive_storage::segment::Codec;
+
+/// Between two requests to a host, unless said otherwise.
+const DELAY_DEFAULT: &str = "2s";
+
+/// The pause of an address is this much shorter than a host's: it may serve many hosts.
+const ADDRESS_DELAY_DIVISOR: u32 = 4;
+
+/// Connections to one host when there is no delay.
+const PER_HOST_WITHOUT_DELAY: u32 = 8;
+
+/// Where the archive is.
+#[derive(clap::Args)]
+pub(crate) struct ArchiveArgs {
+    /// Folder of the archive
+    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    pub(crate) path: PathBuf,
+}
+
+/// How to fetch.
+#[derive(clap::Args)]
+pub(crate) struct FetchArgs {
+    /// Pause between two requests to a host (an address gets a quarter of it); 0 only for servers of your own
+    #[arg(long, default_value = DELAY_DEFAULT, value_name = "TIME", value_parser = duration)]
+    delay: Duration,
+    /// Pause between two requests to an address, which may serve many hosts
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    address_delay: Option<Duration>,
+    /// Connections to one host; more than 1 only with --delay 0, where it is 8
+    #[arg(long, value_name = "N")]
+    per_host: Option<u32>,
+    /// Requests under way at the same time
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    workers: usize,
+    /// How the crawler names itself; give an address where its operator can be reached
+    #[arg(long, default_value = concat!("archive/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
+    user_agent: String,
+    /// Connect to ADDR:PORT instead of HOST:PORT, as curl has it; empty parts (or *) match anything; may be repeated
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    connect_to: Vec<ConnectTo>,
+    /// Also fetch from addresses that are not public (loopback, private networks)
+    #[arg(long)]
+    allow_private: bool,
+    /// Longest body; what is longer is cut and marked as truncated
+    #[arg(long, default_value_t = 64, value_name = "MIB")]
+    max_body: u64,
+    /// Do not index text for searching
+    #[arg(long)]
+    no_full_text: bool,
+}
+
+impl FetchArgs {
+    /// What was typed, checked and turned into what it means.
+    pub(crate) fn options(&self) -> anyhow::Result<crawl::Options> {
+        let at_once = self.delay.is_zero();
+        let per_host = self.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
+        if per_host == 0 || self.workers == 0 {
+            return Err(super::UsageError("--per-host and --workers have to be at least 1".to_owned()).into());
+        }
+        if per_host > 1 && !at_once {
+            let text = "--per-host above 1 needs --delay 0: with a delay a host gets one request at a time";
+            return Err(super::UsageError(text.to_owned()).into());
+        }
+        if self.user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
+            return Err(super::UsageError(
+                "--user-agent may only have printable ASCII characters".to_owned(),
+            )
+            .into());
+        }
+        let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
+        let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
+        Ok(crawl::Options {
+            workers: self.workers,
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            limit: None,
+            time: None,
+            politeness: Politeness {
+                host_delay: self.delay,
+                address_delay,
+                per_host,
+                per_address: if address_delay.is_zero() { workers } else { 1 },
+            },
+            robots_name: robots_name(&self.user_agent),
+            fetch: fetch::Settings {
+                user_agent: self.user_agent.clone(),
+                connect_to: self.connect_to.clone(),
+                allow_private: self.allow_private,
+                limits: Limits { body_bytes: self.max_body << 20, ..Limits::default() },
+            },
+            checkpoint_every: Duration::from_secs(30),
+            full_text: !self.no_full_text,
+        })
+    }
+}
+
+/// The product token of a user agent, which robots.txt addresses (RFC 9309 section 2.2.1).
+fn robots_name(user_agent: &str) -> String {
+    let compatible = user_agent.split_once("(compatible;").map(|(_, rest)| rest.trim_start());
+    let product = compatible.unwrap_or(user_agent);
+    product.chars().take_while(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '_')).collect()
+}
+
+/// For clap: a span of time.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    read_duration(text)
+}
+
+/// The codec of new segments.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum CodecName {
+    /// .warc.zst: smaller, faster
+    Zstd,
+    /// .warc.gz: read by every WARC tool
+    Gzip,
+}
+
+impl CodecName {
+    pub(crate) fn codec(self) -> Codec {
+        match self {
+            Self::Zstd => Codec::Zstd,
+            Self::Gzip => Codec::Gzip,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `archive query`: pages and sites that fit a question.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use archive::query::{Answer, ArchiveRows, ColumnKind, Context, Error, FullText, Heading, Plan, Value};
+use archive::search::{self, Reader};
+use archive_storage::Store;
+use chrono::{Local, SecondsFormat};
+use comfy_table::CellAlignment;
+use indicatif::HumanCount;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::options::ArchiveArgs;
+use super::{UsageError, output};
+
+/// Rows of a table when the query has no limit.
+const TABLE_ROWS_USUAL: usize = 100;
+
+/// Find pages and sites by importance, host, type, dates, text and more.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive query 'site importance > 10'
+  archive query 'page importance > 2 and type = xml order by importance desc limit 20'
+  archive query 'page text contains \"open access\" order by score limit 10'
+  archive query 'host = \"example.org\" and not (status >= 400 or url ~ \"*/archive/*\")'
+  archive query 'last seen < 30 days ago and captures > 1 select url, last seen' --csv
+
+Fields of pages: importance url host site title type status depth captures versions
+  first seen, last seen, changed, content_type, text (searched with contains), score
+Fields of sites: importance site pages captures html xml other, first seen, last seen
+Conditions: = != < <= > >=, ~ \"*/glob?\", in (…), between … and …, contains \"…\",
+  is empty, joined by and, or, not and parentheses
+Values: numbers (10k, 2.5M), \"text\", types (html xml feed sitemap style script image text
+  pdf other), dates (2026-01-31, 2026-01-31T10:00Z, 30 days ago, today; without a zone
+  they are local). A date means the whole day.
+Clauses: order by FIELD [asc|desc], …   limit N   offset N   select FIELD, …")]
+pub(crate) struct Args {
+    /// The query; - reads it from standard input
+    #[arg(required = true, num_args = 1.., value_name = "QUERY")]
+    query: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a row
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// CSV with a header, as it is (for spreadsheets see `archive review export`)
+    #[arg(long)]
+    csv: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let text = match args.query.as_slice() {
+        [only] if only == "-" => read_input()?,
+        words => words.join(" "),
+    };
+    if args.json {
+        let (answer, _) = ask(&args.archive.path, &text, None)?;
+        for row in &answer.rows {
+            output::json_line(&Object { headings: &answer.headings, row })?;
+        }
+    } else if args.csv {
+        write_csv(&ask(&args.archive.path, &text, None)?.0)?;
+    } else {
+        print(&args.archive.path, &text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the answer to a query as a table.
+pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
+    let (answer, cut) = ask(archive, text, Some(TABLE_ROWS_USUAL))?;
+    if answer.rows.is_empty() {
+        eprintln!("archive: nothing fits");
+        return Ok(());
+    }
+    let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
+    let mut table = output::table(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let numbers =
+        answer.headings.iter().enumerate().filter(|(_, heading)| heading.kind == ColumnKind::Number);
+    output::align(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>(), CellAlignment::Right);
+    for row in &answer.rows {
+        table.add_row(row.iter().map(for_people));
+    }
+    output::print(&table)?;
+    let shown = answer.rows.len() as u64;
+    if let Some(matched) = answer.matched.filter(|matched| cut && *matched > shown) {
+        eprintln!(
+            "archive: {} of {} rows; add `limit N` to see more",
+            HumanCount(shown),
+            HumanCount(matched)
+        );
+    }
+    Ok(())
+}
+
+/// Checks a query for an archive; a mistake in it is a usage error.
+pub(crate) fn plan(text: &str, rows: &ArchiveRows<'_>) -> anyhow::Result<Plan> {
+    Plan::parse(text, &Context::of(rows))
+        .map_err(|mistake| UsageError(format!("in the query, {mistake}")).into())
+}
+
+/// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
+pub(crate) fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
+    let store = Store::read_only(archive)?;
+    let rows = ArchiveRows::new(&store)?;
+    let mut plan = plan(text, &rows)?;
+    let cut = usual_limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
+    let index = if plan.searches_text() { open_index(&store)? } else { None };
+    let full_text = index.as_ref().map(|index| index as &dyn FullText);
+    let answer = plan.run(&rows, full_text).map_err(|error| match error {
+        Error::NoIndex => anyhow::anyhow!("{error}; it is made by `archive crawl` without --no-full-text"),
+        error => error.into(),
+    })?;
+    Ok((answer, cut))
+}
+
+fn open_index(store: &Store) -> anyhow::Result<Option<Reader>> {
+    match Reader::open(&store.path().join(search::FOLDER)) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(search::Error::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_input() -> anyhow::Result<String> {
+    let mut text = String::new();
+    let bytes_max = archive_grammar::TEXT_BYTES_MAX as u64 + 1;
+    io::stdin().lock().take(bytes_max).read_to_string(&mut text).context("cannot read the query")?;
+    Ok(text)
+}
+
+fn write_csv(answer: &Answer) -> anyhow::Result<()> {
+    let mut out = csv::Writer::from_writer(io::stdout().lock());
+    out.write_record(answer.headings.iter().map(|heading| heading.name.as_str())).map_err(io::Error::from)?;
+    for row in &answer.rows {
+        out.write_record(row.iter().map(for_data)).map_err(io::Error::from)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// A row as an object with the columns in their order.
+struct Object<'a> {
+    headings: &'a [Heading],
+    row: &'a [Value],
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.row.len()))?;
+        for (heading, value) in self.headings.iter().zip(self.row) {
+            map.serialize_entry(&heading.name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn for_data(value: &Value) -> String {
+    match value {
+        Value::Empty => String::new(),
+        Value::Integer(count) => count.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Time(time) => time.to_rfc3339_opts(SecondsFormat::Secs, true),
+    }
+}
+
+fn for_people(value: &Value) -> String {
+    match value {
+        Value::Empty => "-".to_owned(),
+        Value::Integer(count) => count.to_string(),
+        Value::Number(number) => format!("{number:.2}"),
+        Value::Text(text) => output::harmless(text),
+        Value::Time(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive::query::{ColumnKind, Heading, Value};
+    use chrono::{TimeZone, Utc};
+
+    use super::{Object, for_data, for_people};
+
+    #[test]
+    fn data_is_exact_and_in_order() {
+        let heading = |name: &str| Heading { name: name.to_owned(), kind: ColumnKind::Number };
+        let headings = [heading("url"), heading("importance"), heading("captures"), heading("changed")];
+        let row = [
+            Value::Text("http://a.example/\u{1b}[31m".to_owned()),
+            Value::Number(0.1 + 0.2),
+            Value::Integer(u64::MAX),
+            Value::Empty,
+        ];
+        assert_eq!(
+            serde_json::to_string(&Object { headings: &headings, row: &row }).unwrap(),
+            "{\"url\":\"http://a.example/\\u001b[31m\",\"importance\":0.30000000000000004,\
+             \"captures\":18446744073709551615,\"changed\":null}"
+        );
+        assert_eq!(for_data(&row[1]), "0.30000000000000004");
+        let time = Value::Time(Utc.with_ymd_and_hms(2026, 1, 31, 10, 0, 0).unwrap());
+        assert_eq!(for_data(&time), "2026-01-31T10:00:00Z");
+        assert_eq!(for_people(&row[0]), "http://a.example/ [31m");
+        assert_eq!(for_people(&row[3]), "-");
+    }
+}

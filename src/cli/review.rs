@@ -1,0 +1,200 @@
+//! `archive review`: sites for librarians to rate, and their ratings read back.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use archive::query::ArchiveRows;
+use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
+use archive_storage::Store;
+use chrono::Utc;
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{UsageError, open, output, query};
+
+/// What is exported unless said otherwise: every site of which something was captured.
+const SELECTION_USUAL: &str = "site pages > 0";
+
+/// Sites exported unless said otherwise: what a person can look at.
+const SITES_USUAL: usize = 500;
+
+/// Unknown sites that are named.
+const UNKNOWN_NAMED_MAX: usize = 20;
+
+/// Have librarians rate sites: export a sheet, check the ratings that come back.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Export(ExportArgs),
+    Check(CheckArgs),
+}
+
+/// Write sites by importance with sample pages and room for a rating from 1 to 4.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive review export --output review.html
+  archive review export --format csv --query 'site importance > 1' --output review.csv
+
+The HTML file needs nothing else: open it in a browser, rate, download the ratings as CSV.")]
+pub(crate) struct ExportArgs {
+    /// What to write; by default what the name of the output says, else HTML
+    #[arg(long)]
+    format: Option<Format>,
+    /// File to write; standard output when there is none
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Which sites, as for `archive query`
+    #[arg(long, default_value = SELECTION_USUAL)]
+    query: String,
+    /// At most so many sites, unless the query has a limit of its own
+    #[arg(long, default_value_t = SITES_USUAL, value_name = "N")]
+    limit: usize,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// Check a file of ratings, line by line, and sum it up.
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    /// CSV with the columns site and rating, as a spreadsheet or the exported page wrote it
+    file: PathBuf,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a rating
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a sheet is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One page to rate in a browser
+    Html,
+    /// For spreadsheet programs
+    Csv,
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Export(args) => export(args)?,
+        Command::Check(args) => check(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the usual sheet of an archive as a page.
+pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
+    write_file(file, &sheet(archive, SELECTION_USUAL, SITES_USUAL)?, Format::Html)
+}
+
+fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    let sheet = sheet(&args.archive.path, &args.query, args.limit)?;
+    match &args.output {
+        None => write(&mut io::stdout().lock(), &sheet, args.format.unwrap_or(Format::Html))?,
+        Some(file) => {
+            let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+            write_file(file, &sheet, args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html }))?;
+            eprintln!("archive: {} sites in {}", sheet.entries.len(), file.display());
+        }
+    }
+    Ok(())
+}
+
+fn sheet(archive: &Path, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
+    let store = Store::read_only(archive)?;
+    let rows = ArchiveRows::new(&store)?;
+    let mut plan = query::plan(selection, &rows)?;
+    if !plan.asks_for_sites() {
+        return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());
+    }
+    plan.limit_if_unlimited(limit);
+    let path = archive.canonicalize().unwrap_or_else(|_| archive.to_owned());
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(Sheet::collect(&plan, &rows, name, selection.to_owned(), Utc::now())?)
+}
+
+fn write_file(file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
+    let mut out =
+        BufWriter::new(File::create(file).with_context(|| format!("cannot make {}", file.display()))?);
+    write(&mut out, sheet, format)
+        .and_then(|()| out.flush())
+        .with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn write(out: &mut impl Write, sheet: &Sheet, format: Format) -> io::Result<()> {
+    match format {
+        Format::Html => out.write_all(sheet.html().as_bytes()),
+        Format::Csv => sheet.write_csv(out),
+    }
+}
+
+#[derive(Serialize)]
+struct Rated<'a> {
+    site: &'a str,
+    rating: Option<u8>,
+    comment: &'a str,
+    importance: Option<f64>,
+    line: u64,
+}
+
+fn check(args: &CheckArgs) -> anyhow::Result<()> {
+    open::check_exists(&args.archive.path)?;
+    let file = args.file.display();
+    let size = fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?.len();
+    ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
+    let bytes = fs::read(&args.file).with_context(|| format!("cannot read {file}"))?;
+    let ratings = read_ratings(&bytes)
+        .map_err(|mistakes| UsageError(format!("{file} has mistakes, nothing of it counts\n{mistakes}")))?;
+    let rated = with_importance(&args.archive.path, &ratings)?;
+    for rating in rated.iter().filter(|rating| rating.importance.is_none()).take(UNKNOWN_NAMED_MAX) {
+        eprintln!(
+            "archive: {file}, line {}: the archive does not know the site {}",
+            rating.line, rating.site
+        );
+    }
+    if args.json {
+        return rated.iter().try_for_each(output::json_line);
+    }
+    summary(&rated)
+}
+
+fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<Rated<'a>>> {
+    let store = Store::read_only(archive)?;
+    let state = store.state();
+    let credits = archive::ledger::Credits::open(state)?;
+    let rated = |rating: &'a Rating| {
+        let site = state.find_site(&rating.site)?.map(|id| state.site(id)).transpose()?;
+        Ok(Rated {
+            site: &rating.site,
+            rating: rating.score.map(Score::number),
+            comment: &rating.comment,
+            importance: site.map(|site| credits.site_importance(&site)),
+            line: rating.line,
+        })
+    };
+    ratings.iter().map(rated).collect()
+}
+
+/// How many sites got which rating, and how important these are on average.
+fn summary(rated: &[Rated<'_>]) -> anyhow::Result<()> {
+    let mut table = output::table(&["rating", "meaning", "sites", "mean importance"]);
+    output::align(&mut table, &[0, 2, 3], CellAlignment::Right);
+    for score in Score::EACH {
+        let sites: Vec<_> = rated.iter().filter(|rating| rating.rating == Some(score.number())).collect();
+        let known: Vec<f64> = sites.iter().filter_map(|rating| rating.importance).collect();
+        let mean = match known.len() {
+            0 => "-".to_owned(),
+            count => format!("{:.2}", known.iter().sum::<f64>() / count as f64),
+        };
+        table.add_row([
+            score.number().to_string(),
+            score.meaning().to_owned(),
+            sites.len().to_string(),
+            mean,
+        ]);
+    }
+    output::print(&table)
+}

@@ -1,0 +1,85 @@
+//! `archive verify`: prove that the archive holds what it says.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+use archive_storage::{Store, verify};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::output;
+
+/// Check every record against its digests, every revisit against its original, every closed segment against the manifest.
+#[derive(clap::Args)]
+#[command(after_help = "Exit code 1 when anything is wrong.
+
+Examples:
+  archive verify
+  archive verify --sample 100      # one capture in a hundred, no whole files")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Look at one capture in N only
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    sample: u64,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    segment: u32,
+    offset: Option<u64>,
+    what: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    captures: u64,
+    revisits: u64,
+    segments: u64,
+    bytes: u64,
+    findings: usize,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = Store::read_only(&args.archive.path)?;
+    let total = store.state().totals().captures / args.sample.max(1);
+    let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let verified = verify(&store, args.sample, &mut |captures| bar.set_position(captures))?;
+    bar.finish_and_clear();
+    for finding in &verified.findings {
+        let (segment, offset, what) = (finding.segment.0, finding.offset, finding.what.as_str());
+        if args.json {
+            output::json_line(&FindingRow { segment, offset, what })?;
+        } else {
+            let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
+            output::line(&format!("segment {segment}{place}: {what}"))?;
+        }
+    }
+    if args.json {
+        output::json_line(&Summary {
+            captures: verified.captures,
+            revisits: verified.revisits,
+            segments: verified.segments,
+            bytes: verified.bytes,
+            findings: verified.findings.len(),
+        })?;
+    } else {
+        let result = match verified.findings.len() {
+            0 => "everything is as it should be".to_owned(),
+            1 => "1 thing is wrong".to_owned(),
+            count => format!("{count} things are wrong"),
+        };
+        output::line(&format!(
+            "{} captures ({}), {} revisits resolved, {} closed segments: {result}",
+            HumanCount(verified.captures),
+            HumanBytes(verified.bytes),
+            HumanCount(verified.revisits),
+            verified.segments,
+        ))?;
+    }
+    Ok(if verified.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,162 @@
+//! What becomes of a fetch: stored, credited, tried again or given up.
+
+use std::time::{Duration, Instant};
+
+use archive_storage::segment::CaptureBody;
+use archive_storage::warc::split;
+use archive_storage::{HostId, StoreError};
+use url::Url;
+
+use super::super::previous;
+use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
+use super::super::robots_cache::Rules;
+use super::{CrawlError, Run};
+use crate::fetch::FetchError;
+use crate::ledger::{CreditError, Kind, LEVEL_REQUISITE};
+
+/// Attempts at one URL in one run, when what kept it away may pass.
+const ATTEMPTS_MAX: u8 = 3;
+
+/// Before the second attempt; each further one waits four times as long.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// A server that asks for more than this is left alone until the next run.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// Smaller payloads are stored again rather than referred to: the reference would be as long.
+const DEDUPLICATED_BYTES_MIN: u64 = 512;
+
+impl Run<'_> {
+    pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
+        self.under_way -= 1;
+        let now = Instant::now();
+        match done {
+            Done::Resolved(host, Ok(address)) => {
+                self.frontier.resolved(host, Some(address), now);
+            }
+            Done::Resolved(host, Err(error)) => self.unresolved(host, &error, now)?,
+            Done::Fetched(tag, Ok(processed)) => self.fetched(&tag, *processed, now)?,
+            Done::Fetched(tag, Err(error)) => self.failed(&tag, &error, now)?,
+            Done::Broken(error) => return Err(StoreError::from(error).into()),
+        }
+        Ok(())
+    }
+
+    fn fetched(&mut self, tag: &FetchTag, mut processed: Processed, now: Instant) -> Result<(), CrawlError> {
+        let pause = processed.retry_after.map(|asked| asked.max(RETRY_PAUSE).min(RETRY_AFTER_MAX));
+        self.frontier.completed(tag.host, now, processed.elapsed, pause);
+        self.status.bytes += processed.received_bytes;
+        if pause.is_some() && !tag.robots && self.try_again(tag, now) {
+            return Ok(());
+        }
+        if processed.outcome.kind == Kind::Response {
+            self.deduplicate(&mut processed)?;
+        }
+        let location = self.store.append(&processed.encoded)?;
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
+        for candidate in candidates.drain(..) {
+            if self.discovering || candidate.level == LEVEL_REQUISITE {
+                self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+            }
+        }
+        self.candidates = candidates;
+        if tag.robots {
+            self.robots_fetched(tag, processed.outcome.status, processed.robots, processed.location, now)?;
+            return Ok(());
+        }
+        self.status.captures += 1;
+        self.status.unchanged += u64::from(processed.outcome.kind != Kind::Response);
+        self.status.errors += u64::from(processed.outcome.status >= 400);
+        if let (Some(index), Some(document)) = (&mut self.index, processed.document)
+            && processed.outcome.kind != Kind::NotModified
+        {
+            index.add(document)?;
+        }
+        Ok(())
+    }
+
+    /// Stores a payload that is already in the archive as a revisit of the capture that has it.
+    fn deduplicate(&mut self, processed: &mut Processed) -> Result<(), CrawlError> {
+        let outcome = &mut processed.outcome;
+        if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
+            return Ok(());
+        }
+        let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else {
+            return Ok(());
+        };
+        let found = self.store.state().by_digest(&outcome.digest).map_err(CreditError::from)?;
+        let Some(original) = found else { return Ok(()) };
+        let original = self.store.state().capture(original).map_err(CreditError::from)?;
+        let Some(stored) = previous::of_capture(self.store, &original)? else { return Ok(()) };
+        let (head, _) = split(http);
+        let Previous { original_url, original_time, record_digest, .. } = stored.previous;
+        let mut group = processed.encoded.group().clone();
+        group.body = CaptureBody::Identical { head, original_url, original_time };
+        group.payload_digest = Some(record_digest);
+        outcome.kind = Kind::Identical;
+        processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
+        Ok(())
+    }
+
+    fn failed(&mut self, tag: &FetchTag, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
+        self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
+        if error.is_passing() && self.try_again(tag, now) {
+            return Ok(());
+        }
+        if tag.robots {
+            self.settle_robots(tag.host, &Rules::Closed, now);
+        }
+        self.store_failure(tag, error)
+    }
+
+    fn store_failure(&mut self, tag: &FetchTag, error: &FetchError) -> Result<(), CrawlError> {
+        let (outcome, group) = failed_group(tag, error);
+        let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
+        let location = self.store.append(&encoded)?;
+        self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;
+        self.candidates.clear();
+        self.status.errors += 1;
+        Ok(())
+    }
+
+    /// Puts a URL back for another attempt, unless it had its share.
+    fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
+        if tag.attempt + 1 >= ATTEMPTS_MAX {
+            return false;
+        }
+        self.attempts.insert(tag.id, tag.attempt + 1);
+        if tag.robots {
+            self.frontier.want_robots(tag.host, now);
+        } else {
+            self.frontier.push_again(tag.id, tag.host, 1, now);
+        }
+        true
+    }
+
+    /// A host without an address: its best URL is recorded as failed, the others wait for the next run.
+    fn unresolved(&mut self, host: HostId, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        let urls = self.frontier.resolved(host, None, now);
+        for settled in self.robots.set(host, &Rules::Closed) {
+            self.frontier.robots_known(settled, now);
+        }
+        let Some(&id) = urls.last() else { return Ok(()) };
+        let url = self.store.state().url(id).map_err(CreditError::from)?;
+        let Ok(url) = Url::parse(&url) else { return Ok(()) };
+        let page = self.store.state().page(id).map_err(CreditError::from)?;
+        let (via, hops) = previous::way(self.store.state(), id, &page)?;
+        let tag = FetchTag {
+            host,
+            id,
+            url,
+            robots: false,
+            attempt: 0,
+            via,
+            hops,
+            importance: None,
+            previous: None,
+        };
+        self.store_failure(&tag, error)
+    }
+}

@@ -1,0 +1,280 @@
+//! The loop that drives a run: picks, hands out, takes back, stores, credits, checkpoints.
+//!
+//! It runs on the caller's thread and owns the store, the books and the frontier. Network and processing threads only
+//! see values that are handed to them; all channels are bounded by the number of requests under way, so a slow stage
+//! slows the ones before it.
+
+mod answers;
+mod requests;
+mod robots;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use archive_storage::address::canonical;
+use archive_storage::{Store, StoreError, UrlId};
+use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
+
+use super::frontier::Frontier;
+use super::indexer;
+use super::options::{End, Options, Plan, Status};
+use super::process::{Done, Reading, Tag, work};
+use super::robots_cache::{RobotsCache, Rules};
+use crate::fetch::Fetcher;
+use crate::ledger::{Candidate, CreditError, Credits};
+use crate::parse::Limits;
+use crate::search;
+
+/// How often the caller is told how far the run is.
+const REPORT_EVERY: Duration = Duration::from_millis(200);
+
+/// How often the most important sites are looked up for the report.
+const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
+
+/// Sites in the report.
+const TOP_SITES: usize = 5;
+
+/// After a stop, requests under way get this long.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// Why a run broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrawlError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The books failed.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The full-text index failed.
+    #[error(transparent)]
+    Search(#[from] search::Error),
+    /// No threads or sockets.
+    #[error("cannot start fetching: {0}")]
+    Start(#[from] std::io::Error),
+    /// A thread ended before its time.
+    #[error("a thread of the crawl has ended unexpectedly")]
+    ThreadEnded,
+}
+
+/// Runs a plan on a store until nothing is left to do, a limit is reached, or `stop` is raised.
+///
+/// `report` is called a few times a second. When it returns, everything the status counts is durable.
+///
+/// # Errors
+/// When the store, the index or a thread fails; what was acknowledged before is not lost.
+pub fn run(
+    store: &mut Store,
+    plan: Plan,
+    options: &Options,
+    stop: &AtomicBool,
+    report: &mut dyn FnMut(&Status),
+) -> Result<(End, Status), CrawlError> {
+    let (answer_sender, answers) = bounded(options.workers + 1);
+    let (done_sender, done) = bounded(options.workers + 1);
+    let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
+    let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
+    let credits = Credits::open(store.state())?;
+    thread::scope(|scope| {
+        for number in 0..options.threads.max(1) {
+            let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
+            let limits = Limits { robot: options.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let reading = Reading { limits, full_text: options.full_text };
+            thread::Builder::new()
+                .name(format!("process-{number}"))
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading))?;
+        }
+        drop(done_sender);
+        drop(answers);
+        let mut run = Run {
+            store,
+            options,
+            credits,
+            frontier: Frontier::new(options.politeness.clone()),
+            robots: RobotsCache::default(),
+            fetcher,
+            done,
+            index,
+            attempts: HashMap::new(),
+            candidates: Vec::new(),
+            discovering: matches!(plan, Plan::Discover { .. }),
+            under_way: 0,
+            started: Instant::now(),
+            status: Status::default(),
+            checkpoint_at: Instant::now(),
+            audited_at: 0,
+            top_sites_at: None,
+        };
+        run.begin(plan)?;
+        let end = run.drive(stop, report)?;
+        run.finish(report)?;
+        Ok((end, run.status))
+    })
+}
+
+/// One run under way.
+struct Run<'a> {
+    store: &'a mut Store,
+    options: &'a Options,
+    credits: Credits,
+    frontier: Frontier,
+    robots: RobotsCache,
+    fetcher: Fetcher<Tag>,
+    done: Receiver<Done>,
+    index: Option<indexer::Indexer>,
+    attempts: HashMap<UrlId, u8>,
+    candidates: Vec<Candidate>,
+    /// Whether new pages are fetched, or only those of the plan and their requisites.
+    discovering: bool,
+    under_way: usize,
+    started: Instant,
+    status: Status,
+    checkpoint_at: Instant,
+    /// Captures at the last audit of the books.
+    audited_at: u64,
+    top_sites_at: Option<Instant>,
+}
+
+impl Run<'_> {
+    /// Fills the frontier, and makes the seeds durable before anything is fetched.
+    fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
+        let now = Instant::now();
+        match plan {
+            Plan::Discover { seeds, scope } => {
+                self.credits.set_scope(self.store.state_mut(), scope)?;
+                let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
+                let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
+                for (seed, id) in seeds.iter().zip(ids) {
+                    if let Some(delay) = seed.delay {
+                        let host = self.store.state().page(id).map_err(CreditError::from)?.host;
+                        self.frontier.set_delay(host, delay);
+                    }
+                }
+                self.candidates = self.credits.waiting(self.store.state())?;
+            }
+            Plan::Refresh { pages } => {
+                let count = pages.len().max(1);
+                for (rank, url) in pages.into_iter().enumerate() {
+                    let host = self.store.state().page(url).map_err(CreditError::from)?.host;
+                    // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
+                    let level = 1 + (count - 1 - rank) * 252 / count;
+                    self.candidates.push(Candidate { url, host, level: level as u8 });
+                }
+            }
+        }
+        for candidate in std::mem::take(&mut self.candidates) {
+            self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+        }
+        self.checkpoint()
+    }
+
+    fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+        let mut reported = Instant::now();
+        let mut ending: Option<(End, Instant)> = None;
+        loop {
+            let now = Instant::now();
+            if ending.is_none() {
+                ending = self.should_end(stop).map(|end| (end, now));
+                if ending.is_none() {
+                    self.hand_out(now)?;
+                }
+            }
+            match ending {
+                Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
+                None if self.under_way == 0 && !self.wake_later() => return Ok(End::Complete),
+                _ => {}
+            }
+            let wake = self.frontier.next_wake().filter(|_| ending.is_none());
+            let wait =
+                wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
+            match self.done.recv_timeout(wait) {
+                Ok(first) => {
+                    self.take_back(first)?;
+                    // Whatever else has arrived is dealt with before the next look at the clock.
+                    for _ in 0..self.options.workers {
+                        let Ok(next) = self.done.try_recv() else { break };
+                        self.take_back(next)?;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
+            }
+            if self.checkpoint_at.elapsed() >= self.options.checkpoint_every {
+                self.checkpoint()?;
+            }
+            if reported.elapsed() >= REPORT_EVERY {
+                reported = Instant::now();
+                self.report(report)?;
+            }
+        }
+    }
+
+    fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+        self.checkpoint()?;
+        if let Some(index) = self.index.take() {
+            index.finish(self.store.state().totals().captures)?;
+        }
+        self.top_sites_at = None;
+        self.report(report)
+    }
+
+    fn should_end(&self, stop: &AtomicBool) -> Option<End> {
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        if stop.load(Ordering::Relaxed) {
+            Some(End::Stopped)
+        } else if self.status.captures >= limit {
+            Some(End::Limit)
+        } else if self.options.time.is_some_and(|time| self.started.elapsed() >= time) {
+            Some(End::Time)
+        } else {
+            None
+        }
+    }
+
+    /// Whether anything can still happen once nothing is under way.
+    fn wake_later(&mut self) -> bool {
+        let now = Instant::now();
+        for host in self.robots.take_waiting() {
+            // Redirects of robots.txt that lead nowhere count as none at all.
+            self.settle_robots(host, &Rules::Free, now);
+        }
+        self.frontier.next_wake().is_some()
+    }
+}
+
+/// Checkpoints and reports.
+impl Run<'_> {
+    /// Makes everything so far durable and lets a restart begin from here.
+    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        let captures = self.store.state().totals().captures;
+        let urls = u64::from(self.store.state().url_count());
+        // A pass over all accounts costs about as much as crediting a page in thirty of them.
+        if (captures - self.audited_at) * 30 >= urls {
+            self.credits.audit(self.store.state())?;
+            self.audited_at = captures;
+        }
+        self.credits.save(self.store.state_mut())?;
+        self.store.checkpoint()?;
+        if let Some(index) = &mut self.index {
+            index.checkpoint(captures)?;
+        }
+        self.checkpoint_at = Instant::now();
+        Ok(())
+    }
+
+    fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+        self.status.elapsed = self.started.elapsed();
+        self.status.queued = self.frontier.queued();
+        self.status.active = self.frontier.active();
+        self.status.hosts_active = self.frontier.hosts_active();
+        if self.top_sites_at.is_none_or(|at| at.elapsed() >= TOP_SITES_EVERY) {
+            self.top_sites_at = Some(Instant::now());
+            self.status.top_sites = self.credits.top_sites(self.store.state(), TOP_SITES)?;
+        }
+        report(&self.status);
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! From what the frontier picks to a job for the fetcher.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive_storage::{HostId, UrlId};
+use url::Url;
+
+use super::super::frontier::Pick;
+use super::super::previous;
+use super::super::process::{FetchTag, Tag};
+use super::super::robots_cache::Rules;
+use super::{CrawlError, Run};
+use crate::fetch::{Endpoint, Job, Request, Task};
+use crate::ledger::CreditError;
+
+impl Run<'_> {
+    /// Hands out as many requests as may be under way.
+    pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        while self.under_way < self.options.workers && self.status.captures + (self.under_way as u64) < limit
+        {
+            let Some(pick) = self.frontier.next(now) else { return Ok(()) };
+            let job = match pick {
+                Pick::Resolve(host) => Some(self.resolve_job(host)?),
+                Pick::Robots(host, address) => self.robots_job(host, address, now)?,
+                Pick::Page(host, url, address) => self.page_job(host, url, address, now)?,
+            };
+            if let Some(job) = job {
+                self.under_way += 1;
+                self.fetcher.submit(job).map_err(|_| CrawlError::ThreadEnded)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_job(&self, host: HostId) -> Result<Job<Tag>, CrawlError> {
+        let authority = self.host_name(host)?;
+        let authority = authority.as_str();
+        let (name, port) = match authority.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(80)),
+            _ => (authority, 80),
+        };
+        Ok(Job { task: Task::Resolve { host: name.to_owned(), port }, tag: Tag::Resolve(host) })
+    }
+
+    /// Asks for a robots.txt, unless a young one is in the archive.
+    fn robots_job(
+        &mut self,
+        host: HostId,
+        address: SocketAddr,
+        now: Instant,
+    ) -> Result<Option<Job<Tag>>, CrawlError> {
+        let usual = self.robots_url(host)?;
+        if self.robots.moved_to(host).is_none()
+            && let Some(rules) = self.stored_rules(&usual)?
+        {
+            self.frontier.completed(host, now, Duration::ZERO, None);
+            self.settle_robots(host, &rules, now);
+            return Ok(None);
+        }
+        let url = self.robots.moved_to(host).map_or(usual, str::to_owned);
+        let Ok(parsed) = Url::parse(&url) else {
+            self.frontier.completed(host, now, Duration::ZERO, None);
+            self.settle_robots(host, &Rules::Free, now);
+            return Ok(None);
+        };
+        let id = self.credits.know_robots(self.store.state_mut(), &url)?;
+        Ok(Some(self.fetch_job(host, id, parsed, address, true)?))
+    }
+
+    fn page_job(
+        &mut self,
+        host: HostId,
+        id: UrlId,
+        address: SocketAddr,
+        now: Instant,
+    ) -> Result<Option<Job<Tag>>, CrawlError> {
+        let url = self.store.state().url(id).map_err(CreditError::from)?;
+        let parsed = Url::parse(&url).ok().filter(|url| self.is_allowed(host, url));
+        let Some(parsed) = parsed else {
+            self.credits.refuse(self.store.state_mut(), id)?;
+            self.status.refused += 1;
+            self.frontier.cancelled(host, now);
+            return Ok(None);
+        };
+        Ok(Some(self.fetch_job(host, id, parsed, address, false)?))
+    }
+
+    fn fetch_job(
+        &mut self,
+        host: HostId,
+        id: UrlId,
+        url: Url,
+        address: SocketAddr,
+        robots: bool,
+    ) -> Result<Job<Tag>, CrawlError> {
+        let state = self.store.state();
+        let page = state.page(id).map_err(CreditError::from)?;
+        let visit = state.visit(id).map_err(CreditError::from)?;
+        let mut request = Request::new(url.clone());
+        let mut previous = None;
+        if !robots
+            && visit.is_some_and(|visit| visit.captures > 0)
+            && let Some(stored) = previous::find(self.store, id)?
+        {
+            request.if_none_match = stored.etag;
+            request.if_modified_since = stored.last_modified;
+            previous = Some(stored.previous);
+        }
+        let (via, hops) = previous::way(self.store.state(), id, &page)?;
+        let secure = url.scheme() == "https";
+        let port = url.port_or_known_default().unwrap_or(80);
+        let mut target = address;
+        if !self.options.fetch.is_redirected(url.host_str().unwrap_or_default(), port) {
+            target.set_port(port);
+        }
+        let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
+        let tag = FetchTag {
+            host,
+            id,
+            robots,
+            attempt: self.attempts.get(&id).copied().unwrap_or(0),
+            via,
+            hops,
+            importance: self.credits.importance(&page, visit.as_ref()),
+            previous,
+            url,
+        };
+        let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };
+        Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
+    }
+}

@@ -1,0 +1,102 @@
+//! The full-text index beside the crawl: pages are handed over, and what a crash kept out of the index is read again
+//! from the archive.
+
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use archive_storage::warc::HttpHead;
+use archive_storage::{CaptureId, CaptureKind, Store, StoreError, UrlId};
+use crossbeam::channel::{Sender, bounded};
+use url::Url;
+
+use super::engine::CrawlError;
+use super::process::{has_text, read_page};
+use crate::parse::{Limits, Parsed};
+use crate::search::{Document, Error, FOLDER, Options, Writer};
+
+/// Pages that wait for the indexing thread.
+const WAITING_MAX: usize = 64;
+
+/// Between two commits of the index: each leaves a set of files that has to be merged with others later.
+const COMMIT_EVERY: Duration = Duration::from_secs(60);
+
+enum Message {
+    Add(Box<Document>),
+    Commit(u64),
+}
+
+/// The handle of the indexing thread.
+pub(super) struct Indexer {
+    messages: Sender<Message>,
+    thread: JoinHandle<Result<(), Error>>,
+    committed: Instant,
+}
+
+impl Indexer {
+    /// Opens the index of an archive, brings it up to date, and starts its thread.
+    pub(super) fn open(store: &Store) -> Result<Self, CrawlError> {
+        let mut writer = Writer::open(&store.path().join(FOLDER), Options::default())?;
+        catch_up(store, &mut writer)?;
+        let (messages, queue) = bounded(WAITING_MAX);
+        let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {
+            for message in queue {
+                match message {
+                    Message::Add(document) => writer.add(&document)?,
+                    Message::Commit(captures) => writer.commit(captures)?,
+                }
+            }
+            writer.close()
+        })?;
+        Ok(Self { messages, thread, committed: Instant::now() })
+    }
+
+    /// Hands over a page; waits while too many are waiting.
+    pub(super) fn add(&mut self, document: Box<Document>) -> Result<(), CrawlError> {
+        self.messages.send(Message::Add(document)).map_err(|_| CrawlError::ThreadEnded)
+    }
+
+    /// Says that the archive is durable up to `captures`; the index follows from time to time.
+    pub(super) fn checkpoint(&mut self, captures: u64) -> Result<(), CrawlError> {
+        if self.committed.elapsed() < COMMIT_EVERY {
+            return Ok(());
+        }
+        self.committed = Instant::now();
+        self.messages.send(Message::Commit(captures)).map_err(|_| CrawlError::ThreadEnded)
+    }
+
+    /// Commits everything and ends the thread.
+    pub(super) fn finish(self, captures: u64) -> Result<(), CrawlError> {
+        let Self { messages, thread, .. } = self;
+        // When the thread has failed, its own error says more than that it is gone.
+        drop(messages.send(Message::Commit(captures)));
+        drop(messages);
+        Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
+    }
+}
+
+/// Adds what was captured since the index was last committed.
+fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
+    let captures = store.state().totals().captures;
+    let from = writer.watermark();
+    for number in from..captures {
+        let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
+        let capture = store.state().capture(id).map_err(StoreError::from)?;
+        if capture.kind != CaptureKind::Response || capture.status != 200 {
+            continue;
+        }
+        let url = store.state().url(capture.url).map_err(StoreError::from)?;
+        let Ok(parsed_url) = Url::parse(&url) else { continue };
+        let record = store.record(capture.location)?;
+        let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
+        let parsed = read_page(&parsed_url, capture.status, &head, &record.payload(), &Limits::default());
+        if has_text(parsed.kind) {
+            writer.add(&document(capture.url, url, true, parsed))?;
+        }
+    }
+    if captures > from { Ok(writer.commit(captures)?) } else { Ok(()) }
+}
+
+/// What of a parsed page is indexed.
+pub(super) fn document(page: UrlId, url: String, replaces: bool, parsed: Parsed) -> Document {
+    Document { page, replaces, url, title: parsed.title, text: parsed.text }
+}

@@ -1,0 +1,304 @@
+//! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
+
+use archive_storage::address::{canonical, url_hash};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
+use archive_storage::warc::{HttpHead, dechunk, split};
+use archive_storage::{Digest, HostId, UrlId};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use crossbeam::channel::{Receiver, Sender};
+use std::net::SocketAddr;
+use std::time::Duration;
+use url::Url;
+
+use crate::fetch::robots::Robots;
+use crate::fetch::{Answer, Exchange, FetchError};
+use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
+use crate::search::Document;
+
+/// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Sitemaps of one robots.txt that are followed.
+const SITEMAPS_MAX: usize = 1000;
+
+/// The mark of a job: what the ledger knew when it asked for it.
+#[derive(Debug)]
+pub(super) enum Tag {
+    Resolve(HostId),
+    Fetch(Box<FetchTag>),
+}
+
+/// The mark of a fetch.
+#[derive(Debug)]
+pub(super) struct FetchTag {
+    pub(super) host: HostId,
+    pub(super) id: UrlId,
+    pub(super) url: Url,
+    pub(super) robots: bool,
+    pub(super) attempt: u8,
+    pub(super) via: Option<String>,
+    pub(super) hops: String,
+    pub(super) importance: Option<f64>,
+    pub(super) previous: Option<Previous>,
+}
+
+/// The stored version that a fetch may confirm.
+#[derive(Debug, Clone)]
+pub(super) struct Previous {
+    /// Start of the digest of its payload without transfer coding.
+    pub(super) entity: [u8; 16],
+    /// `WARC-Payload-Digest` of the record that holds the payload.
+    pub(super) record_digest: Digest,
+    /// The capture that holds the payload.
+    pub(super) original_url: String,
+    pub(super) original_time: DateTime<Utc>,
+}
+
+/// What the ledger gets back.
+pub(super) enum Done {
+    Resolved(HostId, Result<SocketAddr, FetchError>),
+    Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
+    /// A capture could not be made into records; the store is at fault.
+    Broken(SegmentError),
+}
+
+/// A response, ready to be stored and credited.
+pub(super) struct Processed {
+    pub(super) outcome: Outcome,
+    pub(super) encoded: Encoded,
+    pub(super) received_bytes: u64,
+    pub(super) elapsed: Duration,
+    /// How long the server asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+    pub(super) robots: Option<Robots>,
+    /// Redirect target of a robots.txt.
+    pub(super) location: Option<String>,
+    pub(super) document: Option<Box<Document>>,
+}
+
+/// What a processing thread reads of a response.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// What parsing may cost, and the robot's name.
+    pub(super) limits: Limits,
+    /// Whether text is kept for the index.
+    pub(super) full_text: bool,
+}
+
+/// One processing thread: takes answers until nobody sends any more.
+pub(super) fn work(
+    answers: &Receiver<(Tag, Answer)>,
+    done: &Sender<Done>,
+    encoder: &Encoder,
+    reading: &Reading,
+) {
+    for (tag, answer) in answers {
+        let result = match (tag, answer) {
+            (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
+            (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
+                match process(&tag, *exchange, encoder, reading) {
+                    Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
+                    Err(error) => Done::Broken(error),
+                }
+            }
+            (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Done::Fetched(tag, Err(error)),
+            // The fetcher answers a resolution with an address and a fetch with a response.
+            (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => continue,
+        };
+        if done.send(result).is_err() {
+            return;
+        }
+    }
+}
+
+fn process(
+    tag: &FetchTag,
+    exchange: Exchange,
+    encoder: &Encoder,
+    reading: &Reading,
+) -> Result<Processed, SegmentError> {
+    let (head_bytes, body) = split(&exchange.http);
+    let head = HttpHead::parse(&head_bytes);
+    // Judges of WARC files verify the body as it came; copies are found by what it was without its chunks.
+    let received_digest = Digest::sha256(&body);
+    let payload = if head.is_chunked() { dechunk(&body) } else { body };
+    let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
+    let mut facts = Facts {
+        via: tag.via.clone(),
+        hops: tag.hops.clone(),
+        fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
+        importance: tag.importance,
+        robots: tag.robots,
+        entity_digest: (digest != received_digest).then_some(digest),
+        last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
+        ..Facts::default()
+    };
+    let not_modified = exchange.status == 304 && tag.previous.is_some();
+    let mut robots = None;
+    let mut document = None;
+    if tag.robots {
+        if exchange.status == 200 {
+            let plain =
+                decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+            let rules = Robots::parse(&plain.body, &reading.limits.robot);
+            facts.links = sitemap_links(tag, &rules);
+            robots = Some(rules);
+        }
+    } else if !not_modified {
+        let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
+        if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
+            let text = std::mem::take(&mut parsed.text);
+            let (title, url) = (parsed.title.clone(), tag.url.to_string());
+            document =
+                Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
+        }
+        take_parsed(&mut facts, parsed);
+    }
+    let kind = match &tag.previous {
+        Some(_) if not_modified => Kind::NotModified,
+        Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
+        _ => Kind::Response,
+    };
+    let outcome = Outcome {
+        url: tag.url.to_string(),
+        time: exchange.started,
+        kind,
+        status: exchange.status,
+        media_type: head.media_type().unwrap_or_default(),
+        payload_bytes: payload.len() as u64,
+        digest: match (&tag.previous, kind) {
+            (Some(previous), Kind::NotModified) => previous.entity,
+            _ => digest.prefix(),
+        },
+        facts,
+    };
+    let received_bytes = exchange.http.len() as u64;
+    let elapsed = exchange.elapsed;
+    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes, received_digest))?;
+    Ok(Processed {
+        received_bytes,
+        elapsed,
+        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head)),
+        location: head.get("Location").map(str::to_owned),
+        robots,
+        document,
+        outcome,
+        encoded,
+    })
+}
+
+fn group(
+    tag: &FetchTag,
+    exchange: Exchange,
+    outcome: &Outcome,
+    head: Bytes,
+    received_digest: Digest,
+) -> CaptureGroup {
+    let previous = tag.previous.as_ref();
+    let original = previous.map(|p| (p.original_url.clone(), p.original_time));
+    let payload_digest = match (outcome.kind, previous) {
+        (Kind::NotModified | Kind::Identical, Some(previous)) => previous.record_digest,
+        _ => received_digest,
+    };
+    let body = match (outcome.kind, original) {
+        (Kind::NotModified, Some((original_url, original_time))) => {
+            CaptureBody::NotModified { head, original_url, original_time }
+        }
+        (Kind::Identical, Some((original_url, original_time))) => {
+            CaptureBody::Identical { head, original_url, original_time }
+        }
+        _ => CaptureBody::Response { http: exchange.http, truncated: exchange.truncated },
+    };
+    CaptureGroup {
+        url: outcome.url.clone(),
+        time: outcome.time,
+        address: Some(exchange.address),
+        request: Some(exchange.request),
+        body,
+        payload_digest: Some(payload_digest),
+        protocols: exchange.protocols,
+        metadata: outcome.facts.to_fields(),
+    }
+}
+
+/// The records of a fetch that gave nothing.
+pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, CaptureGroup) {
+    let facts = Facts {
+        via: tag.via.clone(),
+        hops: tag.hops.clone(),
+        importance: tag.importance,
+        robots: tag.robots,
+        error: Some(error.to_string()),
+        ..Facts::default()
+    };
+    let outcome = Outcome {
+        url: tag.url.to_string(),
+        time: Utc::now(),
+        kind: Kind::Failed,
+        status: 0,
+        media_type: String::new(),
+        payload_bytes: 0,
+        digest: [0; 16],
+        facts,
+    };
+    let group = CaptureGroup {
+        url: outcome.url.clone(),
+        time: outcome.time,
+        address: None,
+        request: None,
+        body: CaptureBody::Failed,
+        payload_digest: None,
+        protocols: Vec::new(),
+        metadata: outcome.facts.to_fields(),
+    };
+    (outcome, group)
+}
+
+fn take_parsed(facts: &mut Facts, parsed: Parsed) {
+    facts.document = Some(parsed.kind.name().to_owned());
+    facts.title = Some(parsed.title).filter(|title| !title.is_empty());
+    facts.signature = Some(parsed.signature);
+    let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
+    facts.links = links
+        .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .collect();
+}
+
+/// Takes off the content coding and parses.
+pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
+    let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+    let headers: Vec<(&str, &[u8])> =
+        head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
+    parse::parse(&source, limits)
+}
+
+/// Whether documents of a kind have text to search in.
+pub(super) const fn has_text(kind: DocumentKind) -> bool {
+    use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
+    matches!(kind, Html | Xml | Feed | OaiPmh | Text)
+}
+
+/// The sitemaps that a robots.txt names.
+fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
+    let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
+    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
+    let link = |url: String| OutLink { hash: url_hash(&url), url, kind: LinkKind::Sitemap, nofollow: false };
+    urls.map(link).collect()
+}
+
+/// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
+fn retry_after(head: &HttpHead) -> Duration {
+    let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
+    if let Ok(seconds) = value.trim().parse::<u64>() {
+        return Duration::from_secs(seconds);
+    }
+    http_date(value).and_then(|date| (date - Utc::now()).to_std().ok()).unwrap_or_default()
+}
+
+/// A date of HTTP (RFC 9110 section 5.6.7).
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
+}

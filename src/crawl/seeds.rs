@@ -1,0 +1,194 @@
+//! The seeds file: where a crawl begins, and how far it may go from there.
+//!
+//! One URL a line, then options as `name=value`; `#` begins a comment. The whole file is read before anything is
+//! fetched, so that a mistake in its last line costs nothing.
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::ledger::{Scope, ScopeKind, ScopeRule};
+
+/// A line of the seeds file.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// Where to begin.
+    pub url: Url,
+    /// What belongs to this seed, when it differs from the crawl's own scope.
+    pub scope: Option<ScopeKind>,
+    /// Links to follow from the seed at most.
+    pub max_depth: Option<u8>,
+    /// Pause between two requests to the seed's host.
+    pub delay: Option<Duration>,
+}
+
+/// A line that cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("line {line}, column {column}: {problem}")]
+pub struct SeedError {
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// What is wrong and what to do.
+    pub problem: String,
+}
+
+/// Reads a whole seeds file.
+///
+/// # Errors
+/// Every line that cannot be used; a file without any seed is one error too.
+pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
+    let mut seeds = Vec::new();
+    let mut errors = Vec::new();
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        match read_line(line) {
+            Ok(seed) => seeds.extend(seed),
+            Err((column, problem)) => errors.push(SeedError { line: index + 1, column, problem }),
+        }
+    }
+    if seeds.is_empty() && errors.is_empty() {
+        let problem = "there is no seed in it; write one URL a line".to_owned();
+        errors.push(SeedError { line: 1, column: 1, problem });
+    }
+    if errors.is_empty() { Ok(seeds) } else { Err(errors) }
+}
+
+/// The scope of `seeds`, each by its own options or else by the crawl's.
+#[must_use]
+pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Scope {
+    let rules = seeds.iter().map(|seed| ScopeRule {
+        kind: seed.scope.clone().unwrap_or_else(|| kind.clone()),
+        seed: seed.url.to_string(),
+        max_depth: seed.max_depth.unwrap_or(max_depth),
+    });
+    Scope::from_rules(rules.collect())
+}
+
+type LineError = (usize, String);
+
+fn read_line(line: &str) -> Result<Option<Seed>, LineError> {
+    let mut words = words(line);
+    let Some((column, first)) = words.next() else { return Ok(None) };
+    let mut seed =
+        Seed { url: seed_url(first).map_err(|p| (column, p))?, scope: None, max_depth: None, delay: None };
+    for (column, word) in words {
+        set_option(&mut seed, word).map_err(|problem| (column, problem))?;
+    }
+    Ok(Some(seed))
+}
+
+/// The words of a line with their columns, up to a comment. A `#` inside a word is part of a URL.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = line;
+    let mut column = 1;
+    std::iter::from_fn(move || {
+        let trimmed = rest.trim_start();
+        column += rest[..rest.len() - trimmed.len()].chars().count();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            return None;
+        }
+        let end = trimmed.find(char::is_whitespace).unwrap_or(trimmed.len());
+        let found = (column, &trimmed[..end]);
+        column += trimmed[..end].chars().count();
+        rest = &trimmed[end..];
+        Some(found)
+    })
+}
+
+fn seed_url(word: &str) -> Result<Url, String> {
+    let text = if word.contains("://") { word.to_owned() } else { format!("http://{word}") };
+    let url = Url::parse(&text)
+        .map_err(|error| format!("'{word}' is not a URL ({error}); write it like https://example.org/"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        scheme => Err(format!("'{word}' has the scheme {scheme}; only http and https can be crawled")),
+    }
+}
+
+fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
+    let Some((name, value)) = word.split_once('=') else {
+        return Err(format!(
+            "'{word}' is not an option; options are scope=, depth= and delay=, one URL a line"
+        ));
+    };
+    match name {
+        "scope" => seed.scope = Some(value.parse()?),
+        "depth" => {
+            let depth =
+                value.parse().map_err(|_| format!("depth '{value}' is not a number from 0 to 255"))?;
+            seed.max_depth = Some(depth);
+        }
+        "delay" => seed.delay = Some(read_duration(value)?),
+        _ => return Err(format!("there is no option '{name}'; there are scope=, depth= and delay=")),
+    }
+    Ok(())
+}
+
+/// Reads a span of time such as `10m`, `1h30m`, `250ms` or `2.5s`; a bare number is seconds.
+///
+/// # Errors
+/// A sentence that says what is expected.
+pub fn read_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is not a span of time; write it like 30s, 10m, 1h30m, 2d or 250ms");
+    let mut seconds = 0.0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(number_end);
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let factor = match unit.trim() {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "" if tail.is_empty() => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => return Err(wrong()),
+        };
+        seconds += number.parse::<f64>().map_err(|_| wrong())? * factor;
+        rest = tail;
+    }
+    if text.is_empty() { Err(wrong()) } else { Duration::try_from_secs_f64(seconds).map_err(|_| wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read_duration, read_seeds};
+    use std::time::Duration;
+
+    #[test]
+    fn seeds_have_comments_and_options() {
+        let text = "\u{feff}# our seeds\n\nhttps://example.org/a#b   scope=host depth=3 delay=2s # why\nexample.com\r\n";
+        let seeds = read_seeds(text).unwrap();
+        assert_eq!(seeds.len(), 2);
+        assert_eq!(seeds[0].url.as_str(), "https://example.org/a#b");
+        assert_eq!((seeds[0].max_depth, seeds[0].delay), (Some(3), Some(Duration::from_secs(2))));
+        assert_eq!(seeds[1].url.as_str(), "http://example.com/");
+    }
+
+    #[test]
+    fn every_bad_line_is_told_with_its_place() {
+        let errors =
+            read_seeds("http://a.test/\n  ftp://b.test/\nhttp://c.test/ dept=3\nhttp://[\n").unwrap_err();
+        let places: Vec<_> = errors.iter().map(|e| (e.line, e.column)).collect();
+        assert_eq!(places, [(2, 3), (3, 16), (4, 1)]);
+        assert_eq!(
+            errors[1].to_string(),
+            "line 3, column 16: there is no option 'dept'; there are scope=, depth= and delay="
+        );
+        assert_eq!(read_seeds("# nothing\n").unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn spans_of_time_are_read() {
+        assert_eq!(read_duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(read_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(read_duration("2.5"), Ok(Duration::from_millis(2500)));
+        for bad in ["", "x", "5y", "1..2s", "-3s"] {
+            assert!(read_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

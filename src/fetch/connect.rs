@@ -1,0 +1,137 @@
+//! From a host to a connection: resolution, address guard, TCP, TLS.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{ConnectTo, FetchError, is_public};
+
+/// A server to talk to, already resolved: what was checked is what is connected to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Whether to speak TLS.
+    pub secure: bool,
+    /// The name or address in the URL, for TLS.
+    pub host: Arc<str>,
+    /// Where to connect.
+    pub address: SocketAddr,
+}
+
+/// How connections are made.
+pub(super) struct Connector {
+    pub(super) tls: TlsConnector,
+    pub(super) redirections: Vec<ConnectTo>,
+    pub(super) allow_private: bool,
+    pub(super) timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(redirections: Vec<ConnectTo>, allow_private: bool, timeout: Duration) -> Self {
+        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the ring provider supports the default protocol versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { tls: TlsConnector::from(Arc::new(config)), redirections, allow_private, timeout }
+    }
+
+    /// The address that requests for `host:port` go to.
+    ///
+    /// A redirection that a person gave is trusted; an address from the name service or from the URL itself has to be
+    /// public unless private ones are allowed.
+    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, FetchError> {
+        let redirected = self.redirections.iter().find_map(|rule| rule.apply(host, port));
+        let trusted = redirected.is_some() || self.allow_private;
+        let (name, port) = redirected.unwrap_or_else(|| (host.to_owned(), port));
+        let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let found = timeout(self.timeout, tokio::net::lookup_host((name, port))).await;
+        let addresses: Vec<SocketAddr> = match found {
+            Ok(Ok(addresses)) => addresses.collect(),
+            Ok(Err(_)) | Err(_) => return Err(FetchError::Unresolved),
+        };
+        // IPv4 first: an address of the older protocol is reachable from every machine.
+        let usable = |v4: bool| {
+            addresses
+                .iter()
+                .find(|address| address.is_ipv4() == v4 && (trusted || is_public(address.ip())))
+                .copied()
+        };
+        match (usable(true).or_else(|| usable(false)), addresses.first()) {
+            (Some(address), _) => Ok(address),
+            (None, Some(refused)) => Err(FetchError::PrivateAddress(refused.ip())),
+            (None, None) => Err(FetchError::Unresolved),
+        }
+    }
+
+    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<Connection, FetchError> {
+        let within = |_| FetchError::ConnectTimeout(self.timeout.as_secs());
+        let stream = timeout(self.timeout, TcpStream::connect(endpoint.address))
+            .await
+            .map_err(within)?
+            .map_err(|error| FetchError::Connect(error.kind()))?;
+        // Requests are one small write each; waiting for more would only delay them.
+        stream.set_nodelay(true).map_err(|error| FetchError::Connect(error.kind()))?;
+        if !endpoint.secure {
+            return Ok(Connection::Plain(stream));
+        }
+        let name =
+            ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
+                .map_err(|error| FetchError::Tls(error.to_string()))?;
+        let stream = timeout(self.timeout, self.tls.connect(name, stream))
+            .await
+            .map_err(within)?
+            .map_err(|error| FetchError::Tls(error.to_string()))?;
+        Ok(Connection::Secure(Box::new(stream)))
+    }
+}
+
+/// An open connection to one server.
+pub(super) enum Connection {
+    Plain(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection {
+    pub(super) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes).await,
+            Self::Secure(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
+        }
+    }
+
+    pub(super) async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read_buf(buffer).await,
+            Self::Secure(stream) => stream.read_buf(buffer).await,
+        }
+    }
+
+    /// The protocols of the connection, as the field `WARC-Protocol` names them.
+    pub(super) fn protocols(&self) -> Vec<String> {
+        let mut names = vec!["http/1.1".to_owned()];
+        if let Self::Secure(stream) = self {
+            match stream.get_ref().1.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_3) => names.push("tls/1.3".to_owned()),
+                Some(rustls::ProtocolVersion::TLSv1_2) => names.push("tls/1.2".to_owned()),
+                _ => {}
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,156 @@
+//! One request and its response, kept byte for byte.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, timeout_at};
+
+use super::FetchError;
+use super::connect::Connection;
+use super::framing::{Chunks, Framing, Head, HeadState, Progress, read_head};
+use super::service::Limits;
+use archive_storage::segment::Truncated;
+
+/// Room asked for before each read, when the length of the body is not known.
+const READ_BYTES: usize = 16 * 1024;
+
+/// More interim (1xx) responses than this before the real one are a trick.
+const INTERIM_RESPONSES_MAX: usize = 8;
+
+/// What was sent and what came back.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// The request as sent.
+    pub request: Bytes,
+    /// The response as received: head and body with all codings. Interim (1xx) responses are left out.
+    pub http: Bytes,
+    /// Bytes of `http` that are the head.
+    pub head_length: usize,
+    /// The status code.
+    pub status: u16,
+    /// Why the body is not whole, if it is not.
+    pub truncated: Option<Truncated>,
+    /// Who answered.
+    pub address: IpAddr,
+    /// What `WARC-Protocol` is to say.
+    pub protocols: Vec<String>,
+    /// When the request was sent.
+    pub started: DateTime<Utc>,
+    /// From the request to the last byte.
+    pub elapsed: Duration,
+}
+
+/// A response, and whether the connection can be used again.
+pub(super) struct Received {
+    pub(super) http: Bytes,
+    pub(super) head: Head,
+    pub(super) truncated: Option<Truncated>,
+    pub(super) reusable: bool,
+}
+
+/// Why there is no response.
+pub(super) enum Failed {
+    /// The server closed the connection before its first byte: usual when an idle connection was reused.
+    Closed,
+    Error(FetchError),
+}
+
+/// Sends `request` and reads one response.
+pub(super) async fn exchange(
+    connection: &mut Connection,
+    request: &[u8],
+    limits: &Limits,
+) -> Result<Received, Failed> {
+    let deadline = Instant::now() + limits.total;
+    match timeout_at(deadline, connection.write_all(request)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => return Err(Failed::Closed),
+        Err(_) => return Err(Failed::Error(FetchError::HeadTimeout(limits.total.as_secs()))),
+    }
+    let mut buffer = BytesMut::new();
+    let head = receive_head(connection, &mut buffer, limits, deadline).await?;
+    let (body_bytes, truncated) = receive_body(connection, &mut buffer, &head, limits, deadline).await;
+    let whole = head.length + body_bytes;
+    // Bytes behind the end of the message belong to no response; a connection that sends them is not used again.
+    let reusable = truncated.is_none() && head.keep_alive && buffer.len() == whole;
+    buffer.truncate(whole);
+    Ok(Received { http: buffer.freeze(), head, truncated, reusable })
+}
+
+async fn receive_head(
+    connection: &mut Connection,
+    buffer: &mut BytesMut,
+    limits: &Limits,
+    deadline: Instant,
+) -> Result<Head, Failed> {
+    let mut interim = 0;
+    let head_deadline = deadline.min(Instant::now() + limits.head);
+    loop {
+        match read_head(buffer) {
+            HeadState::Whole(head) if (100..200).contains(&head.status) && head.status != 101 => {
+                interim += 1;
+                if interim > INTERIM_RESPONSES_MAX {
+                    return Err(Failed::Error(FetchError::NotHttp));
+                }
+                let _ = buffer.split_to(head.length);
+                continue;
+            }
+            HeadState::Whole(head) if head.length <= limits.head_bytes => return Ok(head),
+            HeadState::Partial if buffer.len() <= limits.head_bytes => {}
+            HeadState::Whole(_) | HeadState::Partial => {
+                return Err(Failed::Error(FetchError::HeadTooLong(limits.head_bytes)));
+            }
+            HeadState::NotHttp => return Err(Failed::Error(FetchError::NotHttp)),
+        }
+        buffer.reserve(READ_BYTES);
+        match timeout_at(head_deadline, connection.read(buffer)).await {
+            Ok(Ok(1..)) => {}
+            Ok(Ok(0) | Err(_)) if buffer.is_empty() => return Err(Failed::Closed),
+            Ok(Ok(0) | Err(_)) => return Err(Failed::Error(FetchError::NoHead)),
+            Err(_) => return Err(Failed::Error(FetchError::HeadTimeout(limits.head.as_secs()))),
+        }
+    }
+}
+
+/// Reads until the body is whole or something cuts it; gives its length and the cut.
+async fn receive_body(
+    connection: &mut Connection,
+    buffer: &mut BytesMut,
+    head: &Head,
+    limits: &Limits,
+    deadline: Instant,
+) -> (usize, Option<Truncated>) {
+    let mut chunks = Chunks::default();
+    let body_max = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+    loop {
+        let body = buffer.len() - head.length;
+        match head.framing {
+            Framing::Length(length) if body as u64 >= length.min(limits.body_bytes) => {
+                let end = usize::try_from(length.min(limits.body_bytes)).unwrap_or(usize::MAX);
+                return (end, (length > limits.body_bytes).then_some(Truncated::Length));
+            }
+            Framing::Length(length) => {
+                let missing = usize::try_from(length).unwrap_or(usize::MAX).min(body_max) - body;
+                buffer.reserve(missing.min(1 << 20));
+            }
+            Framing::Chunked => match chunks.advance(&buffer[head.length..]) {
+                Progress::End(end) => return (end, None),
+                Progress::Broken => return (body.min(body_max), Some(Truncated::Unspecified)),
+                Progress::More => buffer.reserve(READ_BYTES),
+            },
+            Framing::UntilClose => buffer.reserve(READ_BYTES),
+        }
+        if body >= body_max {
+            return (body_max, Some(Truncated::Length));
+        }
+        let idle_deadline = deadline.min(Instant::now() + limits.idle);
+        match timeout_at(idle_deadline, connection.read(buffer)).await {
+            Ok(Ok(1..)) => {}
+            Ok(Ok(0)) if head.framing == Framing::UntilClose => return (body, None),
+            Ok(Ok(0) | Err(_)) => return (body, Some(Truncated::Disconnect)),
+            Err(_) => return (body, Some(Truncated::Time)),
+        }
+    }
+}

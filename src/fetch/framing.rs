@@ -1,0 +1,239 @@
+//! Where a response ends: the message framing of RFC 9112 section 6, made tolerant of what servers really send.
+
+use httparse::{EMPTY_HEADER, ParserConfig, Status};
+
+/// More header fields than this make a head unreadable.
+const FIELDS_MAX: usize = 512;
+
+/// A chunk-size line longer than this (with its extensions) is no chunk-size line.
+const CHUNK_LINE_BYTES_MAX: usize = 4096;
+
+/// What a response head says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Bytes up to and with the empty line.
+    pub(super) length: usize,
+    pub(super) status: u16,
+    pub(super) framing: Framing,
+    /// Whether the connection can serve another request after this one.
+    pub(super) keep_alive: bool,
+}
+
+/// How the end of the body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// What can be said of the bytes received so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum HeadState {
+    Whole(Head),
+    Partial,
+    NotHttp,
+}
+
+/// Reads a response head from the start of `bytes`.
+pub(super) fn read_head(bytes: &[u8]) -> HeadState {
+    let known = bytes.len().min(5);
+    if !b"HTTP/"[..known].eq_ignore_ascii_case(&bytes[..known]) {
+        return HeadState::NotHttp;
+    }
+    let mut fields = [EMPTY_HEADER; FIELDS_MAX];
+    let mut response = httparse::Response::new(&mut fields);
+    let mut config = ParserConfig::default();
+    config
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_multiple_spaces_in_response_status_delimiters(true)
+        .allow_space_before_first_header_name(true)
+        .ignore_invalid_headers_in_responses(true);
+    match config.parse_response(&mut response, bytes) {
+        Ok(Status::Complete(length)) => {
+            let status = response.code.unwrap_or(0);
+            let (framing, keep_alive) = framing(status, response.version == Some(1), response.headers);
+            HeadState::Whole(Head { length, status, framing, keep_alive })
+        }
+        Ok(Status::Partial) => HeadState::Partial,
+        Err(_) => HeadState::NotHttp,
+    }
+}
+
+fn framing(status: u16, version_1_1: bool, fields: &[httparse::Header<'_>]) -> (Framing, bool) {
+    let mut keep_alive = version_1_1;
+    let mut chunked = false;
+    let mut length: Option<u64> = None;
+    for field in fields {
+        let value = field.value.trim_ascii();
+        if field.name.eq_ignore_ascii_case("connection") {
+            keep_alive = (keep_alive && !has_token(value, "close")) || has_token(value, "keep-alive");
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            chunked |= has_token(value, "chunked");
+        } else if field.name.eq_ignore_ascii_case("content-length") {
+            length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        }
+    }
+    let body = if status == 204 || status == 304 || (100..200).contains(&status) {
+        Framing::Length(0)
+    } else if chunked {
+        Framing::Chunked
+    } else if let Some(length) = length {
+        Framing::Length(length)
+    } else {
+        Framing::UntilClose
+    };
+    (body, keep_alive && body != Framing::UntilClose)
+}
+
+fn has_token(value: &[u8], token: &str) -> bool {
+    value.split(|&b| b == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// Follows a chunked body as it arrives, without copying it.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    /// Bytes of the body already followed.
+    position: usize,
+    state: ChunkState,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum ChunkState {
+    #[default]
+    SizeLine,
+    /// Data bytes of the chunk still to come, then its line end.
+    Data(u64),
+    DataEnd,
+    Trailer,
+}
+
+/// How far a chunked body has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    More,
+    /// The body ends at this byte.
+    End(usize),
+    /// What came is not chunked coding.
+    Broken,
+}
+
+impl Chunks {
+    /// Goes on in `body`, which holds all that has arrived since the head.
+    pub(super) fn advance(&mut self, body: &[u8]) -> Progress {
+        loop {
+            match self.state {
+                ChunkState::Data(left) => {
+                    let here = body.len().saturating_sub(self.position) as u64;
+                    let taken = left.min(here);
+                    self.position += usize::try_from(taken).unwrap_or(usize::MAX);
+                    if taken < left {
+                        self.state = ChunkState::Data(left - taken);
+                        return Progress::More;
+                    }
+                    self.state = ChunkState::DataEnd;
+                }
+                ChunkState::SizeLine | ChunkState::DataEnd | ChunkState::Trailer => {
+                    let Some(line) = self.next_line(body) else {
+                        let waiting = body.len().saturating_sub(self.position);
+                        return if waiting > CHUNK_LINE_BYTES_MAX {
+                            Progress::Broken
+                        } else {
+                            Progress::More
+                        };
+                    };
+                    match self.after_line(line) {
+                        Some(state) => self.state = state,
+                        None if matches!(self.state, ChunkState::Trailer) => {
+                            return Progress::End(self.position);
+                        }
+                        None => return Progress::Broken,
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_line<'b>(&mut self, body: &'b [u8]) -> Option<&'b [u8]> {
+        let rest = body.get(self.position..)?;
+        let end = memchr::memchr(b'\n', rest)?;
+        self.position += end + 1;
+        Some(rest[..end].trim_ascii())
+    }
+
+    /// The state behind a line, or nothing: at the end, or where the line makes no sense.
+    fn after_line(&self, line: &[u8]) -> Option<ChunkState> {
+        match self.state {
+            ChunkState::DataEnd => line.is_empty().then_some(ChunkState::SizeLine),
+            ChunkState::Trailer => (!line.is_empty()).then_some(ChunkState::Trailer),
+            ChunkState::SizeLine | ChunkState::Data(_) => {
+                let digits = line.split(|&b| b == b';').next()?.trim_ascii();
+                let size = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+                Some(if size == 0 { ChunkState::Trailer } else { ChunkState::Data(size) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Chunks, Framing, HeadState, Progress, read_head};
+
+    fn head(text: &str) -> super::Head {
+        match read_head(text.as_bytes()) {
+            HeadState::Whole(head) => head,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn framing_follows_the_head() {
+        let answer = head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        assert_eq!((answer.status, answer.framing, answer.keep_alive), (200, Framing::Length(5), true));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 5\r\n\r\n").framing,
+            Framing::Chunked
+        );
+        assert_eq!(
+            head("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n").framing,
+            Framing::Length(0)
+        );
+        let old = head("HTTP/1.0 200 OK\r\n\r\n");
+        assert_eq!((old.framing, old.keep_alive), (Framing::UntilClose, false));
+        assert!(head("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n").keep_alive);
+        assert!(!head("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").keep_alive);
+    }
+
+    #[test]
+    fn heads_that_servers_really_send_are_read() {
+        assert_eq!(head("HTTP/1.1 200\nContent-Length : 3\n\nabc").framing, Framing::Length(3));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nX-Bad Name: 1\r\nContent-Length: 3\r\n\r\nabc").framing,
+            Framing::Length(3)
+        );
+        assert_eq!(head("HTTP/1.1 404 Pas trouv\u{e9}\r\n\r\n").status, 404);
+        assert_eq!(read_head(b"<html>"), HeadState::NotHttp);
+        assert_eq!(read_head(b"HT"), HeadState::Partial);
+        assert_eq!(read_head(b"HTTP/1.1 200 OK\r\nA: b\r\n"), HeadState::Partial);
+    }
+
+    #[test]
+    fn a_chunked_body_ends_where_it_ends_however_it_is_cut() {
+        let body = b"4;x=y\r\nWiki\r\n0a\r\n0123456789\r\n0\r\nExpires: never\r\n\r\nrest";
+        let end = body.len() - 4;
+        for cut in 0..end {
+            let mut chunks = Chunks::default();
+            assert_eq!(chunks.advance(&body[..cut]), Progress::More, "{cut}");
+            assert_eq!(chunks.advance(body), Progress::End(end), "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_chunked_is_told() {
+        for body in [&b"zz\r\nabc"[..], b"4\r\nWikiX\r\n", b"\r\n", b"-4\r\n", &[b'1'; 5000]] {
+            assert_eq!(Chunks::default().advance(body), Progress::Broken);
+        }
+        assert_eq!(Chunks::default().advance(b"ffffffffffffffff\r\nabc"), Progress::More);
+    }
+}

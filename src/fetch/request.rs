@@ -1,0 +1,62 @@
+//! The request as it goes over the wire, and as it is archived.
+
+use bytes::Bytes;
+use url::{Position, Url};
+
+/// What to ask a server for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The URL, without fragment.
+    pub url: Url,
+    /// The validator of the stored version, so that the server may answer 304 (RFC 9110 section 13.1.2).
+    pub if_none_match: Option<String>,
+    /// The date of the stored version (RFC 9110 section 13.1.3).
+    pub if_modified_since: Option<String>,
+}
+
+impl Request {
+    /// An unconditional request.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self { url, if_none_match: None, if_modified_since: None }
+    }
+
+    /// The bytes to send.
+    ///
+    /// No content coding is asked for: a compressed body would hide from the store what two versions have in common.
+    pub(super) fn to_bytes(&self, user_agent: &str) -> Bytes {
+        let mut out = Vec::with_capacity(256);
+        let target = &self.url[Position::BeforePath..Position::AfterQuery];
+        let host = &self.url[Position::BeforeHost..Position::AfterPort];
+        let mut put = |parts: &[&str]| parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+        put(&["GET ", if target.is_empty() { "/" } else { target }, " HTTP/1.1\r\nHost: ", host]);
+        put(&["\r\nUser-Agent: ", user_agent]);
+        put(&["\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"]);
+        if let Some(tag) = &self.if_none_match {
+            put(&["If-None-Match: ", tag, "\r\n"]);
+        }
+        if let Some(date) = &self.if_modified_since {
+            put(&["If-Modified-Since: ", date, "\r\n"]);
+        }
+        put(&["\r\n"]);
+        out.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Request;
+
+    #[test]
+    fn a_request_names_host_and_target_only() {
+        let mut request = Request::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
+        request.if_none_match = Some("\"x\"".to_owned());
+        let bytes = request.to_bytes("test/1");
+        let text = std::str::from_utf8(&bytes).unwrap();
+        assert!(
+            text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("If-None-Match: \"x\"\r\n\r\n"), "{text}");
+    }
+}

@@ -1,0 +1,251 @@
+//! The thread that holds all sockets, and what goes in and comes out of it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use chrono::Utc;
+use crossbeam::channel::Sender;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::connect::{Connection, Connector};
+use super::exchange::{Exchange, Failed, exchange};
+use super::{ConnectTo, Endpoint, FetchError, Request};
+
+/// Idle connections kept open to one server.
+const IDLE_PER_ENDPOINT_MAX: usize = 8;
+
+/// Servers to which idle connections are kept open: each costs a file handle.
+const IDLE_ENDPOINTS_MAX: usize = 256;
+
+/// An idle connection older than this is closed rather than reused: most servers have dropped it by then.
+const IDLE_MAX: Duration = Duration::from_secs(15);
+
+/// What a response may cost.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// From the start of an attempt to a connection, TLS included in a second such span.
+    pub connect: Duration,
+    /// From the request to a whole head.
+    pub head: Duration,
+    /// Between two arrivals of body bytes.
+    pub idle: Duration,
+    /// For the whole exchange.
+    pub total: Duration,
+    /// Longest head.
+    pub head_bytes: usize,
+    /// Longest body as received; what is longer is cut and marked so.
+    pub body_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(15),
+            head: Duration::from_secs(30),
+            idle: Duration::from_secs(30),
+            total: Duration::from_secs(600),
+            head_bytes: 64 * 1024,
+            body_bytes: 64 << 20,
+        }
+    }
+}
+
+/// How the fetcher behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the crawler calls itself.
+    pub user_agent: String,
+    /// Redirections of connections.
+    pub connect_to: Vec<ConnectTo>,
+    /// Whether addresses that are not public may be talked to.
+    pub allow_private: bool,
+    /// What a response may cost.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// Whether connections to `host:port` go elsewhere.
+    #[must_use]
+    pub fn is_redirected(&self, host: &str, port: u16) -> bool {
+        self.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
+    }
+}
+
+/// What the fetcher is to do.
+#[derive(Debug)]
+pub enum Task {
+    /// Find the address of a host.
+    Resolve {
+        /// The name or address in the URL.
+        host: String,
+        /// The port in the URL, or its scheme's.
+        port: u16,
+    },
+    /// Ask an endpoint for a URL.
+    Fetch {
+        /// Whom to ask.
+        endpoint: Endpoint,
+        /// What to ask for.
+        request: Request,
+    },
+}
+
+/// A task with the caller's own mark on it.
+#[derive(Debug)]
+pub struct Job<T> {
+    /// What to do.
+    pub task: Task,
+    /// Comes back with the answer.
+    pub tag: T,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub enum Answer {
+    /// The host's address.
+    Resolved(Result<SocketAddr, FetchError>),
+    /// The response.
+    Fetched(Result<Box<Exchange>, FetchError>),
+}
+
+/// The fetching thread takes no more jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the fetching thread has ended")]
+pub struct FetcherEnded;
+
+/// The handle of the fetching thread. Dropping it ends the thread after the jobs under way.
+#[derive(Debug)]
+pub struct Fetcher<T> {
+    jobs: mpsc::UnboundedSender<Job<T>>,
+}
+
+impl<T: Send + 'static> Fetcher<T> {
+    /// Starts the thread; every answer goes to `answers`.
+    ///
+    /// The caller bounds the number of jobs under way, and `answers` must have room for all of them: the thread never
+    /// waits for a place, since that would stop every other exchange.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread or no event queue.
+    pub fn start(settings: Settings, answers: Sender<(T, Answer)>) -> io::Result<Self> {
+        let (jobs, mut queue) = mpsc::unbounded_channel::<Job<T>>();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("fetch".to_owned()).spawn(move || {
+            let local = tokio::task::LocalSet::new();
+            let client = Rc::new(Client::new(settings));
+            local.block_on(&runtime, async move {
+                while let Some(Job { task, tag }) = queue.recv().await {
+                    let client = Rc::clone(&client);
+                    let answers = answers.clone();
+                    tokio::task::spawn_local(async move {
+                        let answer = client.run(task).await;
+                        // The receiver is gone only when the crawl is over, and then nobody waits for this answer.
+                        drop(answers.send((tag, answer)));
+                    });
+                }
+            });
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Hands a job to the thread.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub fn submit(&self, job: Job<T>) -> Result<(), FetcherEnded> {
+        self.jobs.send(job).map_err(|_| FetcherEnded)
+    }
+}
+
+struct Client {
+    settings: Settings,
+    connector: Connector,
+    idle: RefCell<HashMap<Endpoint, Vec<(Instant, Connection)>>>,
+}
+
+impl Client {
+    fn new(settings: Settings) -> Self {
+        let connector =
+            Connector::new(settings.connect_to.clone(), settings.allow_private, settings.limits.connect);
+        Self { settings, connector, idle: RefCell::default() }
+    }
+
+    async fn run(&self, task: Task) -> Answer {
+        match task {
+            Task::Resolve { host, port } => Answer::Resolved(self.connector.resolve(&host, port).await),
+            Task::Fetch { endpoint, request } => {
+                Answer::Fetched(self.fetch(endpoint, &request).await.map(Box::new))
+            }
+        }
+    }
+
+    async fn fetch(&self, endpoint: Endpoint, request: &Request) -> Result<Exchange, FetchError> {
+        let sent = request.to_bytes(&self.settings.user_agent);
+        let mut reused = self.take_idle(&endpoint);
+        loop {
+            let is_reused = reused.is_some();
+            let mut connection = match reused.take() {
+                Some(connection) => connection,
+                None => self.connector.connect(&endpoint).await?,
+            };
+            let started = Utc::now();
+            let clock = Instant::now();
+            match exchange(&mut connection, &sent, &self.settings.limits).await {
+                Ok(received) => {
+                    let exchange = Exchange {
+                        request: sent,
+                        http: received.http,
+                        head_length: received.head.length,
+                        status: received.head.status,
+                        truncated: received.truncated,
+                        address: endpoint.address.ip(),
+                        protocols: connection.protocols(),
+                        started,
+                        elapsed: clock.elapsed(),
+                    };
+                    if received.reusable {
+                        self.put_idle(endpoint, connection);
+                    }
+                    return Ok(exchange);
+                }
+                // A server may close an idle connection at any time: that says nothing about this request.
+                Err(Failed::Closed) if is_reused => {}
+                Err(Failed::Closed) => return Err(FetchError::NoHead),
+                Err(Failed::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn take_idle(&self, endpoint: &Endpoint) -> Option<Connection> {
+        let mut idle = self.idle.borrow_mut();
+        let connections = idle.get_mut(endpoint)?;
+        let found = connections.pop().filter(|(since, _)| since.elapsed() < IDLE_MAX);
+        if found.is_none() || connections.is_empty() {
+            idle.remove(endpoint);
+        }
+        found.map(|(_, connection)| connection)
+    }
+
+    fn put_idle(&self, endpoint: Endpoint, connection: Connection) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() >= IDLE_ENDPOINTS_MAX && !idle.contains_key(&endpoint) {
+            idle.retain(|_, connections| {
+                connections.retain(|(since, _)| since.elapsed() < IDLE_MAX);
+                !connections.is_empty()
+            });
+            if idle.len() >= IDLE_ENDPOINTS_MAX {
+                return;
+            }
+        }
+        let connections = idle.entry(endpoint).or_default();
+        if connections.len() < IDLE_PER_ENDPOINT_MAX {
+            connections.push((Instant::now(), connection));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Cash in whole units, and a page's account relative to what everybody got.
+//!
+//! The whole web's cash is [`Cash::WHOLE`], 2^60 units, for ever: integers are added exactly and in any order, so "the
+//! total is constant" can be checked to the last unit, also after a crash. With 10^9 pages the mean page still holds
+//! 10^9 units, so rounding is far below every error of the method.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+/// An amount of cash, in units of 2^-60 of the whole web's cash; at most [`Cash::WHOLE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cash(u64);
+
+impl Cash {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// All cash there is.
+    pub const WHOLE: Self = Self(1 << 60);
+
+    /// `units` of cash; more than there is becomes [`Cash::WHOLE`].
+    #[must_use]
+    pub const fn from_units(units: u64) -> Self {
+        if units > Self::WHOLE.0 { Self::WHOLE } else { Self(units) }
+    }
+
+    /// A share of the whole, between 0 and 1; anything else is moved to the nearer end.
+    #[must_use]
+    pub fn from_share(share: f64) -> Self {
+        Self::from_units((share.clamp(0.0, 1.0) * Self::WHOLE.0 as f64) as u64)
+    }
+
+    /// The number of units.
+    #[must_use]
+    pub const fn units(self) -> u64 {
+        self.0
+    }
+
+    /// The share of the whole, between 0 and 1.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        self.0 as f64 / Self::WHOLE.0 as f64
+    }
+}
+
+/// A page's account as it is stored: its cash less what the virtual page has given to every page of its group so far.
+///
+/// The virtual page pays all pages in O(1) by raising one offset; `cash = base + offset`. The offset grows without end,
+/// so both wrap around at 2^64: the cash itself lies between 0 and 2^60 and is therefore never ambiguous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Base(i64);
+
+impl Base {
+    /// The account as the store keeps it.
+    #[must_use]
+    pub const fn from_stored(stored: i64) -> Self {
+        Self(stored)
+    }
+
+    /// What the store has to keep.
+    #[must_use]
+    pub const fn to_stored(self) -> i64 {
+        self.0
+    }
+
+    /// Compares the cash of two pages of the same group without knowing their offset.
+    #[must_use]
+    pub const fn compare(self, other: Self) -> Ordering {
+        let difference = self.0.wrapping_sub(other.0);
+        if difference == 0 {
+            Ordering::Equal
+        } else if difference > 0 {
+            Ordering::Greater
+        } else {
+            Ordering::Less
+        }
+    }
+
+    pub(super) const fn with(units: u64, offset: i64) -> Self {
+        Self((units as i64).wrapping_sub(offset))
+    }
+
+    pub(super) const fn units(self, offset: i64) -> u64 {
+        self.0.wrapping_add(offset) as u64
+    }
+
+    pub(super) const fn plus(self, units: u64) -> Self {
+        Self(self.0.wrapping_add(units as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_units_agree() {
+        assert_eq!(Cash::from_share(0.5).units(), 1 << 59);
+        assert_eq!(Cash::from_share(7.0), Cash::WHOLE);
+        assert_eq!(Cash::from_units(u64::MAX), Cash::WHOLE);
+        assert!((Cash::from_units(1 << 58).share() - 0.25).abs() < 1e-15);
+    }
+
+    #[test]
+    fn an_account_survives_an_offset_that_wraps_around() {
+        let offset = i64::MAX - 5;
+        let poor = Base::with(3, offset);
+        let rich = Base::with(1 << 60, offset);
+        let later = offset.wrapping_add(40);
+        assert_eq!(poor.units(later), 43);
+        assert_eq!(rich.units(later), (1 << 60) + 40);
+        assert_eq!(rich.compare(poor), Ordering::Greater);
+        assert_eq!(poor.compare(rich), Ordering::Less);
+        assert_eq!(poor.plus(5).compare(poor.plus(5)), Ordering::Equal);
+    }
+}

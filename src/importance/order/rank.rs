@@ -1,0 +1,166 @@
+//! Orders that estimate importance as they go: the pages' cash (OPIC), and PageRank of what is known.
+
+use super::super::cash::{Base, Cash};
+use super::super::ledger::{Account, Ledger, Policy};
+use super::super::weight::Weight;
+use super::mass::KeptLinks;
+use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
+
+/// Most cash first, by the very ledger the crawler keeps.
+#[derive(Debug)]
+pub struct GreedyCash {
+    ledger: Ledger,
+    weight_between_hosts: Weight,
+    accounts: PerPage<(i64, Stage)>,
+    operations: u64,
+}
+
+impl GreedyCash {
+    /// An order under this policy, where a link to another host weighs `between_hosts` links.
+    #[must_use]
+    pub fn new(policy: Policy, between_hosts: f64) -> Self {
+        Self {
+            ledger: Ledger::new(policy),
+            weight_between_hosts: Weight::links(between_hosts),
+            accounts: PerPage::default(),
+            operations: 0,
+        }
+    }
+}
+
+/// Bases are compared instead of cash: what the virtual page gives to all that wait moves none of them ahead.
+fn priority(base: i64) -> f64 {
+    base as f64 / Cash::WHOLE.units() as f64
+}
+
+impl Order for GreedyCash {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        for &seed in seeds {
+            *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), Stage::Waiting);
+        }
+        self.ledger.hand_out();
+        for &seed in seeds {
+            queue.put(seed, priority(self.accounts.get(seed).0));
+        }
+    }
+
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.operations += links.len() as u64;
+        let between_hosts = self.weight_between_hosts;
+        let weight = |link: &Link| if link.between_hosts { between_hosts } else { Weight::LINK };
+        let weights = links.iter().map(|link| u64::from(weight(link).parts())).sum();
+        let (base, _) = self.accounts.get(page);
+        let mut account = Account { base: Base::from_stored(base), credit: None };
+        let mut payout = self.ledger.visit(&mut account, weights);
+        *self.accounts.at(page) = (account.base.to_stored(), Stage::Downloaded);
+        for link in links {
+            let entry = self.accounts.at(link.target);
+            if entry.1 == Stage::Unknown {
+                *entry = (payout.discover().base.to_stored(), Stage::Waiting);
+            }
+            let read = entry.1 == Stage::Downloaded;
+            entry.0 = payout.pay(Base::from_stored(entry.0), read, weight(link)).to_stored();
+            if !read {
+                queue.put(link.target, priority(entry.0));
+            }
+        }
+        payout.finish();
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// Highest PageRank of the graph known so far, computed anew whenever that has grown by a tenth (Cho, Garcia-Molina,
+/// Page, "Efficient crawling through URL ordering", 1998).
+#[derive(Debug, Default)]
+pub struct PageRankSoFar {
+    links: KeptLinks,
+    known: PerPage<bool>,
+    pages: Vec<u32>,
+    ranks: PerPage<f64>,
+    next: PerPage<f64>,
+    computed_at: usize,
+    operations: u64,
+}
+
+/// Growth of the downloaded part after which ranks are computed anew.
+const GROWTH: f64 = 1.1;
+
+/// Sweeps a time, starting from the last ranks.
+const SWEEPS: usize = 8;
+
+impl PageRankSoFar {
+    fn know(&mut self, page: u32) -> bool {
+        let new = !std::mem::replace(self.known.at(page), true);
+        if new {
+            self.pages.push(page);
+            // An average page until it is computed.
+            *self.ranks.at(page) = 1.0;
+        }
+        new
+    }
+
+    /// Ranks with mean 1; a page that was not downloaded gives to all alike.
+    fn compute(&mut self) {
+        for _ in 0..SWEEPS {
+            let mut given = 0.0;
+            for &page in &self.pages {
+                *self.next.at(page) = 0.0;
+            }
+            for place in 0..self.links.len() {
+                let (page, targets) = self.links.at(place);
+                let rank = self.ranks.get(page);
+                self.operations += targets.len() as u64;
+                if !targets.is_empty() {
+                    given += DAMPING * rank;
+                    let gift = DAMPING * rank / targets.len() as f64;
+                    targets.iter().for_each(|&target| *self.next.at(target) += gift);
+                }
+            }
+            let pages = self.pages.len() as f64;
+            let total: f64 = self.pages.iter().map(|&page| self.ranks.get(page)).sum();
+            let jump = (total - given) / pages;
+            for &page in &self.pages {
+                *self.ranks.at(page) = (self.next.get(page) + jump) * pages / total;
+            }
+        }
+        self.computed_at = self.links.len();
+    }
+}
+
+impl Order for PageRankSoFar {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        for &seed in seeds {
+            self.know(seed);
+            queue.put(seed, 1.0);
+        }
+    }
+
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.links.keep(page, links);
+        for link in links {
+            if self.know(link.target) {
+                // Behind all whose rank is known, until ranks are computed anew.
+                queue.put(link.target, 0.0);
+            }
+        }
+        if self.links.len() as f64 >= GROWTH * self.computed_at as f64 {
+            self.compute();
+            for &page in &self.pages {
+                if !self.links.contains(page) {
+                    queue.put(page, self.ranks.get(page));
+                }
+            }
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+}

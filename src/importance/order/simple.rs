@@ -1,0 +1,149 @@
+//! Orders that need no arithmetic: random, breadth first, depth, number of backlinks.
+
+use super::{Link, Order, PerPage, Queue, Stage};
+
+/// Known pages in random order.
+#[derive(Debug)]
+pub struct Random {
+    state: u64,
+    known: PerPage<bool>,
+    operations: u64,
+}
+
+impl Random {
+    /// The same `seed` gives the same order.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed, known: PerPage::default(), operations: 0 }
+    }
+
+    fn know(&mut self, page: u32, queue: &mut dyn Queue) {
+        if !std::mem::replace(self.known.at(page), true) {
+            // splitmix64 (Steele, Lea, Flood 2014).
+            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut bits = self.state;
+            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            queue.put(page, (bits ^ (bits >> 31)) as f64);
+        }
+    }
+}
+
+impl Order for Random {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|&seed| self.know(seed, queue));
+    }
+
+    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.operations += links.len() as u64;
+        links.iter().for_each(|link| self.know(link.target, queue));
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// In the order in which pages became known.
+#[derive(Debug, Default)]
+pub struct BreadthFirst {
+    known: PerPage<bool>,
+    operations: u64,
+}
+
+impl BreadthFirst {
+    fn know(&mut self, page: u32, queue: &mut dyn Queue) {
+        if !std::mem::replace(self.known.at(page), true) {
+            queue.put(page, 1.0);
+        }
+    }
+}
+
+impl Order for BreadthFirst {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|&seed| self.know(seed, queue));
+    }
+
+    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.operations += links.len() as u64;
+        links.iter().for_each(|link| self.know(link.target, queue));
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+}
+
+/// Fewest links from the page's own site's entrance first; a link from another host leads to depth 0.
+///
+/// This is the slides' depth score: the path is counted inside the site, so that all sites advance at the same pace.
+#[derive(Debug, Default)]
+pub struct Depth {
+    /// 1 + the depth, 0 while unknown.
+    depths: PerPage<u32>,
+    stages: PerPage<Stage>,
+    operations: u64,
+}
+
+impl Depth {
+    fn know(&mut self, page: u32, depth: u32, queue: &mut dyn Queue) {
+        if *self.stages.at(page) == Stage::Downloaded {
+            return;
+        }
+        let known = self.depths.at(page);
+        if *known == 0 || depth + 1 < *known {
+            *known = depth + 1;
+            *self.stages.at(page) = Stage::Waiting;
+            queue.put(page, 1.0 / f64::from(depth + 1));
+        }
+    }
+}
+
+impl Order for Depth {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|&seed| self.know(seed, 0, queue));
+    }
+
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+        *self.stages.at(page) = Stage::Downloaded;
+        let next = self.depths.get(page);
+        self.operations += links.len() as u64;
+        for link in links {
+            self.know(link.target, if link.between_hosts { 0 } else { next }, queue);
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+}
+
+/// Most links from downloaded pages first.
+#[derive(Debug, Default)]
+pub struct Backlinks {
+    counts: PerPage<u32>,
+    operations: u64,
+}
+
+impl Order for Backlinks {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|&seed| queue.put(seed, 0.0));
+    }
+
+    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.operations += links.len() as u64;
+        for link in links {
+            let count = self.counts.at(link.target);
+            *count += 1;
+            queue.put(link.target, f64::from(*count));
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+}

@@ -1,0 +1,53 @@
+//! Hubs and authorities (Kleinberg, "Authoritative sources in a hyperlinked environment", 1999).
+
+use super::super::graph::Graph;
+use super::{fill, normalise};
+
+/// Both vectors, each adding up to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hits {
+    /// Pages that good hubs link to.
+    pub authorities: Vec<f64>,
+    /// Pages that link to good authorities.
+    pub hubs: Vec<f64>,
+    /// Sweeps, each over the graph and its inverse.
+    pub iterations: u32,
+    /// L1 change of the authorities in the last iteration.
+    pub residual: f64,
+    /// Arcs read.
+    pub operations: u64,
+}
+
+/// Iterates until the authorities change less than `tolerance` (L1) or `iterations_max` is reached.
+#[must_use]
+pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> Hits {
+    let pages = graph.pages();
+    let back = graph.transposed();
+    let pull = |rows: &Graph, page: usize, values: &[f64]| -> f64 {
+        let row = rows.targets(page).iter().map(|&other| values[other as usize]);
+        match rows.weights(page) {
+            Some(weights) => row.zip(weights).map(|(value, &weight)| value * f64::from(weight)).sum(),
+            None => row.sum(),
+        }
+    };
+    let mut authorities = vec![1.0 / pages.max(1) as f64; pages];
+    let mut hubs = vec![0.0; pages];
+    let mut next = vec![0.0; pages];
+    let (mut iterations, mut residual) = (0, f64::INFINITY);
+    while iterations < iterations_max && residual > tolerance && pages > 0 {
+        fill(&mut hubs, |page| (pull(graph, page, &authorities), 0.0));
+        normalise(&mut hubs);
+        fill(&mut next, |page| (pull(&back, page, &hubs), 0.0));
+        normalise(&mut next);
+        residual = authorities.iter().zip(&next).map(|(before, after)| (before - after).abs()).sum();
+        std::mem::swap(&mut authorities, &mut next);
+        iterations += 1;
+    }
+    Hits {
+        authorities,
+        hubs,
+        iterations,
+        residual,
+        operations: 2 * u64::from(iterations) * graph.arcs() as u64,
+    }
+}

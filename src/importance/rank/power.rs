@@ -1,0 +1,239 @@
+//! The papers' fixed points by iteration: `x <- r (c M x + (1 - c) E)`.
+//!
+//! Xyleme's page ranking (Mignet et al. 2000, section 5) and the OPIC paper's section 1, for every matrix they name.
+//! Runs on the threads of the rayon pool it is called in; the number of threads does not change the result.
+
+use super::super::graph::Graph;
+use super::{RankError, Ranking, fill, normalise};
+
+/// Which matrix M.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matrix {
+    /// `M_ij = 1 / OutDeg(j)` for `j -> i`: a random walk; importance flows along links.
+    Walk,
+    /// The walk on the inverse graph, divided by that graph's own out-degrees, `1 / InDeg(j)` for `i -> j`: interest flows
+    /// backwards and is shared among all who link.
+    Inverse,
+    /// The matrix as Xyleme prints it, `M^t`: `1 / OutDeg(i)` for `i -> j`. A page's interest is the mean of the pages it
+    /// links to.
+    InversePrinted,
+    /// `M_ij = 1` for `j -> i`: important is what important pages link to.
+    Links,
+    /// `M_ij = 1` when there is a link either way, as in the work of Kleinberg.
+    Symmetric,
+}
+
+/// What happens to the rank of pages that M gives nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dangling {
+    /// It goes where the personalisation goes: today's usual PageRank.
+    Personalised,
+    /// It is lost, and all ranks are multiplied so that the sum stays: Xyleme's factor r.
+    Renormalised,
+}
+
+/// What to compute. The residual of the result is the L1 change of the last iteration (without the half that A + I adds).
+#[derive(Clone, Debug)]
+pub struct Power<'a> {
+    /// M.
+    pub matrix: Matrix,
+    /// c, in 0..=1. With 1 there is no E and the fixed point is the dominant eigenvector.
+    pub damping: f64,
+    /// E, for each page; `None` for everywhere alike.
+    pub personalisation: Option<&'a [f64]>,
+    /// Start here instead of at E.
+    pub start: Option<&'a [f64]>,
+    /// What happens to lost rank; matrices whose columns do not add up to 1 need `Renormalised`.
+    pub dangling: Dangling,
+    /// Iterate M + I, which converges on periodic graphs as well.
+    pub add_identity: bool,
+    /// Stop when an iteration changes less than this (L1).
+    pub tolerance: f64,
+    /// Stop at the latest after so many.
+    pub iterations_max: u32,
+}
+
+impl Default for Power<'_> {
+    fn default() -> Self {
+        Self {
+            matrix: Matrix::Walk,
+            damping: 0.85,
+            personalisation: None,
+            start: None,
+            dangling: Dangling::Renormalised,
+            add_identity: false,
+            tolerance: 1e-9,
+            iterations_max: 1000,
+        }
+    }
+}
+
+impl Power<'_> {
+    /// Iterates to the fixed point; the values add up to 1.
+    ///
+    /// # Errors
+    /// When the damping is not in 0..=1, or the personalisation or start is no distribution over the pages.
+    pub fn run(&self, graph: &Graph) -> Result<Ranking, RankError> {
+        if !(0.0..=1.0).contains(&self.damping) {
+            return Err(RankError::Damping(self.damping));
+        }
+        let pages = graph.pages();
+        let jump = distribution(self.personalisation, pages)?;
+        let mut now = match self.start {
+            Some(_) => distribution(self.start, pages)?,
+            None => jump.clone(),
+        };
+        let operator = Operator::new(self.matrix, graph);
+        let mut ranking =
+            Ranking { values: Vec::new(), iterations: 0, residual: f64::INFINITY, operations: 0 };
+        let mut scaled = vec![0.0; pages];
+        let mut next = vec![0.0; pages];
+        while ranking.iterations < self.iterations_max && ranking.residual > self.tolerance && pages > 0 {
+            ranking.residual = self.step(&operator, &jump, &mut now, &mut scaled, &mut next);
+            ranking.iterations += 1;
+            ranking.operations += operator.rows.arcs() as u64;
+        }
+        ranking.values = now;
+        Ok(ranking)
+    }
+
+    /// One iteration; returns the change without A + I.
+    fn step(
+        &self,
+        operator: &Operator,
+        jump: &[f64],
+        now: &mut Vec<f64>,
+        scaled: &mut [f64],
+        next: &mut Vec<f64>,
+    ) -> f64 {
+        let given = fill(scaled, |page| {
+            let scale = operator.column_scale(page);
+            (now[page] * scale, if scale > 0.0 { now[page] } else { 0.0 })
+        });
+        let lost = match self.dangling {
+            Dangling::Personalised => 1.0 - given,
+            Dangling::Renormalised => 0.0,
+        };
+        let jumping = 1.0 - self.damping + self.damping * lost;
+        fill(next, |page| (self.damping * operator.pull(page, scaled) + jumping * jump[page], 0.0));
+        normalise(next);
+        let change = now.iter().zip(&*next).map(|(before, after)| (before - after).abs()).sum();
+        if self.add_identity {
+            next.iter_mut().zip(&*now).for_each(|(after, before)| *after = 0.5 * (*after + before));
+        }
+        std::mem::swap(now, next);
+        change
+    }
+}
+
+/// A matrix as rows to pull from, scaled by column and by row.
+struct Operator {
+    rows: Graph,
+    columns: Option<Vec<f64>>,
+    row_scale: Option<Vec<f64>>,
+}
+
+impl Operator {
+    fn new(matrix: Matrix, graph: &Graph) -> Self {
+        let out = || (0..graph.pages()).map(|page| one_over(graph.out_weight(page))).collect();
+        match matrix {
+            Matrix::Walk => Self { rows: graph.transposed(), columns: Some(out()), row_scale: None },
+            Matrix::Links => Self { rows: graph.transposed(), columns: None, row_scale: None },
+            Matrix::Symmetric => Self { rows: graph.symmetric(), columns: None, row_scale: None },
+            Matrix::InversePrinted => Self { rows: graph.clone(), columns: None, row_scale: Some(out()) },
+            Matrix::Inverse => {
+                let back = graph.transposed();
+                let into = (0..back.pages()).map(|page| one_over(back.out_weight(page))).collect();
+                Self { rows: graph.clone(), columns: Some(into), row_scale: None }
+            }
+        }
+    }
+
+    fn column_scale(&self, page: usize) -> f64 {
+        self.columns.as_ref().map_or(1.0, |columns| columns[page])
+    }
+
+    fn pull(&self, page: usize, scaled: &[f64]) -> f64 {
+        let row = self.rows.targets(page);
+        let sum: f64 = match self.rows.weights(page) {
+            Some(weights) => row
+                .iter()
+                .zip(weights)
+                .map(|(&column, &weight)| scaled[column as usize] * f64::from(weight))
+                .sum(),
+            None => row.iter().map(|&column| scaled[column as usize]).sum(),
+        };
+        sum * self.row_scale.as_ref().map_or(1.0, |scale| scale[page])
+    }
+}
+
+/// Importance and interest in one scan of the links (Xyleme, "combined computation of multiple ranking").
+///
+/// Importance is the walk with E everywhere alike, interest the walk on the inverse graph with E = `interesting`, both
+/// with Xyleme's normalisation. Stops when both change less than `tolerance`.
+///
+/// # Errors
+/// As [`Power::run`].
+pub fn combined(
+    graph: &Graph,
+    damping: f64,
+    interesting: &[f64],
+    tolerance: f64,
+    iterations_max: u32,
+) -> Result<(Ranking, Ranking), RankError> {
+    if !(0.0..=1.0).contains(&damping) {
+        return Err(RankError::Damping(damping));
+    }
+    let pages = graph.pages();
+    let mut into = vec![0.0; pages];
+    for page in 0..pages {
+        for (place, &target) in graph.targets(page).iter().enumerate() {
+            into[target as usize] += graph.weights(page).map_or(1.0, |weights| f64::from(weights[place]));
+        }
+    }
+    let jumps = [distribution(None, pages)?, distribution(Some(interesting), pages)?];
+    let mut now = jumps.clone();
+    let mut change = [f64::INFINITY; 2];
+    let mut iterations = 0;
+    while change.iter().any(|&change| change > tolerance) && iterations < iterations_max && pages > 0 {
+        let mut next = [vec![0.0; pages], vec![0.0; pages]];
+        let interest: Vec<f64> =
+            now[1].iter().zip(&into).map(|(value, &sum)| value * one_over(sum)).collect();
+        for page in 0..pages {
+            let gift = now[0][page] * one_over(graph.out_weight(page));
+            let mut received = 0.0;
+            for (place, &target) in graph.targets(page).iter().enumerate() {
+                let weight = graph.weights(page).map_or(1.0, |weights| f64::from(weights[place]));
+                next[0][target as usize] += gift * weight;
+                received += interest[target as usize] * weight;
+            }
+            next[1][page] = received;
+        }
+        for (side, next) in next.iter_mut().enumerate() {
+            for (value, jump) in next.iter_mut().zip(&jumps[side]) {
+                *value = damping * *value + (1.0 - damping) * jump;
+            }
+            normalise(next);
+            change[side] = now[side].iter().zip(&*next).map(|(before, after)| (before - after).abs()).sum();
+        }
+        now = next;
+        iterations += 1;
+    }
+    let operations = u64::from(iterations) * graph.arcs() as u64;
+    let [importance, interest] = now;
+    let ranking = |values, residual| Ranking { values, iterations, residual, operations };
+    Ok((ranking(importance, change[0]), ranking(interest, change[1])))
+}
+
+fn one_over(number: f64) -> f64 {
+    if number > 0.0 { 1.0 / number } else { 0.0 }
+}
+
+fn distribution(weights: Option<&[f64]>, pages: usize) -> Result<Vec<f64>, RankError> {
+    let Some(weights) = weights else { return Ok(vec![1.0 / pages.max(1) as f64; pages]) };
+    let mut weights = weights.to_vec();
+    if weights.len() != pages || weights.iter().any(|&weight| weight < 0.0 || !weight.is_finite()) {
+        return Err(RankError::Personalisation);
+    }
+    if normalise(&mut weights) > 0.0 { Ok(weights) } else { Err(RankError::Personalisation) }
+}

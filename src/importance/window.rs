@@ -1,0 +1,181 @@
+//! The four window policies of the paper, and none, for comparing them.
+//!
+//! The crawler keeps [`Credit`] (interpolation). The other policies keep a list of measures, the pairs (cash, clock) of
+//! the last visits, and live only in the lab.
+
+use std::collections::VecDeque;
+
+use super::credit::Credit;
+
+/// How much of a page's past counts. Times are turns of G.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Window {
+    /// Everything since the start.
+    All,
+    /// The last `measures` visits.
+    Variable {
+        /// How many, at least 1.
+        measures: usize,
+    },
+    /// The visits during the last `time`.
+    Fixed {
+        /// Length of the window.
+        time: f64,
+    },
+    /// As fixed, but never fewer than `measures` visits.
+    ImprovedFixed {
+        /// Length of the window.
+        time: f64,
+        /// The paper uses 3.
+        measures: usize,
+    },
+    /// One interpolated number for the last `time`.
+    Interpolation {
+        /// Length of the window.
+        time: f64,
+    },
+}
+
+/// One page's past under a window policy.
+#[derive(Clone, Debug)]
+pub enum History {
+    /// A running sum since the clock of its beginning.
+    All {
+        /// Cash that came in.
+        sum: f64,
+        /// When counting began.
+        since: f64,
+    },
+    /// Measures, oldest first, after the clock before the first of them.
+    Measures {
+        /// (clock, cash) of visits.
+        measures: VecDeque<(f64, f64)>,
+        /// Clock from which the first measure's cash came in.
+        since: f64,
+    },
+    /// Interpolated.
+    Credit(Credit),
+}
+
+impl Window {
+    /// The past of a page whose account was opened at `clock`.
+    #[must_use]
+    pub fn begin(self, clock: f64) -> History {
+        match self {
+            Self::All => History::All { sum: 0.0, since: clock },
+            Self::Interpolation { .. } => History::Credit(Credit::first(0.0, 0.0, clock)),
+            Self::Variable { .. } | Self::Fixed { .. } | Self::ImprovedFixed { .. } => {
+                History::Measures { measures: VecDeque::new(), since: clock }
+            }
+        }
+    }
+
+    /// Adds the visit at `clock` that found `cash`, and forgets what has left the window.
+    pub fn visit(self, history: &mut History, cash: f64, clock: f64) {
+        match history {
+            History::All { sum, .. } => *sum += cash,
+            History::Credit(credit) => {
+                let time = if let Self::Interpolation { time } = self { time } else { f64::INFINITY };
+                *credit = credit.measured(cash, clock, time);
+            }
+            History::Measures { measures, since } => {
+                measures.push_back((clock, cash));
+                let (time, fewest) = self.limits();
+                while measures.len() > fewest && measures.front().is_some_and(|first| first.0 < clock - time)
+                {
+                    if let Some((gone, _)) = measures.pop_front() {
+                        *since = gone;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The estimate at `clock` of the cash that comes in per turn of G, when the page holds `cash`.
+    #[must_use]
+    pub fn rate(self, history: &History, cash: f64, clock: f64) -> f64 {
+        let per = |sum: f64, time: f64| if time > 0.0 { sum / time } else { 0.0 };
+        match history {
+            History::All { sum, since } => per(sum + cash, clock - since),
+            History::Credit(credit) => credit.rate(cash, clock),
+            History::Measures { measures, since } => {
+                let (time, fewest) = self.limits();
+                let mut sum = cash;
+                let mut begin = *since;
+                // What has left the window since the last visit no longer counts.
+                let mut remaining = measures.len();
+                for &(measured, amount) in measures {
+                    if remaining > fewest && measured < clock - time {
+                        begin = measured;
+                    } else {
+                        sum += amount;
+                    }
+                    remaining -= 1;
+                }
+                per(sum, clock - begin)
+            }
+        }
+    }
+
+    /// Numbers stored for one page: the paper's measure of memory, one for interpolation.
+    #[must_use]
+    pub fn measures(history: &History) -> usize {
+        match history {
+            History::All { .. } | History::Credit(_) => 1,
+            History::Measures { measures, .. } => measures.len(),
+        }
+    }
+
+    /// (longest time, fewest measures) that are kept.
+    fn limits(self) -> (f64, usize) {
+        match self {
+            Self::Variable { measures } => (0.0, measures.max(1)),
+            Self::Fixed { time } => (time, 0),
+            Self::ImprovedFixed { time, measures } => (time, measures),
+            Self::All | Self::Interpolation { .. } => (f64::INFINITY, 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICIES: [Window; 5] = [
+        Window::All,
+        Window::Variable { measures: 4 },
+        Window::Fixed { time: 6.0 },
+        Window::ImprovedFixed { time: 6.0, measures: 3 },
+        Window::Interpolation { time: 6.0 },
+    ];
+
+    #[test]
+    fn every_policy_finds_a_constant_rate() {
+        for window in POLICIES {
+            let mut history = window.begin(0.0);
+            let mut clock = 0.0;
+            for step in 0..50 {
+                let elapsed = 0.25 + f64::from(step % 7) * 0.5;
+                clock += elapsed;
+                window.visit(&mut history, 0.01 * elapsed, clock);
+                assert!((window.rate(&history, 0.005, clock + 0.5) - 0.01).abs() < 1e-6, "{window:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn measures_kept_are_those_of_the_policy() {
+        let kept = |window: Window, step: f64| {
+            let mut history = window.begin(0.0);
+            for visit in 1..=40 {
+                window.visit(&mut history, 1.0, f64::from(visit) * step);
+            }
+            Window::measures(&history)
+        };
+        assert_eq!(kept(Window::Variable { measures: 4 }, 1.0), 4);
+        assert_eq!(kept(Window::Fixed { time: 6.0 }, 1.0), 7);
+        assert_eq!(kept(Window::Fixed { time: 6.0 }, 10.0), 1);
+        assert_eq!(kept(Window::ImprovedFixed { time: 6.0, measures: 3 }, 10.0), 3);
+        assert_eq!(kept(Window::Interpolation { time: 6.0 }, 1.0), 1);
+    }
+}

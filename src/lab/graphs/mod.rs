@@ -1,0 +1,143 @@
+//! Graphs to experiment on: real ones from files, and generated ones up to sizes that no memory holds.
+
+mod arcs;
+mod bv;
+mod generate;
+mod stored;
+
+use std::path::{Path, PathBuf};
+
+pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
+pub use stored::{PageGraph, SiteGraph, StoredError};
+
+use crate::importance::{Graph, GraphError};
+
+/// Why a graph cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file system says so.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: std::io::Error,
+    },
+    /// A line that is no arc.
+    #[error("{}: line {line} is not `source TAB target [TAB weight]`", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+    /// A file whose size or content does not fit the graph.
+    #[error("{}: {what}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
+    /// The arcs are no graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The name of a generated graph.
+    #[error(
+        "'{0}' is no generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, random or kron"
+    )]
+    Name(String),
+}
+
+/// A graph with what else is known of its pages.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The links.
+    pub graph: Graph,
+    /// The host of each page, if the folder has URLs or the generator makes hosts.
+    pub hosts: Option<Vec<u32>>,
+    /// The URL or name of each page, if the folder has them.
+    pub urls: Option<Vec<String>>,
+}
+
+/// Reads a graph: `generate:…`, the basename of a graph in BV format, or a folder with `arcs.tsv.gz` and perhaps
+/// `urls.txt.gz`.
+///
+/// # Errors
+/// When it is none of these, or damaged.
+pub fn read(path: &Path) -> Result<Recorded, ReadError> {
+    if let Some(name) = path.to_str().and_then(|name| name.strip_prefix("generate:")) {
+        return generate::from_name(name);
+    }
+    if path.with_extension("graph").is_file() {
+        return Ok(Recorded { graph: bv::read(path)?, hosts: None, urls: None });
+    }
+    // The folder of a BV graph, named like its files.
+    if let Some(name) = path.file_name() {
+        let inside = path.join(name);
+        if inside.with_extension("graph").is_file() {
+            return Ok(Recorded { graph: bv::read(&inside)?, hosts: None, urls: None });
+        }
+    }
+    arcs::read(path)
+}
+
+/// A web to crawl: generated page by page if it can be, so that its size is no matter of memory; else read as by [`read`].
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
+    match path.to_str().and_then(|name| name.strip_prefix("generate:")) {
+        Some(name) => generate::open(name),
+        None => Ok(Box::new(read(path)?)),
+    }
+}
+
+/// Reads a host number for each page: 32-bit little-endian numbers, or one name a line.
+///
+/// # Errors
+/// When the file does not have one for each of `pages` pages.
+pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
+    let bytes = std::fs::read(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
+    let hosts: Vec<u32> = if bytes.len() == pages * 4 {
+        bytes.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number)).collect()
+    } else {
+        arcs::numbered(String::from_utf8_lossy(&bytes).lines())
+    };
+    if hosts.len() == pages {
+        Ok(hosts)
+    } else {
+        let what = format!("has {} hosts for {pages} pages", hosts.len());
+        Err(ReadError::Content { path: path.into(), what })
+    }
+}
+
+/// A web whose links are asked for page by page: a graph in memory, or one that is made up on the way.
+pub trait Web: Send + Sync {
+    /// Number of pages.
+    fn pages(&self) -> usize;
+
+    /// The links of a page, each target once; `buffer` may be used to hold them.
+    fn links<'a>(&'a self, page: u32, buffer: &'a mut Vec<u32>) -> &'a [u32];
+
+    /// Whether two pages lie on the same host.
+    fn same_host(&self, a: u32, b: u32) -> bool;
+}
+
+impl Web for Recorded {
+    fn pages(&self) -> usize {
+        self.graph.pages()
+    }
+
+    fn links<'a>(&'a self, page: u32, _buffer: &'a mut Vec<u32>) -> &'a [u32] {
+        self.graph.targets(page as usize)
+    }
+
+    fn same_host(&self, a: u32, b: u32) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts[a as usize] == hosts[b as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests;

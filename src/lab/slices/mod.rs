@@ -1,0 +1,65 @@
+//! Ranking with little memory: the matrix cut into slices on disk (Xyleme, section 5.3).
+//!
+//! A slice holds the links **into** a run of pages, ordered by source. Direct ranking keeps the run's new values in memory
+//! and reads the sources' values in order from a file; inverse ranking keeps the run's old values in memory and adds to
+//! its sources' new values in order, in a file. Either way a scan reads each slice once and everything else in order.
+//!
+//! * *Gauss-Seidel*: a finished slice replaces the old one in the file at once, so later slices compute with it.
+//! * *Chaotic*: with several threads, each computes a slice of its own with whatever the others have written so far.
+//! * *Combined*: direct and inverse in one scan; each slice then needs memory for both.
+//!
+//! The direct ranking solves PageRank's linear system without the pages that link nowhere, as `rank::PageRank` does, with
+//! the same proof of the error.
+
+mod matrix;
+mod rank;
+mod vector;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use matrix::{Builder, Matrix};
+pub use rank::{Outcome, Sliced, Which};
+
+/// Memory that buffers take beside the vectors, per thread.
+pub const BUFFER_BYTES: usize = 1 << 18;
+
+/// Why a matrix cannot be built or scanned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SliceError {
+    /// The file system says so.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// A slice is not what the builder wrote.
+    #[error("{}: the slice is damaged at byte {offset}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+    },
+    /// The limit is too small for buffers and a slice of useful size.
+    #[error("{0} bytes of memory are too few")]
+    Memory(usize),
+    /// A page or link that does not fit.
+    #[error("page {0} is beyond the last, or out of order")]
+    Page(u32),
+    /// The damping or the personalisation is wrong.
+    #[error(transparent)]
+    Rank(#[from] crate::importance::rank::RankError),
+}
+
+impl SliceError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.into(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! Direct and inverse ranking over a sliced matrix.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use super::SliceError;
+use super::matrix::Matrix;
+use super::vector::{Adding, Ascending, BLOCK, VectorFile};
+use crate::importance::rank::RankError;
+
+/// Which ranking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Importance: rank flows along links.
+    Direct,
+    /// Interest: rank flows backwards, shared among all who link.
+    Inverse,
+    /// Both in one scan.
+    Combined,
+}
+
+impl Which {
+    /// Vectors of a slice that are in memory at the same time.
+    #[must_use]
+    pub fn vectors(self) -> usize {
+        match self {
+            Self::Direct | Self::Inverse => 1,
+            Self::Combined => 2,
+        }
+    }
+}
+
+/// What to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliced {
+    /// Which ranking.
+    pub which: Which,
+    /// c, in 0..1.
+    pub damping: f64,
+    /// Stop when the proven L1 error is at most this.
+    pub tolerance: f64,
+    /// Stop at the latest after so many scans.
+    pub iterations_max: u32,
+    /// Threads; each holds a slice of its own.
+    pub threads: usize,
+    /// Use finished slices at once instead of in the next scan (direct ranking only).
+    pub gauss_seidel: bool,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Scans.
+    pub iterations: u32,
+    /// Proven L1 error of the worst of the rankings.
+    pub residual: f64,
+    /// Time of all scans.
+    pub seconds: f64,
+    /// Bytes read from slices and vectors in all scans.
+    pub bytes_read: u64,
+    importance: Option<VectorFile>,
+    interest: Option<VectorFile>,
+}
+
+impl Outcome {
+    /// Importance of each page, adding up to 1; reads the whole vector into memory.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn importance(&self) -> Result<Option<Vec<f64>>, SliceError> {
+        self.importance.as_ref().map(normalised).transpose()
+    }
+
+    /// Interest of each page, adding up to 1; reads the whole vector into memory.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn interest(&self) -> Result<Option<Vec<f64>>, SliceError> {
+        self.interest.as_ref().map(normalised).transpose()
+    }
+}
+
+fn normalised(vector: &VectorFile) -> Result<Vec<f64>, SliceError> {
+    let mut values = vec![0.0; vector.len()];
+    vector.read(0, &mut values)?;
+    let sum: f64 = values.iter().sum();
+    values.iter_mut().for_each(|value| *value /= sum);
+    Ok(values)
+}
+
+impl Sliced {
+    /// Ranks. `interesting` says where interest begins (its weight for a page; everywhere alike if not given). Vectors are
+    /// kept in `folder`.
+    ///
+    /// # Errors
+    /// When the damping is not in 0..1, or the disk fails.
+    pub fn run(
+        &self,
+        matrix: &Matrix,
+        folder: &Path,
+        interesting: Option<&(dyn Fn(usize) -> f64 + Sync)>,
+    ) -> Result<Outcome, SliceError> {
+        if !(0.0..1.0).contains(&self.damping) {
+            return Err(RankError::Damping(self.damping).into());
+        }
+        let everywhere = |_: usize| 1.0;
+        let scan = Scan::new(self, matrix, folder, interesting.unwrap_or(&everywhere))?;
+        let start = Instant::now();
+        let mut outcome = Outcome {
+            iterations: 0,
+            residual: f64::INFINITY,
+            seconds: 0.0,
+            bytes_read: 0,
+            importance: None,
+            interest: None,
+        };
+        while outcome.iterations < self.iterations_max && outcome.residual > self.tolerance {
+            outcome.residual = scan.once()?;
+            outcome.iterations += 1;
+        }
+        outcome.seconds = start.elapsed().as_secs_f64();
+        outcome.bytes_read = u64::from(outcome.iterations) * matrix.bytes()
+            + scan.vectors().map(VectorFile::bytes_read).sum::<u64>();
+        outcome.importance = scan.direct.map(|direct| direct.values);
+        outcome.interest = scan.inverse.map(|inverse| inverse.values);
+        Ok(outcome)
+    }
+}
+
+/// Change and sum of a vector over a scan.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    change: f64,
+    total: f64,
+}
+
+struct Direct {
+    /// y.
+    values: VectorFile,
+    /// y / links, as the sources give it; the scan reads it in order.
+    gifts: VectorFile,
+    /// Where a scan writes gifts when it must not see its own.
+    next_gifts: Option<VectorFile>,
+}
+
+struct Inverse {
+    values: VectorFile,
+    /// What came in during this scan.
+    inflow: VectorFile,
+}
+
+struct Scan<'a> {
+    options: &'a Sliced,
+    matrix: &'a Matrix,
+    interesting: &'a (dyn Fn(usize) -> f64 + Sync),
+    direct: Option<Direct>,
+    inverse: Option<Inverse>,
+    /// One slice at a time adds to the inverse ranking's file, for all do so in the same order.
+    adding: Mutex<()>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(
+        options: &'a Sliced,
+        matrix: &'a Matrix,
+        folder: &Path,
+        interesting: &'a (dyn Fn(usize) -> f64 + Sync),
+    ) -> Result<Self, SliceError> {
+        let vector = |name: &str| VectorFile::create(&folder.join(name), matrix.pages, 0.0);
+        let direct = if options.which == Which::Inverse {
+            None
+        } else {
+            let next_gifts = if options.gauss_seidel { None } else { Some(vector("next.gifts")?) };
+            Some(Direct {
+                values: vector("importance.values")?,
+                gifts: vector("importance.gifts")?,
+                next_gifts,
+            })
+        };
+        let inverse = if options.which == Which::Direct {
+            None
+        } else {
+            Some(Inverse { values: vector("interest.values")?, inflow: vector("interest.inflow")? })
+        };
+        Ok(Self { options, matrix, interesting, direct, inverse, adding: Mutex::new(()) })
+    }
+
+    fn vectors(&self) -> impl Iterator<Item = &VectorFile> {
+        let direct = self
+            .direct
+            .iter()
+            .flat_map(|direct| [Some(&direct.values), Some(&direct.gifts), direct.next_gifts.as_ref()]);
+        let inverse =
+            self.inverse.iter().flat_map(|inverse| [Some(&inverse.values), Some(&inverse.inflow), None]);
+        direct.chain(inverse).flatten()
+    }
+
+    /// One scan of the matrix; returns the proven error.
+    fn once(&self) -> Result<f64, SliceError> {
+        let next = AtomicUsize::new(0);
+        let sums = Mutex::new(Sums::default());
+        let failed = Mutex::new(None);
+        let work = || {
+            loop {
+                let slice = next.fetch_add(1, Relaxed);
+                if slice >= self.matrix.slices() {
+                    return;
+                }
+                match self.slice(slice) {
+                    Ok(part) => {
+                        let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        sums.change += part.change;
+                        sums.total += part.total;
+                    }
+                    Err(error) => {
+                        next.store(self.matrix.slices(), Relaxed);
+                        *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
+                        return;
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.options.threads.max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            return Err(error);
+        }
+        let damping = self.options.damping;
+        let bound =
+            |sums: Sums| 2.0 * damping * sums.change / (1.0 - damping) / sums.total.max(f64::MIN_POSITIVE);
+        let mut residual: f64 = 0.0;
+        if let Some(direct) = &self.direct {
+            if let Some(next_gifts) = &direct.next_gifts {
+                copy(next_gifts, &direct.gifts)?;
+            }
+            residual =
+                residual.max(bound(sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)));
+        }
+        if let Some(inverse) = &self.inverse {
+            residual = residual.max(bound(self.turn(inverse)?));
+        }
+        Ok(residual)
+    }
+
+    /// Scans a slice for all rankings.
+    fn slice(&self, slice: usize) -> Result<Sums, SliceError> {
+        let range = self.matrix.range(slice);
+        let mut received = vec![0.0; if self.direct.is_some() { range.len() } else { 0 }];
+        let mut sources = self.direct.as_ref().map(|direct| Ascending::new(&direct.gifts));
+        let gifts = match &self.inverse {
+            Some(inverse) => self.inverse_gifts(inverse, slice)?,
+            None => Vec::new(),
+        };
+        // Inverse ranking adds up in a file that all slices share.
+        let _adding = self.inverse.as_ref().map(|_| self.adding.lock());
+        let mut inflow = self.inverse.as_ref().map(|inverse| Adding::new(&inverse.inflow));
+        self.matrix.scan(slice, |source, targets| {
+            if let Some(sources) = &mut sources {
+                let gift = sources.at(source)?;
+                targets.iter().for_each(|&target| received[target as usize] += gift);
+            }
+            if let Some(inflow) = &mut inflow {
+                inflow.add(source, targets.iter().map(|&target| gifts[target as usize]).sum())?;
+            }
+            Ok(())
+        })?;
+        if let Some(inflow) = inflow {
+            inflow.finish()?;
+        }
+        match &self.direct {
+            Some(direct) => self.store(direct, range, &received),
+            None => Ok(Sums::default()),
+        }
+    }
+
+    /// Turns what a slice's pages received into their values and gifts.
+    fn store(
+        &self,
+        direct: &Direct,
+        range: std::ops::Range<usize>,
+        received: &[f64],
+    ) -> Result<Sums, SliceError> {
+        let jump = 1.0 / self.matrix.pages as f64;
+        let mut sums = Sums::default();
+        let mut before = Vec::new();
+        let mut gifts = Vec::new();
+        for (number, received) in received.chunks(BLOCK).enumerate() {
+            let start = range.start + number * BLOCK;
+            let degrees = self.matrix.out_degrees(start..start + received.len())?;
+            before.resize(received.len(), 0.0);
+            direct.values.read(start, &mut before)?;
+            gifts.clear();
+            for ((value, received), degree) in before.iter_mut().zip(received).zip(degrees) {
+                let new = jump + self.options.damping * received;
+                sums.change += (new - *value).abs();
+                sums.total += new;
+                *value = new;
+                gifts.push(new / f64::from(degree.max(1)));
+            }
+            direct.values.write(start, &before)?;
+            direct.next_gifts.as_ref().unwrap_or(&direct.gifts).write(start, &gifts)?;
+        }
+        Ok(sums)
+    }
+
+    /// What each page of a slice gives to every page that links to it.
+    fn inverse_gifts(&self, inverse: &Inverse, slice: usize) -> Result<Vec<f64>, SliceError> {
+        let mut gifts = vec![0.0; self.matrix.range(slice).len()];
+        inverse.values.read(self.matrix.range(slice).start, &mut gifts)?;
+        for (gift, degree) in gifts.iter_mut().zip(self.matrix.in_degrees(slice)?) {
+            *gift /= f64::from(degree.max(1));
+        }
+        Ok(gifts)
+    }
+
+    /// Turns the inflow of a scan into the inverse ranking's values.
+    fn turn(&self, inverse: &Inverse) -> Result<Sums, SliceError> {
+        let mut sums = Sums::default();
+        let mut values = vec![0.0; BLOCK];
+        let mut inflow = vec![0.0; BLOCK];
+        for start in (0..self.matrix.pages).step_by(BLOCK) {
+            let length = BLOCK.min(self.matrix.pages - start);
+            inverse.values.read(start, &mut values[..length])?;
+            inverse.inflow.read(start, &mut inflow[..length])?;
+            for place in 0..length {
+                let new = (self.interesting)(start + place) + self.options.damping * inflow[place];
+                sums.change += (new - values[place]).abs();
+                sums.total += new;
+                values[place] = new;
+                inflow[place] = 0.0;
+            }
+            inverse.values.write(start, &values[..length])?;
+            inverse.inflow.write(start, &inflow[..length])?;
+        }
+        Ok(sums)
+    }
+}
+
+fn copy(from: &VectorFile, to: &VectorFile) -> Result<(), SliceError> {
+    let mut block = vec![0.0; BLOCK];
+    for start in (0..from.len()).step_by(BLOCK) {
+        let length = BLOCK.min(from.len() - start);
+        from.read(start, &mut block[..length])?;
+        to.write(start, &block[..length])?;
+    }
+    Ok(())
+}

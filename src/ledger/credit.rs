@@ -1,0 +1,410 @@
+//! What a capture changes: pages, sites, cash, links, and what becomes worth fetching.
+//!
+//! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
+//! its records after a crash. Total cash stays what it was, exactly.
+
+use archive_storage::address::{site_of, url_hash};
+use archive_storage::{
+    CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
+};
+
+use super::authority::{authority, host_name};
+use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
+use super::outcome::{Kind, OutLink, Outcome};
+use super::page_flags as flags;
+use super::pay::{account, site_account, store_site_account};
+use super::scope::Scope;
+use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
+use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
+use crate::parse::LinkKind;
+
+/// Requisites of requisites (a style sheet's pictures) are followed this far.
+const REQUISITE_DEPTH_MAX: u16 = 3;
+
+/// Something that became worth fetching, or more worth than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The URL.
+    pub url: UrlId,
+    /// Its host.
+    pub host: HostId,
+    /// The level under which to queue it.
+    pub level: u8,
+}
+
+/// Why the books cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreditError {
+    /// The store failed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The numbers kept in the catalogue cannot be read.
+    #[error(
+        "the setting '{0}' of the archive cannot be read; remove its folder `state`, which is then made again from the segments"
+    )]
+    Setting(&'static str),
+    /// Cash was lost or made.
+    #[error(transparent)]
+    Imbalance(#[from] Imbalance),
+}
+
+/// The books: both ledgers and the rules by which links are weighed and followed.
+#[derive(Debug)]
+pub struct Credits {
+    pub(super) pages: Ledger,
+    pub(super) sites: Ledger,
+    weights: LinkWeights,
+    scope: Scope,
+    /// The links of the page being credited, resolved; kept to be used again.
+    pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+}
+
+impl Credits {
+    /// The books as they were saved, or empty ones for a new archive.
+    ///
+    /// # Errors
+    /// When what was saved cannot be read.
+    pub fn open(state: &State) -> Result<Self, CreditError> {
+        Ok(Self {
+            pages: open_ledger(state, PAGE_LEDGER)?,
+            sites: open_ledger(state, SITE_LEDGER)?,
+            weights: LinkWeights::default(),
+            scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
+            targets: Vec::new(),
+        })
+    }
+
+    /// Puts the books where the next checkpoint saves them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn save(&self, state: &mut State) -> Result<(), CreditError> {
+        write_setting(state, PAGE_LEDGER, &self.pages.numbers())?;
+        write_setting(state, SITE_LEDGER, &self.sites.numbers())?;
+        write_setting(state, SCOPE, &self.scope.rules())
+    }
+
+    /// The page ledger, for reading importance.
+    #[must_use]
+    pub fn pages(&self) -> &Ledger {
+        &self.pages
+    }
+
+    /// The site ledger, for reading importance.
+    #[must_use]
+    pub fn sites(&self) -> &Ledger {
+        &self.sites
+    }
+
+    /// Takes a new scope. Pages that are known already are looked at again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_scope(&mut self, state: &mut State, scope: Scope) -> Result<(), CreditError> {
+        if scope.rules() == self.scope.rules() {
+            return Ok(());
+        }
+        self.scope = scope;
+        for number in 0..state.url_count() {
+            let id = UrlId(number);
+            let mut page = state.page(id)?;
+            if page.flags.0 & (flags::ACCOUNT | flags::ROBOTS) == flags::ACCOUNT {
+                let inside = self.is_inside(&state.url(id)?, &page);
+                page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
+                state.set_page(id, &page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters seeds (canonical URLs) that are not known yet.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn add_seeds(&mut self, state: &mut State, seeds: &[String]) -> Result<Vec<UrlId>, CreditError> {
+        let mut ids = Vec::with_capacity(seeds.len());
+        for url in seeds {
+            let id = self.know(state, url, url_hash(url))?;
+            let mut page = state.page(id)?;
+            page.depth = 0;
+            page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
+            self.open_account(&mut page);
+            state.set_page(id, &page)?;
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// Everything that waits to be fetched, for a frontier that begins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn waiting(&self, state: &State) -> Result<Vec<Candidate>, CreditError> {
+        let mut waiting = Vec::new();
+        for number in 0..state.url_count() {
+            let id = UrlId(number);
+            let mut page = state.page(id)?;
+            // What robots.txt forbade may be allowed today.
+            page.flags.set(PageFlags(flags::REFUSED), false);
+            waiting.extend(self.candidate(id, &page));
+        }
+        Ok(waiting)
+    }
+
+    /// The URL's state, made when it is new.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn know(&mut self, state: &mut State, url: &str, hash: u64) -> Result<UrlId, CreditError> {
+        let (id, is_new) = state.intern(url, hash)?;
+        if is_new {
+            let mut page = state.page(id)?;
+            page.host = self.host_of(state, url)?;
+            state.set_page(id, &page)?;
+        }
+        Ok(id)
+    }
+
+    /// The URL of a host's robots.txt, which is no page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn know_robots(&mut self, state: &mut State, url: &str) -> Result<UrlId, CreditError> {
+        let id = self.know(state, url, url_hash(url))?;
+        let mut page = state.page(id)?;
+        if page.flags.0 & flags::ROBOTS == 0 {
+            page.flags.set(PageFlags(flags::ROBOTS), true);
+            state.set_page(id, &page)?;
+        }
+        Ok(id)
+    }
+
+    /// Books a capture: into its page's history, and its page's cash to the pages it links to.
+    ///
+    /// What became worth fetching is appended to `candidates`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn credit(
+        &mut self,
+        state: &mut State,
+        outcome: &Outcome,
+        location: Location,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<CaptureId, CreditError> {
+        let id = self.know(state, &outcome.url, url_hash(&outcome.url))?;
+        let capture = self.record(state, id, outcome, location)?;
+        let page = state.page(id)?;
+        self.resolve_links(state, id, &page, outcome)?;
+        if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
+            let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget {
+                target: *target,
+                kind: kind.code(),
+            };
+            let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
+            state.append_links(id, &links)?;
+        }
+        if page.flags.0 & flags::ACCOUNT != 0 {
+            self.pay_pages(state, id)?;
+            self.pay_sites(state, &page)?;
+        }
+        for place in 0..self.targets.len() {
+            let target = self.targets[place].0;
+            let page = state.page(target)?;
+            candidates.extend(self.candidate(target, &page));
+        }
+        Ok(capture)
+    }
+
+    /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn refuse(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
+        let mut page = state.page(id)?;
+        page.flags.set(PageFlags(flags::REFUSED), true);
+        state.set_page(id, &page)?;
+        if page.flags.0 & flags::ACCOUNT != 0 {
+            self.targets.clear();
+            self.pay_pages(state, id)?;
+        }
+        Ok(())
+    }
+
+    /// The most important sites, best first, with their importance (mean 1 over all known sites).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn top_sites(&self, state: &State, count: usize) -> Result<Vec<(String, f64)>, CreditError> {
+        let mut sites = Vec::new();
+        for site in state.sites() {
+            let (_, name, site) = site?;
+            sites.push((name, self.site_importance(&site)));
+        }
+        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sites.truncate(count);
+        Ok(sites)
+    }
+
+    /// Importance of a site, mean 1 over all known sites; only links between sites count.
+    #[must_use]
+    pub fn site_importance(&self, site: &Site) -> f64 {
+        self.sites.importance(&site_account(site).account)
+    }
+
+    /// Importance of a page, mean 1 over all known pages; nothing for what is no page.
+    #[must_use]
+    pub fn importance(&self, page: &Page, visit: Option<&Visit>) -> Option<f64> {
+        (page.flags.0 & flags::ACCOUNT != 0).then(|| self.pages.importance(&account(page, visit)))
+    }
+
+    /// Checks that no cash was lost or made, and makes the mean importance exactly 1.
+    ///
+    /// # Errors
+    /// When the books do not balance.
+    pub fn audit(&mut self, state: &State) -> Result<(), CreditError> {
+        let mut audit = Audit::default();
+        for number in 0..state.url_count() {
+            let id = UrlId(number);
+            let page = state.page(id)?;
+            if page.flags.0 & flags::ACCOUNT != 0 {
+                let visit = state.visit(id)?;
+                audit.add(&self.pages, &account(&page, visit.as_ref()));
+            }
+        }
+        audit.finish(&mut self.pages)?;
+        let mut audit = Audit::default();
+        for site in state.sites() {
+            let (_, _, site) = site?;
+            audit.add(&self.sites, &site_account(&site).account);
+        }
+        Ok(audit.finish(&mut self.sites)?)
+    }
+
+    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
+    fn resolve_links(
+        &mut self,
+        state: &mut State,
+        source: UrlId,
+        from: &Page,
+        outcome: &Outcome,
+    ) -> Result<(), CreditError> {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        if outcome.kind == Kind::NotModified
+            || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
+        {
+            for link in state.links(source)?.links {
+                let kind = LinkKind::from_code(link.kind).unwrap_or(LinkKind::Speculative);
+                targets.push((link.target, kind, Weight::LINK));
+            }
+        } else {
+            for link in &outcome.facts.links {
+                let target = self.know(state, &link.url, link.hash)?;
+                self.note_link(state, target, source, from, link)?;
+                let traits = LinkTraits {
+                    between_hosts: state.page(target)?.host != from.host,
+                    nofollow: link.nofollow,
+                    template: false,
+                };
+                targets.push((target, link.kind, self.weights.of(traits)));
+            }
+        }
+        self.targets = targets;
+        Ok(())
+    }
+
+    /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
+    fn note_link(
+        &mut self,
+        state: &mut State,
+        target: UrlId,
+        source: UrlId,
+        from: &Page,
+        link: &OutLink,
+    ) -> Result<(), CreditError> {
+        let mut page = state.page(target)?;
+        let before = page;
+        if page.flags.0 & flags::ROBOTS != 0 {
+            return Ok(());
+        }
+        let is_known = page.flags.0 & (flags::ACCOUNT | flags::REQUISITE) != 0;
+        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
+        let depth = from.depth.saturating_add(step);
+        if !is_known || depth < page.depth {
+            page.depth = depth;
+            page.via = Some(source);
+            page.hop = link.kind.hop() as u8;
+        }
+        let opened = link.kind.carries_cash() && self.open_account(&mut page);
+        if opened || page.depth < before.depth {
+            let inside = self.is_inside(&link.url, &page);
+            page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
+        }
+        if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
+            let distance = flags::requisite_depth(from.flags.0) + 1;
+            if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
+                page.flags =
+                    PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
+            }
+        }
+        if page != before {
+            state.set_page(target, &page)?;
+        }
+        if opened && page.flags.0 & flags::FETCHED != 0 {
+            // It was captured before as a part of a page: as a page of its own it has nothing to hand on.
+            let kept = std::mem::take(&mut self.targets);
+            self.pay_pages(state, target)?;
+            self.targets = kept;
+        }
+        Ok(())
+    }
+
+    /// Opens an account; tells whether there was none.
+    fn open_account(&mut self, page: &mut Page) -> bool {
+        if page.flags.0 & flags::ACCOUNT != 0 {
+            return false;
+        }
+        page.flags.set(PageFlags(flags::ACCOUNT), true);
+        page.cash = self.pages.discover().base.to_stored();
+        true
+    }
+
+    /// The host of a canonical URL; a new one opens its site's account as well.
+    fn host_of(&mut self, state: &mut State, url: &str) -> Result<HostId, CreditError> {
+        let host = authority(url);
+        if let Some(id) = state.find_host(host)? {
+            return Ok(id);
+        }
+        let (site, is_new) = state.intern_site(site_of(host_name(host)))?;
+        if is_new {
+            let mut record = state.site(site)?;
+            store_site_account(&mut record, &SiteAccount::discover(&mut self.sites));
+            state.set_site(site, &record)?;
+        }
+        Ok(state.intern_host(host, site)?.0)
+    }
+
+    fn is_inside(&self, url: &str, page: &Page) -> bool {
+        let host = authority(url);
+        self.scope.contains(url, host, site_of(host_name(host)), page.depth)
+    }
+
+    /// Whether and how urgently a URL is to be fetched that never was.
+    fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
+        let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
+        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS | flags::REFUSED) != 0;
+        if !wanted || done {
+            return None;
+        }
+        let level = if page.flags.0 & flags::SEED != 0 {
+            LEVEL_SEED
+        } else if page.flags.0 & flags::REQUISITE != 0 {
+            LEVEL_REQUISITE
+        } else {
+            level_of(self.pages.cash(&account(page, None)).units())
+        };
+        Some(Candidate { url: id, host: page.host, level })
+    }
+}

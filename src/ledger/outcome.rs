@@ -1,0 +1,208 @@
+//! What came of a URL, in the form in which it changes the archive's state.
+//!
+//! A live capture and one that is replayed from its WARC records become the same [`Outcome`], and one function credits
+//! it. So whatever the state is to know of a capture has to stand in its records: the fields of the `metadata` record
+//! are written and read here.
+
+use archive_storage::Digest;
+use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, ReplayedCapture};
+use chrono::{DateTime, Utc};
+
+use crate::parse::LinkKind;
+
+/// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
+pub const LINKS_PER_PAGE_MAX: usize = 50_000;
+
+/// The metadata field of a link; repeated, as Heritrix has it.
+const OUTLINK: &str = "outlink";
+
+/// The metadata field that marks a robots.txt.
+const ROBOTS: &str = "robots";
+
+/// Characters of a title that are kept.
+const TITLE_CHARACTERS_MAX: usize = 300;
+
+/// What a capture is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A response with its body.
+    Response,
+    /// A response whose payload is already stored.
+    Identical,
+    /// The server said that nothing has changed.
+    NotModified,
+    /// Nothing came back.
+    Failed,
+}
+
+/// A link as it is credited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutLink {
+    /// Canonical URL.
+    pub url: String,
+    /// Its hash.
+    pub hash: u64,
+    /// What kind of link.
+    pub kind: LinkKind,
+    /// Whether the author asked not to follow it.
+    pub nofollow: bool,
+}
+
+/// What came of one fetch.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Canonical URL.
+    pub url: String,
+    /// When it was asked for.
+    pub time: DateTime<Utc>,
+    /// What was stored.
+    pub kind: Kind,
+    /// HTTP status; 0 when nothing came back.
+    pub status: u16,
+    /// Media type without parameters; empty when unknown.
+    pub media_type: String,
+    /// Bytes of the payload, content coding included.
+    pub payload_bytes: u64,
+    /// Start of the digest of the payload without transfer coding; zeros when there is none.
+    pub digest: [u8; 16],
+    /// What the page is.
+    pub facts: Facts,
+}
+
+/// What only the crawler knows of a capture: the contents of its `metadata` record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// The page that led here; nothing for a seed.
+    pub via: Option<String>,
+    /// The kinds of links from a seed to here, a letter each, as Heritrix writes them.
+    pub hops: String,
+    /// From the request to the last byte, milliseconds.
+    pub fetch_ms: u64,
+    /// Importance at the time of the fetch.
+    pub importance: Option<f64>,
+    /// What kind of document it is; a code of [`crate::parse::DocumentKind`].
+    pub document: Option<String>,
+    /// Title.
+    pub title: Option<String>,
+    /// Signature of the meaningful content.
+    pub signature: Option<u64>,
+    /// `Last-Modified` in seconds since 1970, if the server sent one.
+    pub last_modified: Option<i64>,
+    /// Digest of the payload without transfer coding, when the payload digest of the record is another.
+    pub entity_digest: Option<Digest>,
+    /// Whether it is a robots.txt, which is no page.
+    pub robots: bool,
+    /// Why nothing came back.
+    pub error: Option<String>,
+    /// Links, each URL once.
+    pub links: Vec<OutLink>,
+}
+
+impl Outcome {
+    /// The outcome that a capture's records tell of.
+    #[must_use]
+    pub fn of_replayed(capture: &ReplayedCapture) -> Self {
+        let kind = match capture.kind {
+            CaptureKind::Response | CaptureKind::Resource => Kind::Response,
+            CaptureKind::Identical => Kind::Identical,
+            CaptureKind::NotModified => Kind::NotModified,
+            CaptureKind::Failed => Kind::Failed,
+        };
+        Self {
+            url: capture.url.clone(),
+            time: capture.time,
+            kind,
+            status: capture.status.unwrap_or(0),
+            media_type: capture.mime.clone().unwrap_or_default(),
+            payload_bytes: capture.payload_length.unwrap_or(0),
+            digest: capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
+            facts: Facts::from_fields(&capture.metadata),
+        }
+    }
+}
+
+impl Facts {
+    /// The fields of the `metadata` record. Names that Heritrix uses have its meaning.
+    #[must_use]
+    pub fn to_fields(&self) -> Vec<(String, String)> {
+        let mut fields = Vec::with_capacity(8 + self.links.len());
+        let mut put = |name: &str, value: String| fields.push((name.to_owned(), value));
+        if let Some(via) = &self.via {
+            put("via", via.clone());
+        }
+        put("hopsFromSeed", self.hops.clone());
+        put("fetchTimeMs", self.fetch_ms.to_string());
+        if let Some(importance) = self.importance {
+            put("importance", format!("{importance:.4}"));
+        }
+        if let Some(document) = &self.document {
+            put("document", document.clone());
+        }
+        if self.robots {
+            put(ROBOTS, "yes".to_owned());
+        }
+        if let Some(title) = &self.title {
+            put("title", one_line(title, TITLE_CHARACTERS_MAX));
+        }
+        if let Some(signature) = self.signature {
+            put("signature", format!("{signature:016x}"));
+        }
+        if let Some(seconds) = self.last_modified {
+            put("lastModified", seconds.to_string());
+        }
+        if let Some(digest) = &self.entity_digest {
+            put(FIELD_ENTITY_DIGEST, digest.to_string());
+        }
+        if let Some(error) = &self.error {
+            put("error", one_line(error, TITLE_CHARACTERS_MAX));
+        }
+        for link in &self.links {
+            let nofollow = if link.nofollow { " nofollow" } else { "" };
+            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+        }
+        fields
+    }
+
+    /// Reads the fields of a `metadata` record; what is missing or makes no sense is left out.
+    #[must_use]
+    pub fn from_fields(fields: &[(String, String)]) -> Self {
+        let mut facts = Self::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "via" => facts.via = Some(value.clone()),
+                "hopsFromSeed" => facts.hops.clone_from(value),
+                "fetchTimeMs" => facts.fetch_ms = value.parse().unwrap_or(0),
+                "importance" => facts.importance = value.parse().ok(),
+                "document" => facts.document = Some(value.clone()),
+                ROBOTS => facts.robots = true,
+                "title" => facts.title = Some(value.clone()),
+                "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
+                "lastModified" => facts.last_modified = value.parse().ok(),
+                FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
+                "error" => facts.error = Some(value.clone()),
+                OUTLINK => facts.links.extend(read_link(value)),
+                _ => {}
+            }
+        }
+        facts
+    }
+}
+
+fn read_link(value: &str) -> Option<OutLink> {
+    let mut words = value.split(' ');
+    let url = words.next()?.to_owned();
+    let _hop = words.next()?;
+    let kind = link_kind(words.next()?)?;
+    let nofollow = words.next() == Some("nofollow");
+    let hash = archive_storage::address::url_hash(&url);
+    Some(OutLink { url, hash, kind, nofollow })
+}
+
+fn link_kind(context: &str) -> Option<LinkKind> {
+    LinkKind::all().find(|kind| kind.context() == context)
+}
+
+fn one_line(text: &str, characters_max: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(characters_max).collect()
+}

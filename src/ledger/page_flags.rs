@@ -1,0 +1,49 @@
+//! What the crawler notes of a URL in the flags of its page state.
+
+/// The URL is a page in the link graph: it has an account.
+pub const ACCOUNT: u16 = 1;
+/// Its account was read: its cash has been handed on at least once.
+pub const READ: u16 = 1 << 1;
+/// It belongs to the crawl's scope.
+pub const IN_SCOPE: u16 = 1 << 2;
+/// It is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
+pub const REQUISITE: u16 = 1 << 3;
+/// It is a seed.
+pub const SEED: u16 = 1 << 4;
+/// It is a robots.txt.
+pub const ROBOTS: u16 = 1 << 5;
+/// robots.txt forbids it.
+pub const REFUSED: u16 = 1 << 6;
+/// Its last fetch found no page.
+pub const GONE: u16 = 1 << 7;
+/// It was fetched, with whatever result.
+pub const FETCHED: u16 = 1 << 10;
+/// Lowest bit of the number of requisite links that led here (2 bits).
+const REQUISITE_DEPTH_SHIFT: u16 = 8;
+const REQUISITE_DEPTH_MASK: u16 = 0b11;
+
+/// How many requisite links in a row led here.
+#[must_use]
+pub fn requisite_depth(flags: u16) -> u16 {
+    (flags >> REQUISITE_DEPTH_SHIFT) & REQUISITE_DEPTH_MASK
+}
+
+/// `flags` with another requisite depth (at most 3).
+#[must_use]
+pub fn with_requisite_depth(flags: u16, depth: u16) -> u16 {
+    let cleared = flags & !(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
+    cleared | (depth.min(REQUISITE_DEPTH_MASK) << REQUISITE_DEPTH_SHIFT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IN_SCOPE, requisite_depth, with_requisite_depth};
+
+    #[test]
+    fn the_requisite_depth_does_not_touch_other_flags() {
+        let flags = with_requisite_depth(IN_SCOPE, 2);
+        assert_eq!((requisite_depth(flags), flags & IN_SCOPE), (2, IN_SCOPE));
+        assert_eq!(requisite_depth(with_requisite_depth(flags, 9)), 3);
+        assert_eq!(with_requisite_depth(flags, 0), IN_SCOPE);
+    }
+}

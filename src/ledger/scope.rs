@@ -1,0 +1,142 @@
+//! What belongs to a crawl: the seeds' hosts, their sites, everything, or what a pattern matches.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use archive_storage::address::{host_key, site_of};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// How far from a seed a crawl may go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScopeKind {
+    /// The seed's own host.
+    Host,
+    /// Every host of the seed's registrable domain.
+    Site,
+    /// Anything.
+    Any,
+    /// URLs that a regular expression matches.
+    Regex(String),
+}
+
+impl FromStr for ScopeKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pattern = match text {
+            "host" => return Ok(Self::Host),
+            "site" => return Ok(Self::Site),
+            "any" => return Ok(Self::Any),
+            _ => text.strip_prefix("regex:").or_else(|| text.starts_with('^').then_some(text)),
+        };
+        let Some(pattern) = pattern else {
+            return Err(format!("'{text}' is not a scope; it is host, site, any, or regex:PATTERN"));
+        };
+        Regex::new(pattern).map_err(|error| format!("the scope's pattern cannot be used: {error}"))?;
+        Ok(Self::Regex(pattern.to_owned()))
+    }
+}
+
+/// One rule of a crawl's scope, as it is kept in the archive's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeRule {
+    /// What kind of rule.
+    pub kind: ScopeKind,
+    /// The seed it came from.
+    pub seed: String,
+    /// Links from a seed at most.
+    pub max_depth: u8,
+}
+
+/// All rules of a crawl, ready to be asked.
+#[derive(Debug, Default)]
+pub struct Scope {
+    rules: Vec<ScopeRule>,
+    hosts: HashMap<String, u8>,
+    sites: HashMap<String, u8>,
+    patterns: Vec<(Regex, u8)>,
+    any: Option<u8>,
+}
+
+impl Scope {
+    /// A scope of rules that were kept.
+    #[must_use]
+    pub fn from_rules(rules: Vec<ScopeRule>) -> Self {
+        let mut scope = Self::default();
+        for rule in &rules {
+            scope.add(rule);
+        }
+        scope.rules = rules;
+        scope
+    }
+
+    fn add(&mut self, rule: &ScopeRule) {
+        let raise = |depth: &mut u8| *depth = rule.max_depth.max(*depth);
+        let seed = Url::parse(&rule.seed).ok();
+        match &rule.kind {
+            ScopeKind::Any => raise(self.any.get_or_insert(0)),
+            ScopeKind::Host => {
+                if let Some(host) = seed.as_ref().map(host_key) {
+                    raise(self.hosts.entry(host).or_insert(0));
+                }
+            }
+            ScopeKind::Site => {
+                if let Some(host) = seed.as_ref().and_then(Url::host_str) {
+                    raise(self.sites.entry(site_of(host).to_owned()).or_insert(0));
+                }
+            }
+            ScopeKind::Regex(pattern) => {
+                // Patterns were compiled when they were read; one that an older version took is left out.
+                self.patterns.extend(Regex::new(pattern).ok().map(|regex| (regex, rule.max_depth)));
+            }
+        }
+    }
+
+    /// The rules, to be kept.
+    #[must_use]
+    pub fn rules(&self) -> &[ScopeRule] {
+        &self.rules
+    }
+
+    /// Whether a page on `host` of `site`, found `depth` links from a seed, belongs to the crawl.
+    #[must_use]
+    pub fn contains(&self, url: &str, host: &str, site: &str, depth: u8) -> bool {
+        let reaches = |max: Option<&u8>| max.is_some_and(|max| depth <= *max);
+        reaches(self.any.as_ref())
+            || reaches(self.hosts.get(host))
+            || reaches(self.sites.get(site))
+            || self.patterns.iter().any(|(regex, max)| depth <= *max && regex.is_match(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scope, ScopeKind, ScopeRule};
+
+    #[test]
+    fn a_url_belongs_if_any_rule_holds_it() {
+        let rule = |kind, seed: &str, max_depth| ScopeRule { kind, seed: seed.to_owned(), max_depth };
+        let scope = Scope::from_rules(vec![
+            rule(ScopeKind::Host, "http://www.a.example.org/", 2),
+            rule(ScopeKind::Site, "http://b.example.net/", 9),
+            rule("regex:^http://c\\.test/x".parse().unwrap(), "http://c.test/", 9),
+        ]);
+        let holds = |url: &str, host: &str, site: &str, depth| scope.contains(url, host, site, depth);
+        assert!(holds("http://www.a.example.org/x", "www.a.example.org", "example.org", 2));
+        assert!(!holds("http://www.a.example.org/x", "www.a.example.org", "example.org", 3));
+        assert!(!holds("http://example.org/", "example.org", "example.org", 0));
+        assert!(holds("http://z.example.net/", "z.example.net", "example.net", 9));
+        assert!(holds("http://c.test/x1", "c.test", "c.test", 1));
+        assert!(!holds("http://c.test/y", "c.test", "c.test", 1));
+    }
+
+    #[test]
+    fn a_bad_scope_is_explained() {
+        assert!("hosts".parse::<ScopeKind>().unwrap_err().contains("host, site, any"));
+        assert!("regex:(".parse::<ScopeKind>().unwrap_err().contains("pattern"));
+        assert_eq!("any".parse(), Ok(ScopeKind::Any));
+    }
+}

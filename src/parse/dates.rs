@@ -1,0 +1,86 @@
+//! Dates as feeds, sitemaps and lists have them.
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
+
+/// Seconds since 1970 of a date in one of the forms of the W3C note on date and time formats (a profile of ISO 8601:
+/// `2026`, `2026-11`, `2026-11-21`, with a time, with or without a zone) or of RFC 822 (`Sat, 21 Nov 2026 05:17:00 GMT`).
+///
+/// What has no zone is taken for UTC, what has no day for the first. None for anything else.
+#[must_use]
+pub fn parse_date(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if !text.is_ascii() || text.len() > 64 {
+        return None;
+    }
+    w3c(text).or_else(|| rfc_822(text))
+}
+
+fn w3c(text: &str) -> Option<i64> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(time.timestamp());
+    }
+    let midnight = |date: NaiveDate| date.and_hms_opt(0, 0, 0).map(|time| time.and_utc().timestamp());
+    let date = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.len() {
+        4 if all_digits(text) => return midnight(NaiveDate::from_ymd_opt(text.parse().ok()?, 1, 1)?),
+        7 => return midnight(date(&format!("{text}-01"))?),
+        8 if all_digits(text) => return midnight(NaiveDate::parse_from_str(text, "%Y%m%d").ok()?),
+        10 => return midnight(date(text)?),
+        _ => {}
+    }
+    for format in ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"] {
+        let bare = text.strip_suffix('Z').unwrap_or(text);
+        if let Ok(time) = NaiveDateTime::parse_from_str(bare, format) {
+            return Some(time.and_utc().timestamp());
+        }
+    }
+    ["%Y-%m-%dT%H:%M%:z", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S %#z"]
+        .iter()
+        .find_map(|format| DateTime::parse_from_str(text, format).ok())
+        .map(|time| time.timestamp())
+}
+
+/// RFC 822 as feeds write it: the day of the week may be missing or wrong, so it is not looked at.
+fn rfc_822(text: &str) -> Option<i64> {
+    let bare = match text.split_once(',') {
+        Some((day, rest)) if day.len() <= 9 => rest.trim(),
+        _ => text,
+    };
+    let parsed =
+        DateTime::parse_from_rfc2822(bare).or_else(|_| DateTime::parse_from_rfc2822(&format!("{bare} GMT")));
+    parsed.ok().map(|time| time.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_dates() {
+        let day = 1_795_219_200; // 2026-11-21T00:00:00Z
+        for (text, expected) in [
+            ("2026-11-21", Some(day)),
+            (" 2026-11-21T01:00:00Z\n", Some(day + 3600)),
+            ("2026-11-21T01:00:00.25+01:00", Some(day)),
+            ("2026-11-21T01:00+01:00", Some(day)),
+            ("2026-11-21T01:00:00+0100", Some(day)),
+            ("2026-11-21T01:00Z", Some(day + 3600)),
+            ("2026-11-21 01:00:00", Some(day + 3600)),
+            ("20261121", Some(day)),
+            ("2026-11", Some(day - 20 * 86_400)),
+            ("1970", Some(0)),
+            ("Sat, 21 Nov 2026 00:00:00 GMT", Some(day)),
+            ("Mon, 21 Nov 2026 00:00:00 +0000", Some(day)),
+            ("21 Nov 2026 01:00 +0100", Some(day)),
+            ("21 Nov 26 00:00:00 UT", Some(day)),
+            ("21 Nov 26 00:00:00", Some(day)),
+            ("yesterday", None),
+            ("2026-13-01", None),
+            ("", None),
+            ("é026", None),
+        ] {
+            assert_eq!(parse_date(text), expected, "{text}");
+        }
+    }
+}

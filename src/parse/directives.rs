@@ -1,0 +1,85 @@
+//! What a page tells robots: `meta name=robots` and `X-Robots-Tag`.
+
+use std::ops::BitOr;
+
+/// The directives for one page. All are false where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RobotsDirectives {
+    /// Not to be found by searching.
+    pub noindex: bool,
+    /// Links not to be followed.
+    pub nofollow: bool,
+    /// No copy to be shown.
+    pub noarchive: bool,
+}
+
+impl BitOr for RobotsDirectives {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self {
+            noindex: self.noindex | other.noindex,
+            nofollow: self.nofollow | other.nofollow,
+            noarchive: self.noarchive | other.noarchive,
+        }
+    }
+}
+
+impl RobotsDirectives {
+    /// Reads a list of directives: `noindex, nofollow`. Unknown ones say nothing.
+    #[must_use]
+    pub fn parse(list: &str) -> Self {
+        let mut directives = Self::default();
+        for word in list.split(',').map(str::trim) {
+            directives.noindex |= word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none");
+            directives.nofollow |= word.eq_ignore_ascii_case("nofollow") || word.eq_ignore_ascii_case("none");
+            directives.noarchive |=
+                word.eq_ignore_ascii_case("noarchive") || word.eq_ignore_ascii_case("nocache");
+        }
+        directives
+    }
+
+    /// Reads a value of `X-Robots-Tag`, which may begin with the robot it is for: `otherbot: noindex`.
+    #[must_use]
+    pub fn parse_header(value: &str, robot: &str) -> Self {
+        match value.split_once(':') {
+            Some((name, list)) if is_robot_name(name) => {
+                if name.trim().eq_ignore_ascii_case(robot) {
+                    Self::parse(list)
+                } else {
+                    Self::default()
+                }
+            }
+            _ => Self::parse(value),
+        }
+    }
+}
+
+/// A name before a colon that is no directive with a value, as `unavailable_after: …` is.
+fn is_robot_name(name: &str) -> bool {
+    const WITH_VALUE: [&str; 4] =
+        ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
+    let name = name.trim();
+    !name.contains(',') && !WITH_VALUE.iter().any(|directive| name.eq_ignore_ascii_case(directive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_names() {
+        let none = RobotsDirectives::default();
+        let both = RobotsDirectives { noindex: true, nofollow: true, ..none };
+        assert_eq!(RobotsDirectives::parse("NoIndex , nofollow,all"), both);
+        assert_eq!(RobotsDirectives::parse("none"), both);
+        assert_eq!(RobotsDirectives::parse("index, follow"), none);
+        assert_eq!(RobotsDirectives::parse("noarchive"), RobotsDirectives { noarchive: true, ..none });
+        let header = |value| RobotsDirectives::parse_header(value, "archive");
+        assert_eq!(header("noindex, nofollow"), both);
+        assert_eq!(header("Archive: none"), both);
+        assert_eq!(header("googlebot: none"), none);
+        assert_eq!(header("unavailable_after: 25 Jun 2030 15:00:00 PST"), none);
+        assert!(header("nofollow, unavailable_after: 25 Jun 2030").nofollow);
+    }
+}

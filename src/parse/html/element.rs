@@ -1,0 +1,154 @@
+//! The elements that mean something to links, text or change.
+
+/// An HTML element, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    Anchor,
+    Area,
+    Article,
+    Aside,
+    Audio,
+    Base,
+    Body,
+    Button,
+    Division,
+    Embed,
+    Footer,
+    Frame,
+    Header,
+    Html,
+    InlineFrame,
+    Image,
+    Input,
+    Inserted,
+    Link,
+    Meta,
+    Navigation,
+    NoFrames,
+    NoScript,
+    Object,
+    Script,
+    Section,
+    Source,
+    Style,
+    Svg,
+    SvgImage,
+    TableCell,
+    Template,
+    TextArea,
+    Title,
+    Track,
+    Video,
+    /// Begins a new line of text, and nothing more.
+    Block,
+    /// Parts words, and nothing more.
+    Space,
+    /// Neither.
+    Inline,
+}
+
+/// The longest name in the table, in bytes.
+const NAME_BYTES_MAX: usize = 10;
+
+impl Element {
+    /// The element of this name, in any case.
+    pub(crate) fn of(name: &str) -> Self {
+        let name = name.as_bytes();
+        if name.len() > NAME_BYTES_MAX {
+            return Self::Inline;
+        }
+        let mut lower = [0; NAME_BYTES_MAX];
+        for (to, from) in lower.iter_mut().zip(name) {
+            *to = from.to_ascii_lowercase();
+        }
+        match &lower[..name.len()] {
+            b"a" => Self::Anchor,
+            b"div" => Self::Division,
+            b"p" | b"li" | b"br" | b"dd" | b"dl" | b"dt" | b"hr" | b"ol" | b"tr" | b"ul" | b"h2" | b"h3"
+            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"xmp" | b"form" | b"head" | b"menu" | b"thead"
+            | b"tbody" | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
+            | b"address" | b"caption" | b"details" | b"listing" | b"summary" | b"fieldset" | b"frameset"
+            | b"optgroup" | b"plaintext" | b"blockquote" | b"figcaption" => Self::Block,
+            b"span" | b"b" | b"i" | b"em" | b"strong" | b"path" | b"g" => Self::Inline,
+            b"td" | b"th" | b"table" => Self::TableCell,
+            b"img" => Self::Image,
+            b"link" => Self::Link,
+            b"meta" => Self::Meta,
+            b"script" => Self::Script,
+            b"section" => Self::Section,
+            b"nav" => Self::Navigation,
+            b"svg" => Self::Svg,
+            b"image" | b"use" => Self::SvgImage,
+            b"h1" => Self::Block,
+            b"header" => Self::Header,
+            b"article" | b"main" => Self::Article,
+            b"button" => Self::Button,
+            b"area" => Self::Area,
+            b"aside" => Self::Aside,
+            b"audio" => Self::Audio,
+            b"base" => Self::Base,
+            b"body" => Self::Body,
+            b"embed" => Self::Embed,
+            b"footer" => Self::Footer,
+            b"frame" => Self::Frame,
+            b"html" => Self::Html,
+            b"iframe" => Self::InlineFrame,
+            b"input" => Self::Input,
+            b"ins" => Self::Inserted,
+            b"noframes" => Self::NoFrames,
+            b"noscript" => Self::NoScript,
+            b"object" => Self::Object,
+            b"source" => Self::Source,
+            b"style" => Self::Style,
+            b"template" => Self::Template,
+            b"textarea" => Self::TextArea,
+            b"title" => Self::Title,
+            b"track" | b"bgsound" => Self::Track,
+            b"video" => Self::Video,
+            b"select" | b"label" | b"canvas" | b"meter" | b"output" | b"progress" | b"wbr" => Self::Space,
+            _ => Self::Inline,
+        }
+    }
+
+    /// Whether text before and after its tags stands on different lines.
+    pub(crate) fn breaks_line(self) -> bool {
+        matches!(
+            self,
+            Self::Block
+                | Self::Division
+                | Self::Section
+                | Self::Aside
+                | Self::Footer
+                | Self::Navigation
+                | Self::Header
+                | Self::Article
+                | Self::TableCell
+                | Self::Body
+                | Self::Html
+                | Self::Title
+                | Self::NoScript
+                | Self::NoFrames
+                | Self::Frame
+                | Self::InlineFrame
+                | Self::Template
+                | Self::Style
+                | Self::Video
+                | Self::Audio
+        )
+    }
+
+    /// Whether text before and after its tags belongs to different words.
+    pub(crate) fn parts_words(self) -> bool {
+        matches!(
+            self,
+            Self::Space
+                | Self::Button
+                | Self::Image
+                | Self::Input
+                | Self::TextArea
+                | Self::Object
+                | Self::Embed
+                | Self::Svg
+        )
+    }
+}

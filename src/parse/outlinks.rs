@@ -1,0 +1,266 @@
+//! Collects the links of one document: resolved, canonical, each URL once.
+//!
+//! The first occurrence decides a link's place and kind; a kind that carries cash wins over one that doesn't, so a page
+//! that is linked to and also embedded counts as linked to. Memory is bounded by [`Limits`].
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use archive_storage::address::url_hash;
+use encoding_rs::Encoding;
+use url::Url;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use super::resolve::Resolver;
+use super::{Limits, Link, LinkKind, Problem};
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type ByHash<V> = HashMap<u64, V, BuildHasherDefault<Identity>>;
+
+/// The links found so far.
+pub(crate) struct Outlinks {
+    resolver: Resolver,
+    /// What references as written have become: the link's place, or none when they lead nowhere. By their hash alone:
+    /// whoever contrives a collision hides a link of his own page.
+    seen: ByHash<Option<u32>>,
+    /// Tells references against one base from the same against another.
+    salt: u64,
+    places: ByHash<u32>,
+    links: Vec<Link>,
+    buffer: String,
+    links_max: usize,
+    url_bytes_max: usize,
+    dropped_count: usize,
+    dropped_long: usize,
+}
+
+impl Outlinks {
+    pub(crate) fn new(base: &Url, encoding: &'static Encoding, limits: &Limits) -> Self {
+        Self {
+            resolver: Resolver::new(base.clone(), encoding),
+            seen: HashMap::default(),
+            salt: 0,
+            places: HashMap::default(),
+            links: Vec::new(),
+            buffer: String::with_capacity(128),
+            links_max: limits.links_max,
+            url_bytes_max: limits.url_bytes_max,
+            dropped_count: 0,
+            dropped_long: 0,
+        }
+    }
+
+    /// The number of links so far.
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// A collector that takes nothing: for text that is read for its words alone.
+    pub(crate) fn without_links() -> Self {
+        let base = Url::parse("about:blank").expect("a constant that parses");
+        Self::new(&base, encoding_rs::UTF_8, &Limits { links_max: 0, url_bytes_max: 0, ..Limits::default() })
+    }
+
+    /// Starts again with another base, itself resolved against the one before, and these references. The first `kept`
+    /// links stay.
+    pub(crate) fn rebase_all(
+        &mut self,
+        base: &str,
+        encoding: &'static Encoding,
+        kept: usize,
+        references: &[(Cow<'_, str>, LinkKind, bool)],
+    ) {
+        let Ok(base) = self.resolver.base().join(base.trim()) else { return };
+        if !matches!(base.scheme(), "http" | "https") || &base == self.resolver.base() {
+            return;
+        }
+        self.set_base(base, encoding);
+        self.seen.clear();
+        for link in self.links.drain(kept..) {
+            self.places.remove(&link.hash);
+        }
+        for (reference, kind, nofollow) in references {
+            self.add(reference, *kind, *nofollow);
+        }
+    }
+
+    /// Sets another base for the references to come.
+    pub(crate) fn set_base(&mut self, base: Url, encoding: &'static Encoding) {
+        self.salt = xxh3_64(base.as_str().as_bytes());
+        self.resolver = Resolver::new(base, encoding);
+    }
+
+    /// The base that references are resolved against.
+    pub(crate) fn base(&self) -> &Url {
+        self.resolver.base()
+    }
+
+    /// Adds a reference, and gives the place of its link when it has one.
+    pub(crate) fn add(&mut self, reference: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
+        let written = xxh3_64(reference.as_bytes()) ^ self.salt;
+        if let Some(&place) = self.seen.get(&written) {
+            if let Some(place) = place {
+                self.meet_again(place, kind, nofollow);
+            }
+            return place;
+        }
+        let place = self.add_new(reference, kind, nofollow);
+        if self.seen.len() < 2 * self.links_max {
+            self.seen.insert(written, place);
+        }
+        place
+    }
+
+    fn add_new(&mut self, reference: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
+        // A reference may shrink when it is made canonical, but not that much.
+        if reference.len() > 4 * self.url_bytes_max {
+            self.dropped_long += usize::from(!reference.trim_start().starts_with("data:"));
+            return None;
+        }
+        let mut url = std::mem::take(&mut self.buffer);
+        let place = self.resolver.resolve(reference, &mut url).then(|| self.place(&url, kind, nofollow));
+        self.buffer = url;
+        place.flatten()
+    }
+
+    fn place(&mut self, url: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
+        if url.len() > self.url_bytes_max {
+            self.dropped_long += 1;
+            return None;
+        }
+        let hash = url_hash(url);
+        match self.places.get(&hash) {
+            Some(&place) if self.links[place as usize].url == url => {
+                self.meet_again(place, kind, nofollow);
+                Some(place)
+            }
+            _ if self.links.len() >= self.links_max => {
+                self.dropped_count += 1;
+                None
+            }
+            _ => {
+                let place = u32::try_from(self.links.len()).ok()?;
+                self.places.insert(hash, place);
+                self.links.push(Link { url: url.to_owned(), hash, kind, nofollow });
+                Some(place)
+            }
+        }
+    }
+
+    fn meet_again(&mut self, place: u32, kind: LinkKind, nofollow: bool) {
+        let link = &mut self.links[place as usize];
+        let wins = kind.carries_cash() && !link.kind.carries_cash();
+        let weighs = kind.carries_cash() || !link.kind.carries_cash();
+        if wins {
+            link.kind = kind;
+            link.nofollow = nofollow;
+        } else if weighs {
+            link.nofollow &= nofollow;
+        }
+    }
+
+    /// Raises the limit on the number of links.
+    pub(crate) fn allow(&mut self, links_max: usize) {
+        self.links_max = self.links_max.max(links_max);
+    }
+
+    /// A hash of where people are led from here, for documents without a text.
+    pub(crate) fn signature(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        for link in self.links.iter().filter(|link| link.kind.carries_cash()) {
+            hash.update(&link.hash.to_le_bytes());
+        }
+        hash.digest()
+    }
+
+    /// The canonical URL of a reference, without adding it.
+    pub(crate) fn resolve(&mut self, reference: &str) -> Option<String> {
+        self.resolver.resolve(reference, &mut self.buffer).then(|| self.buffer.clone())
+    }
+
+    /// The links in the order they were found; what limits cut off goes to `problems`.
+    pub(crate) fn finish(self, problems: &mut Vec<Problem>) -> Vec<Link> {
+        if self.dropped_count > 0 {
+            problems.push(Problem::TooManyLinks { dropped: self.dropped_count });
+        }
+        if self.dropped_long > 0 {
+            problems.push(Problem::LongUrls { dropped: self.dropped_long });
+        }
+        self.links
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::UTF_8;
+
+    use super::*;
+
+    fn outlinks(limits: &Limits) -> Outlinks {
+        Outlinks::new(&Url::parse("http://a.example/b/").unwrap(), UTF_8, limits)
+    }
+
+    #[test]
+    fn a_url_is_kept_once_and_its_best_kind_wins() {
+        let mut links = outlinks(&Limits::default());
+        assert_eq!(links.add("/x.png", LinkKind::Image, false), Some(0));
+        assert_eq!(links.add("../x.png#y", LinkKind::Anchor, true), Some(0));
+        assert_eq!(links.add("/z", LinkKind::Area, true), Some(1));
+        assert_eq!(links.add("/z", LinkKind::Anchor, false), Some(1));
+        assert_eq!(links.add("/z", LinkKind::Image, false), Some(1));
+        assert_eq!(links.add("#top", LinkKind::Anchor, false), None);
+        let mut problems = Vec::new();
+        let links = links.finish(&mut problems);
+        let kept: Vec<_> = links.iter().map(|link| (link.url.as_str(), link.kind, link.nofollow)).collect();
+        assert_eq!(
+            kept,
+            [
+                ("http://a.example/x.png", LinkKind::Anchor, true),
+                ("http://a.example/z", LinkKind::Area, false)
+            ]
+        );
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn limits_hold_at_the_limit_and_one_above() {
+        let limits = Limits { links_max: 3, url_bytes_max: 19, ..Limits::default() };
+        let mut links = outlinks(&limits);
+        for reference in ["/1", "/2", "/34", "/4567", "/5"] {
+            links.add(reference, LinkKind::Anchor, false);
+        }
+        let mut problems = Vec::new();
+        let links = links.finish(&mut problems);
+        assert_eq!(links.len(), 3);
+        assert_eq!(links[2].url.len(), 19);
+        assert_eq!(problems, [Problem::TooManyLinks { dropped: 1 }, Problem::LongUrls { dropped: 1 }]);
+    }
+
+    #[test]
+    fn a_new_base_counts_from_there() {
+        let mut links = outlinks(&Limits::default());
+        links.add("x", LinkKind::Anchor, false);
+        links.set_base(Url::parse("http://a.example/c/").unwrap(), UTF_8);
+        links.add("x", LinkKind::Anchor, false);
+        let urls: Vec<_> = links.finish(&mut Vec::new()).into_iter().map(|link| link.url).collect();
+        assert_eq!(urls, ["http://a.example/b/x", "http://a.example/c/x"]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Whether a page has changed, and whether two pages are nearly the same.
+//!
+//! The signature is a hash of a page's own text in a normal form. Left out is what changes without anybody having written
+//! something: navigation, the site's header and footer, asides, buttons, advertisements and questions about cookies (a site's
+//! menu changes on all its pages at once, and says nothing about any of them), dates and times, session tokens, and the numbers in short lines
+//! (counters, prices of the day, "3 comments"). A page of which nothing is left, as a front page made of links, is judged
+//! by all its text; without any text, by its links.
+//!
+//! The similarity is the simhash (Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007) of three words in a row of the
+//! same normal form: near-duplicates differ in at most [`NEAR_BITS_MAX`] of 64 bits.
+
+mod simhash;
+mod word;
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use self::simhash::Simhash;
+use self::word::Class;
+
+/// Signatures of near-duplicates differ in at most this many bits (Manku et al., section 4).
+pub const NEAR_BITS_MAX: u32 = 3;
+
+/// Whether two similarities are those of near-duplicates. What has no text is near to nothing.
+#[must_use]
+pub fn is_near(one: u64, other: u64) -> bool {
+    one != 0 && other != 0 && (one ^ other).count_ones() <= NEAR_BITS_MAX
+}
+
+/// A line of at most this many words is short: its numbers don't count.
+const SHORT_LINE_WORDS_MAX: usize = 8;
+
+/// Own text of at least this many bytes is enough to judge a page by.
+const OWN_BYTES_MIN: usize = 64;
+
+/// The two signatures of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signatures {
+    /// None when nothing is left to sign.
+    pub(crate) exact: Option<u64>,
+    pub(crate) near: u64,
+}
+
+/// The signature of bytes that are no text.
+pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The signatures of a text of lines, without the ranges that are not its own (in the order of their ends).
+pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) -> Signatures {
+    let mut signer = Signer::new();
+    signer.line(title);
+    for range in complement(text.len(), surroundings) {
+        signer.lines(&text[range]);
+    }
+    if signer.own_bytes < OWN_BYTES_MIN && !surroundings.is_empty() {
+        signer = Signer::new();
+        signer.line(title);
+        signer.lines(text);
+    }
+    signer.finish()
+}
+
+/// What is left of `0..length` without these ranges, which may lie inside one another.
+fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut sorted: Vec<_> = ranges.iter().filter(|range| range.end <= length).cloned().collect();
+    sorted.sort_by_key(|range| range.start);
+    let mut left = Vec::with_capacity(sorted.len() + 1);
+    let mut at = 0;
+    for range in sorted {
+        if range.start > at {
+            left.push(at..range.start);
+        }
+        at = at.max(range.end);
+    }
+    left.push(at..length);
+    left
+}
+
+struct Signer {
+    hash: Xxh3Default,
+    near: Simhash,
+    /// The words of the line at hand.
+    words: Vec<Word>,
+    own_bytes: usize,
+}
+
+/// A word of a line, by its place.
+#[derive(Clone, Copy)]
+struct Word {
+    start: usize,
+    end: usize,
+    class: Class,
+}
+
+impl Signer {
+    fn new() -> Self {
+        Self { hash: Xxh3Default::new(), near: Simhash::new(), words: Vec::new(), own_bytes: 0 }
+    }
+
+    fn lines(&mut self, text: &str) {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
+            self.line(&text[start..=end]);
+            start = end + 1;
+        }
+        self.line(&text[start..]);
+    }
+
+    /// Signs a line, with or without the break at its end. Most lines are in normal form already, and then they are hashed
+    /// as they are.
+    fn line(&mut self, line: &str) {
+        let bytes = line.as_bytes();
+        if !self.split(bytes) {
+            return self.line_in_pieces(bytes);
+        }
+        for word in &self.words {
+            self.near.word(&bytes[word.start..word.end]);
+        }
+        if !self.words.is_empty() {
+            self.own_bytes += bytes.len();
+            self.hash.update(bytes);
+            if bytes.last() != Some(&b'\n') {
+                self.hash.update(b"\n");
+            }
+        }
+    }
+
+    /// Signs a line word by word, leaving out what doesn't count.
+    fn line_in_pieces(&mut self, line: &[u8]) {
+        let mut is_first = true;
+        for index in 0..self.words.len() {
+            if self.changes_by_itself(index) {
+                continue;
+            }
+            let word = self.words[index];
+            let bytes = &line[word.start..word.end];
+            self.near.word(bytes);
+            if !is_first {
+                self.hash.update(b" ");
+            }
+            is_first = false;
+            self.own_bytes += bytes.len() + 1;
+            self.hash.update(bytes);
+        }
+        if !is_first {
+            self.hash.update(b"\n");
+        }
+    }
+
+    /// Whether a word is one that nobody has written: by what it is, and by the words beside it.
+    fn changes_by_itself(&self, index: usize) -> bool {
+        let is_short = self.words.len() <= SHORT_LINE_WORDS_MAX;
+        let class =
+            |index: Option<usize>| index.and_then(|index| self.words.get(index)).map(|word| word.class);
+        let (before, after) = (class(index.checked_sub(1)), class(index.checked_add(1)));
+        match self.words[index].class {
+            Class::Date | Class::Token => true,
+            Class::Number => {
+                is_short || before == Some(Class::Month) || after == Some(Class::Month) || {
+                    // The year in "November 21, 2026".
+                    before == Some(Class::Number) && class(index.checked_sub(2)) == Some(Class::Month)
+                }
+            }
+            Class::Month => is_short || before == Some(Class::Number) || after == Some(Class::Number),
+            Class::Unit => is_short,
+            Class::Word => false,
+        }
+    }
+
+    /// Finds the words of a line, and says whether it is in normal form: every word counts, and they are parted by single
+    /// spaces.
+    fn split(&mut self, line: &[u8]) -> bool {
+        self.words.clear();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut is_normal = true;
+        let mut at = 0;
+        while at < line.len() {
+            let start = at;
+            let mut has_digit = false;
+            while at < line.len() && line[at] > b' ' {
+                has_digit |= line[at].is_ascii_digit();
+                at += 1;
+            }
+            if at == start {
+                // Space at the beginning or end, or twice.
+                is_normal = false;
+            } else {
+                let class = Class::of(&line[start..at], has_digit);
+                self.words.push(Word { start, end: at, class });
+                let is_parted_normally = at == line.len() || (line[at] == b' ' && at + 1 < line.len());
+                is_normal &= is_parted_normally && class == Class::Word;
+            }
+            at += 1;
+        }
+        is_normal
+    }
+
+    fn finish(self) -> Signatures {
+        let exact = (self.own_bytes > 0).then(|| self.hash.digest());
+        Signatures { exact, near: self.near.finish() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact(text: &str) -> Option<u64> {
+        of_text("", text, &[]).exact
+    }
+
+    #[test]
+    fn what_changes_at_every_fetch_does_not_count() {
+        for (one, other) in [
+            ("News\nUpdated 12 Nov 2026 12:30", "News\nUpdated 1 Dec 2026 09:15"),
+            ("News\n2026-11-21T10:00:00Z", "News\n2026-11-22T11:30:05+01:00"),
+            ("News\n3 comments", "News\n14 comments"),
+            ("News\n59 minutes ago", "News\n1 hour ago"),
+            ("Home\nVisitors: 1,234", "Home\nVisitors: 1,235"),
+            ("Page\nreq-9f8a7b6c5d4e3f2a1b0c", "Page\nreq-1a2b3c4d5e6f7a8b9c0d"),
+            ("a  b\n\nc", "a b\nc"),
+            (
+                "This policy takes effect on November 21, 2026 for all of our users everywhere.",
+                "This policy takes effect on January 3, 2027 for all of our users everywhere.",
+            ),
+        ] {
+            assert_eq!(exact(one), exact(other), "{one} / {other}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_written_counts() {
+        for (one, other) in [
+            ("one", "two"),
+            ("a b", "ab"),
+            ("a\nb", "a b"),
+            (
+                "It costs 5 euros a day to anybody who wants it here.",
+                "It costs 6 euros a day to anybody who wants it here.",
+            ),
+            ("You may come in.", "You May come in."),
+        ] {
+            assert_ne!(exact(one), exact(other), "{one} / {other}");
+        }
+        assert_eq!(exact(""), None);
+        assert_eq!(exact("12:30"), None);
+    }
+
+    #[test]
+    fn surroundings_count_only_where_nothing_else_is() {
+        let own = "A sentence of the page itself that is long enough to be judged by, all alone.";
+        let page = |menu: &str, own: &str| {
+            let text = format!("{menu}\n{own}");
+            of_text("", &text, &[0..menu.len(), 1..2]).exact
+        };
+        assert_eq!(page("Home News", own), page("Home News Sports", own));
+        assert_ne!(page("Home News", ""), page("Home News Sports", ""));
+    }
+
+    #[test]
+    fn near_duplicates_are_near() {
+        let words: Vec<String> =
+            (0..2000_u32).map(|n| format!("w{:x}", n.wrapping_mul(2_654_435_761))).collect();
+        let text = words.join(" ");
+        let changed = text.replacen(&words[700], "another", 1);
+        let other = words.iter().rev().cloned().collect::<Vec<_>>().join(" ");
+        let near = |text: &str| of_text("", text, &[]).near;
+        assert!(is_near(near(&text), near(&changed)), "{:x} {:x}", near(&text), near(&changed));
+        assert!(!is_near(near(&text), near(&other)));
+        assert!(!is_near(near(""), near("")));
+        assert_ne!(near("one"), near("two"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Answers of repositories that speak OAI-PMH 2.0: the records, and where the list goes on.
+
+use roxmltree::{Document, Node};
+
+use super::super::outlinks::Outlinks;
+use super::super::{Entry, LinkKind, parse_date};
+use super::walk::{child, text_of};
+
+/// Whether a root element is that of an answer.
+pub(super) fn is_root(root: Node<'_, '_>) -> bool {
+    root.tag_name().name() == "OAI-PMH"
+}
+
+/// Reads an answer, and gives the dates of those records that name a URL.
+pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for node in document.root_element().children().flat_map(|list| list.children()) {
+        match node.tag_name().name() {
+            "record" => entries.extend(read_record(node, outlinks)),
+            "resumptionToken" => resume(node, outlinks),
+            _ => {}
+        }
+    }
+    entries
+}
+
+/// A record: its identifiers that are URLs, of which the first is dated.
+fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<Entry> {
+    let header = child(record, "header")?;
+    let mut first = None;
+    for node in child(record, "metadata")?.descendants() {
+        if matches!(node.tag_name().name(), "identifier" | "relation" | "source") {
+            let text = text_of(node);
+            if text.starts_with("http://") || text.starts_with("https://") {
+                let place = outlinks.add(&text, LinkKind::Reference, false);
+                first = first.or(place);
+            }
+        }
+    }
+    let modified = parse_date(&text_of(child(header, "datestamp")?))?;
+    Some(Entry { link: first?, modified })
+}
+
+/// The list goes on where it was asked for, with the token in place of all other arguments (section 3.5).
+fn resume(token: Node<'_, '_>, outlinks: &mut Outlinks) {
+    let text = text_of(token);
+    let Some(verb) = token.parent_element().map(|list| list.tag_name().name()) else { return };
+    if text.is_empty() {
+        return;
+    }
+    let mut url = outlinks.base().clone();
+    url.query_pairs_mut().clear().append_pair("verb", verb).append_pair("resumptionToken", &text);
+    outlinks.add(url.as_str(), LinkKind::FeedPage, false);
+}

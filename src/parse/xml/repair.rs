@@ -1,0 +1,162 @@
+//! Makes documents parse that nearly do: stray ampersands, entities of a DTD that isn't at hand, and a missing end.
+//!
+//! Feeds and sitemaps are written by programs that paste text, so a bare `&` in a URL is the most common fault of all.
+
+use std::fmt::Write as _;
+
+use super::doctype::Doctype;
+use super::tokens::{Token, Tokens};
+
+/// The text with every reference to an entity made one that can be resolved, and without characters that XML forbids.
+///
+/// Names that HTML knows become their characters: its table holds those of XHTML, MathML and the ISO sets that DocBook and
+/// TEI documents refer to. Other undeclared names stand for text that isn't here, and become nothing; a bare `&` becomes
+/// `&amp;`.
+pub(super) fn with_sound_references(text: &str, doctype: &Doctype<'_>) -> String {
+    let mut sound = String::with_capacity(text.len() + text.len() / 16);
+    sound.push_str(&text[..doctype.end]);
+    let mut rest = &text[doctype.end..];
+    while let Some(at) = memchr::memchr3(b'&', b'<', b'\0', rest.as_bytes()) {
+        push_allowed(&mut sound, &rest[..at]);
+        rest = &rest[at..];
+        let taken = match rest.as_bytes()[0] {
+            b'<' => past_opaque(rest).unwrap_or(1),
+            b'&' => {
+                let (replacement, taken) = sound_reference(rest, doctype);
+                sound.push_str(&replacement);
+                rest = &rest[taken..];
+                continue;
+            }
+            _ => {
+                rest = &rest[1..];
+                continue;
+            }
+        };
+        push_allowed(&mut sound, &rest[..taken]);
+        rest = &rest[taken..];
+    }
+    push_allowed(&mut sound, rest);
+    sound
+}
+
+/// The length of a comment or CDATA section, in which `&` is just a character.
+fn past_opaque(rest: &str) -> Option<usize> {
+    let end = |start: &str, mark: &str| {
+        let inside = rest.strip_prefix(start)?;
+        Some(start.len() + inside.find(mark).map_or(inside.len(), |at| at + mark.len()))
+    };
+    end("<!--", "-->").or_else(|| end("<![CDATA[", "]]>"))
+}
+
+/// What stands for the reference (or the bare `&`) that a text begins with, and how much of the text that is.
+fn sound_reference(rest: &str, doctype: &Doctype<'_>) -> (String, usize) {
+    const NAME_BYTES_MAX: usize = 64;
+    let bare = ("&amp;".to_owned(), 1);
+    let inside = &rest.as_bytes()[1..];
+    let Some(end) = memchr::memchr(b';', &inside[..inside.len().min(NAME_BYTES_MAX)]) else { return bare };
+    let Some(name) = rest.get(1..=end) else { return bare };
+    let whole = end + 2;
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix('x') {
+            Some(hex) => u32::from_str_radix(hex, 16).ok(),
+            None => number.parse().ok(),
+        };
+        let character = code.and_then(char::from_u32).filter(|&c| is_allowed(c));
+        return match character {
+            Some(_) => (rest[..whole].to_owned(), whole),
+            None => (String::new(), whole),
+        };
+    }
+    if !name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':')) || name.is_empty() {
+        return bare;
+    }
+    if matches!(name, "amp" | "lt" | "gt" | "quot" | "apos") || doctype.entities.contains_key(name) {
+        return (rest[..whole].to_owned(), whole);
+    }
+    let mut characters = String::new();
+    let decoded = htmlize::unescape(&rest[..whole]);
+    if decoded != rest[..whole] {
+        for character in decoded.chars() {
+            let _ = write!(characters, "&#{};", u32::from(character));
+        }
+    }
+    (characters, whole)
+}
+
+/// XML 1.0, production 2.
+fn is_allowed(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+}
+
+fn push_allowed(sound: &mut String, text: &str) {
+    let is_odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xEF;
+    if text.bytes().any(is_odd) {
+        sound.extend(text.chars().filter(|&c| is_allowed(c)));
+    } else {
+        sound.push_str(text);
+    }
+}
+
+/// The text up to the last tag before an error, with what is open there closed. None when nothing is.
+pub(super) fn up_to(text: &str, error_at: usize, doctype: &Doctype<'_>) -> Option<String> {
+    let mut end = text.floor_char_boundary(error_at.min(text.len()));
+    // The tag at the error may be the one that is wrong.
+    let last_tag = text[..end].rfind('<')?;
+    let is_cut = end == text.len() && text[last_tag..].contains('>');
+    end = if is_cut { end } else { last_tag };
+    if end <= doctype.end {
+        return None;
+    }
+    let kept = &text[..end];
+    let mut open = Vec::new();
+    for token in Tokens::new(kept, doctype.end) {
+        match token {
+            Token::Start { name, is_empty: false, .. } => open.push(name),
+            Token::Start { .. } => {}
+            Token::End => {
+                open.pop();
+            }
+        }
+    }
+    if open.is_empty() {
+        return None;
+    }
+    let mut repaired = kept.to_owned();
+    for name in open.iter().rev() {
+        let _ = write!(repaired, "</{name}>");
+    }
+    Some(repaired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_become_sound() {
+        for (text, expected) in [
+            ("<a b='?c=1&d=2'>", "<a b='?c=1&amp;d=2'>"),
+            ("<a>x & y &amp; z</a>", "<a>x &amp; y &amp; z</a>"),
+            ("<a>caf&eacute;&nbsp;</a>", "<a>caf&#233;&#160;</a>"),
+            ("<a>&chapter;</a>", "<a></a>"),
+            ("<a>&#65;&#x41;&#0;&#xFFFFFFFF;</a>", "<a>&#65;&#x41;</a>"),
+            ("<a><![CDATA[x & y]]><!-- & --></a>", "<a><![CDATA[x & y]]><!-- & --></a>"),
+            ("<a>\u{1}x\u{FFFE}\0</a>", "<a>x</a>"),
+            ("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;&d;</a>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"),
+            ("&", "&amp;"),
+        ] {
+            assert_eq!(with_sound_references(text, &Doctype::of(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cut_document_is_closed() {
+        let close = |text: &str, at| up_to(text, at, &Doctype::of(text));
+        assert_eq!(close("<a><b>x</b><c>y", 15).as_deref(), Some("<a><b>x</b><c>y</c></a>"));
+        assert_eq!(close("<a><b>x</c></a>", 11).as_deref(), Some("<a><b>x</b></a>"));
+        assert_eq!(close("<a><b>x</b><c", 13).as_deref(), Some("<a><b>x</b></a>"));
+        assert_eq!(close("<a", 2), None);
+        assert_eq!(close("", 0), None);
+        assert_eq!(close("<a/>x", 5), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Sitemaps and their indexes (sitemaps.org, protocol 0.9), in XML or as a list of URLs.
+
+use std::borrow::Cow;
+
+use roxmltree::{Document, Node};
+
+use super::super::outlinks::Outlinks;
+use super::super::{DocumentKind, Entry, LinkKind, parse_date};
+use super::walk::{child, children, text_of};
+
+/// Whether a root element is that of a sitemap or an index.
+pub(super) fn is_root(root: Node<'_, '_>) -> bool {
+    matches!(root.tag_name().name(), "urlset" | "sitemapindex")
+}
+
+/// Reads a sitemap or an index, and gives the dates of its entries.
+pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for entry in document.root_element().children().filter(Node::is_element) {
+        let kind = match entry.tag_name().name() {
+            "url" => LinkKind::SitemapEntry,
+            "sitemap" => LinkKind::Sitemap,
+            _ => continue,
+        };
+        let location = child(entry, "loc").map_or_else(|| bare_location(entry), text_of);
+        let place = outlinks.add(&location, kind, false);
+        let modified = child(entry, "lastmod").and_then(|date| parse_date(&text_of(date)));
+        if let (Some(link), Some(modified)) = (place, modified) {
+            entries.push(Entry { link, modified });
+        }
+        read_extensions(entry, outlinks);
+    }
+    entries
+}
+
+/// Some sitemaps put the URL right into the entry, without a `loc` around it.
+fn bare_location<'a>(entry: Node<'a, '_>) -> Cow<'a, str> {
+    entry.text().map(str::trim).filter(|text| is_url(text)).unwrap_or_default().into()
+}
+
+/// Images, videos and other languages of a page.
+fn read_extensions(entry: Node<'_, '_>, outlinks: &mut Outlinks) {
+    for image in children(entry, "image") {
+        if let Some(loc) = child(image, "loc") {
+            outlinks.add(&text_of(loc), LinkKind::Enclosure, false);
+        }
+    }
+    for video in children(entry, "video") {
+        for name in ["content_loc", "thumbnail_loc", "player_loc"] {
+            if let Some(loc) = child(video, name) {
+                outlinks.add(&text_of(loc), LinkKind::Enclosure, false);
+            }
+        }
+    }
+    for link in children(entry, "link") {
+        if let Some(href) = link.attribute("href") {
+            outlinks.add(href, LinkKind::SitemapEntry, false);
+        }
+    }
+}
+
+/// Whether a text is a list of URLs: every line that isn't empty holds one.
+pub(in super::super) fn is_list(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    lines.peek().is_some() && lines.all(is_url)
+}
+
+fn is_url(line: &str) -> bool {
+    let after = line.strip_prefix("http://").or_else(|| line.strip_prefix("https://"));
+    after.is_some_and(|after| !after.is_empty()) && !line.contains(char::is_whitespace)
+}
+
+/// Reads a list of URLs.
+pub(in super::super) fn read_list(text: &str, outlinks: &mut Outlinks) {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        outlinks.add(line, LinkKind::SitemapEntry, false);
+    }
+}
+
+/// How far from the beginning of a document it can be seen that it is a sitemap, in bytes.
+pub(in super::super) const SEEN_BYTES: usize = 4096;
+
+/// Whether the beginning of a document looks like that of a sitemap. Its last line may be cut.
+pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(beginning);
+    match kind {
+        DocumentKind::Xml => looks_like_one(&text),
+        DocumentKind::Text => is_list(text.rsplit_once('\n').map_or(&text, |(whole, _)| whole)),
+        _ => false,
+    }
+}
+
+/// Whether a text that can't be parsed seems to be a sitemap or an index.
+pub(super) fn looks_like_one(text: &str) -> bool {
+    let head = &text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))];
+    head.contains("urlset") || head.contains("sitemapindex")
+}
+
+/// Reads the `loc` elements of a sitemap that is too large or too broken to be parsed.
+pub(super) fn read_locations(text: &str, outlinks: &mut Outlinks) {
+    let kind = if text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))].contains("sitemapindex") {
+        LinkKind::Sitemap
+    } else {
+        LinkKind::SitemapEntry
+    };
+    for at in memchr::memmem::find_iter(text.as_bytes(), b"<loc>") {
+        let rest = &text[at + 5..];
+        let Some(end) = memchr::memchr(b'<', rest.as_bytes()) else { return };
+        let url = super::super::html::decode_entities(rest[..end].trim());
+        outlinks.add(&url, kind, false);
+    }
+}

@@ -1,0 +1,180 @@
+//! Text and signature of an XML tree.
+//!
+//! The signature is that of the infoset without what carries no meaning: white space around text, comments, processing
+//! instructions, the order of attributes, prefixes; and without the elements that say when the document was made rather
+//! than what it says (`lastBuildDate`, `responseDate`).
+
+use roxmltree::{Document, Node};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::super::html::TextBuilder;
+use super::walk::{Step, walk};
+
+/// Elements that change at every fetch, with the element they stand in.
+const VOLATILE: [(&str, &str); 7] = [
+    ("channel", "lastBuildDate"),
+    ("channel", "pubDate"),
+    ("channel", "ttl"),
+    ("feed", "updated"),
+    ("OAI-PMH", "responseDate"),
+    ("OAI-PMH", "request"),
+    ("RDF", "date"),
+];
+
+/// Attributes that change at every fetch, with their element.
+const VOLATILE_ATTRIBUTES: [(&str, &str); 1] = [("resumptionToken", "expirationDate")];
+
+/// The signature of a tree.
+pub(super) fn signature(document: &Document<'_>) -> u64 {
+    let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
+    walk(document, |step| match step {
+        Step::Enter(node) if node.is_element() => {
+            let counts = !is_volatile(node);
+            if counts {
+                signer.start(node);
+            }
+            counts
+        }
+        Step::Enter(node) => {
+            if node.is_text() {
+                signer.text(node.text().unwrap_or_default());
+            }
+            true
+        }
+        Step::Leave(node) => {
+            if node.is_element() && !is_volatile(node) {
+                signer.buffer.push('\u{3}');
+            }
+            signer.flush_if_full();
+            true
+        }
+    });
+    signer.hash.update(signer.buffer.as_bytes());
+    signer.hash.digest()
+}
+
+fn is_volatile(node: Node<'_, '_>) -> bool {
+    let name = node.tag_name().name();
+    VOLATILE.iter().any(|(parent, child)| {
+        *child == name && node.parent_element().is_some_and(|found| found.tag_name().name() == *parent)
+    })
+}
+
+/// What is gathered before it is hashed, in bytes.
+const FLUSH_BYTES: usize = 8192;
+
+struct Signer {
+    hash: Xxh3Default,
+    buffer: String,
+}
+
+impl Signer {
+    fn start(&mut self, node: Node<'_, '_>) {
+        let name = node.tag_name();
+        for part in ["\u{1}", name.namespace().unwrap_or_default(), "\u{2}", name.name()] {
+            self.buffer.push_str(part);
+        }
+        if node.attributes().len() == 0 {
+            return;
+        }
+        let mut attributes: Vec<_> = node
+            .attributes()
+            .filter(|found| !VOLATILE_ATTRIBUTES.contains(&(name.name(), found.name())))
+            .map(|found| (found.namespace().unwrap_or_default(), found.name(), found.value()))
+            .collect();
+        attributes.sort_unstable();
+        for (namespace, name, value) in attributes {
+            for part in ["\u{4}", namespace, "\u{2}", name, "=", value] {
+                self.buffer.push_str(part);
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        for word in text.split_ascii_whitespace() {
+            self.buffer.push(' ');
+            self.buffer.push_str(word);
+        }
+    }
+
+    fn flush_if_full(&mut self) {
+        if self.buffer.len() >= FLUSH_BYTES {
+            self.hash.update(self.buffer.as_bytes());
+            self.buffer.clear();
+        }
+    }
+}
+
+/// The text of a tree: a line for each element, but for those that stand within text.
+pub(super) fn text(document: &Document<'_>) -> String {
+    let mut builder = TextBuilder::with_capacity(document.input_text().len() / 2);
+    walk(document, |step| {
+        let (Step::Enter(node) | Step::Leave(node)) = step;
+        if node.is_element() {
+            if !is_within_text(node) {
+                builder.end_line();
+            }
+        } else if let (Step::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
+            builder.push(text);
+        }
+        true
+    });
+    builder.finish().0
+}
+
+/// Whether text stands right before or after an element.
+fn is_within_text(node: Node<'_, '_>) -> bool {
+    let has_words = |sibling: Option<Node<'_, '_>>| {
+        sibling
+            .filter(Node::is_text)
+            .and_then(|found| found.text())
+            .is_some_and(|text| !text.trim().is_empty())
+    };
+    has_words(node.prev_sibling()) || has_words(node.next_sibling())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sign(text: &str) -> u64 {
+        signature(&Document::parse(text).unwrap())
+    }
+
+    #[test]
+    fn form_does_not_count() {
+        for (one, other) in [
+            ("<a b='1' c='2'/>", "<a  c=\"2\" b='1'></a>"),
+            ("<a><b/></a>", "<a>\n  <b/>\n</a>"),
+            ("<a>x</a>", "<?pi?><a> x <!-- y --></a>"),
+            ("<p:a xmlns:p='n'/>", "<a xmlns='n'/>"),
+            ("<a>&#65;</a>", "<a><![CDATA[A]]></a>"),
+            ("<feed><updated>1</updated></feed>", "<feed><updated>2</updated></feed>"),
+            (
+                "<resumptionToken expirationDate='1'>x</resumptionToken>",
+                "<resumptionToken>x</resumptionToken>",
+            ),
+        ] {
+            assert_eq!(sign(one), sign(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn meaning_counts() {
+        for (one, other) in [
+            ("<a b='1'/>", "<a b='2'/>"),
+            ("<a><b/>x</a>", "<a>x<b/></a>"),
+            ("<a><b/><c/></a>", "<a><b><c/></b></a>"),
+            ("<a xmlns='n'/>", "<a/>"),
+            ("<entry><updated>1</updated></entry>", "<entry><updated>2</updated></entry>"),
+        ] {
+            assert_ne!(sign(one), sign(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn text_has_a_line_for_each_element() {
+        let document = Document::parse("<a> <b>one</b><c>two <i>three</i>\nfour</c>\n<d/></a>").unwrap();
+        assert_eq!(text(&document), "one\ntwo three four");
+    }
+}

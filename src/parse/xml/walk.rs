@@ -1,0 +1,128 @@
+//! Going through a tree without recursion, and what elements have in common.
+
+use std::borrow::Cow;
+
+use roxmltree::{Document, Node};
+
+use super::super::html::TextBuilder;
+
+pub(super) const XLINK: &str = "http://www.w3.org/1999/xlink";
+pub(super) const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
+pub(super) const XML: &str = "http://www.w3.org/XML/1998/namespace";
+pub(super) const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
+pub(super) const XSL: &str = "http://www.w3.org/1999/XSL/Transform";
+pub(super) const XSD: &str = "http://www.w3.org/2001/XMLSchema";
+pub(super) const XHTML: &str = "http://www.w3.org/1999/xhtml";
+pub(super) const SVG: &str = "http://www.w3.org/2000/svg";
+pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+
+/// A node on the way down or up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'a, 'i> {
+    Enter(Node<'a, 'i>),
+    Leave(Node<'a, 'i>),
+}
+
+/// Visits every node twice, before and after its children. `Enter` may answer false to leave the children out.
+pub(super) fn walk<'a, 'i>(document: &'a Document<'i>, mut visit: impl FnMut(Step<'a, 'i>) -> bool) {
+    let root = document.root();
+    let mut node = root;
+    loop {
+        let goes_in = visit(Step::Enter(node));
+        if goes_in && let Some(child) = node.first_child() {
+            node = child;
+            continue;
+        }
+        loop {
+            visit(Step::Leave(node));
+            if node == root {
+                return;
+            }
+            if let Some(sibling) = node.next_sibling() {
+                node = sibling;
+                break;
+            }
+            let Some(parent) = node.parent() else { return };
+            node = parent;
+        }
+    }
+}
+
+/// All text inside an element, in one line. Borrowed where the element holds nothing but a plain text.
+pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
+    let only = node.first_child().filter(|child| child.next_sibling().is_none() && child.is_text());
+    if let Some(text) = only.and_then(|child| child.text()) {
+        let trimmed = text.trim();
+        let is_in_one_line = trimmed
+            .bytes()
+            .zip(trimmed.bytes().skip(1))
+            .all(|pair| !matches!(pair, (b' ', b' ') | (b'\n' | b'\t' | b'\r', _)));
+        if is_in_one_line {
+            return Cow::Borrowed(trimmed);
+        }
+    }
+    let mut builder = TextBuilder::with_capacity(0);
+    for inner in node.descendants().filter(Node::is_text) {
+        builder.push(inner.text().unwrap_or_default());
+    }
+    Cow::Owned(builder.finish().0)
+}
+
+/// The children of this name, in whatever namespace.
+pub(super) fn children<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
+}
+
+/// The first child of this name, in whatever namespace.
+pub(super) fn child<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> Option<Node<'a, 'i>> {
+    children(node, name).next()
+}
+
+/// A pseudo-attribute of a processing instruction, as in `xml-stylesheet` (W3C, Associating Style Sheets with XML).
+pub(super) fn pseudo_attribute<'a>(instruction: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = instruction;
+    loop {
+        let equals = rest.find('=')?;
+        let found = rest[..equals].trim();
+        let value = rest[equals + 1..].trim_start();
+        let quote = value.chars().next().filter(|&c| c == '"' || c == '\'')?;
+        let end = value[1..].find(quote)?;
+        if found == name {
+            return Some(&value[1..=end]);
+        }
+        rest = &value[end + 2..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_is_entered_and_left() {
+        let document = Document::parse("<a>x<b><c/></b><!-- y --></a>").unwrap();
+        let mut depth = 0_i32;
+        let mut deepest = 0;
+        let mut nodes = 0;
+        walk(&document, |step| {
+            match step {
+                Step::Enter(_) => {
+                    depth += 1;
+                    nodes += 1;
+                }
+                Step::Leave(_) => depth -= 1,
+            }
+            deepest = deepest.max(depth);
+            true
+        });
+        assert_eq!((depth, deepest, nodes), (0, 4, document.descendants().count()));
+    }
+
+    #[test]
+    fn pseudo_attributes() {
+        let instruction = "type='text/xsl' href = \"a.xsl\"";
+        assert_eq!(pseudo_attribute(instruction, "href"), Some("a.xsl"));
+        assert_eq!(pseudo_attribute(instruction, "media"), None);
+        assert_eq!(pseudo_attribute("href='a", "href"), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! Rows of an archive on disk.
+
+use std::borrow::Cow;
+
+use archive_storage::{HostId, Page, SiteId, State, StateError, Store, UrlId, Visit};
+use chrono::{DateTime, Utc};
+
+use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use crate::columns::{self, Column, ColumnError, Kind};
+use crate::ledger::{CreditError, Credits, page_flags as flags};
+use crate::parse::DocumentKind;
+
+/// Why an archive has no rows.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveRowsError {
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// A column computed off line cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+}
+
+/// The pages and sites of an archive as of its last checkpoint.
+#[derive(Debug)]
+pub struct ArchiveRows<'a> {
+    state: &'a State,
+    credits: Credits,
+    /// The site of every host: asked for with every page.
+    sites: Vec<SiteId>,
+    page_columns: NamedColumns,
+    site_columns: NamedColumns,
+}
+
+/// Columns that were computed off line, and their names once more as the plan wants them.
+#[derive(Debug)]
+struct NamedColumns {
+    names: Vec<String>,
+    columns: Vec<Column>,
+}
+
+impl NamedColumns {
+    fn read(store: &Store, kind: Kind) -> Result<Self, ColumnError> {
+        let columns = columns::read_all(store.path(), kind)?;
+        Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
+    }
+
+    fn get(&self, index: usize, id: usize) -> Option<f64> {
+        self.columns.get(index).and_then(|column| column.get(id))
+    }
+}
+
+/// What the pages of a site come to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    pages: u64,
+    captures: u64,
+    html: u64,
+    xml: u64,
+    first_seen: u32,
+    last_seen: u32,
+}
+
+impl<'a> ArchiveRows<'a> {
+    /// The rows of `store`.
+    ///
+    /// # Errors
+    /// When its state or its columns cannot be read.
+    pub fn new(store: &'a Store) -> Result<Self, ArchiveRowsError> {
+        let state = store.state();
+        let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            state,
+            credits: Credits::open(state)?,
+            sites,
+            page_columns: NamedColumns::read(store, Kind::Page)?,
+            site_columns: NamedColumns::read(store, Kind::Site)?,
+        })
+    }
+
+    fn site_of(&self, host: HostId) -> SiteId {
+        self.sites.get(host.index()).copied().unwrap_or(SiteId(u32::MAX))
+    }
+
+    /// A row, or none for what is no page: robots.txt.
+    fn row(&self, id: UrlId, page: &Page) -> Result<Option<PageRow>, StateError> {
+        if page.flags.0 & flags::ROBOTS != 0 {
+            return Ok(None);
+        }
+        let visit = self.state.visit(id)?;
+        let seen = visit.filter(|visit| visit.captures > 0);
+        Ok(Some(PageRow {
+            id,
+            host: page.host,
+            site: self.site_of(page.host),
+            kind: seen.map(|visit| page_type(visit.kind)),
+            status: seen.map(|visit| visit.status).filter(|status| *status > 0),
+            importance: self.credits.importance(page, visit.as_ref()).unwrap_or(0.0),
+            captures: seen.map_or(0, |visit| visit.captures),
+            versions: seen.map_or(0, |visit| visit.versions),
+            first_seen: seen.and_then(|visit| time(visit.first_seen)),
+            last_seen: seen.and_then(|visit| time(visit.last_seen)),
+            changed: seen.and_then(|visit| time(visit.last_changed)),
+            depth: Some(u32::from(page.depth)),
+        }))
+    }
+
+    fn site_sums(&self) -> Result<Vec<Sums>, StateError> {
+        let mut sums = vec![Sums::default(); self.state.site_count() as usize];
+        for visit in self.state.visits() {
+            let (id, visit) = visit?;
+            let page = self.state.page(id)?;
+            if visit.captures == 0 || page.flags.0 & flags::ROBOTS != 0 {
+                continue;
+            }
+            if let Some(sum) = sums.get_mut(self.site_of(page.host).index()) {
+                sum.add(&visit);
+            }
+        }
+        Ok(sums)
+    }
+}
+
+impl Sums {
+    fn add(&mut self, visit: &Visit) {
+        let kind = page_type(visit.kind);
+        self.pages += 1;
+        self.captures += u64::from(visit.captures);
+        self.html += u64::from(kind == PageType::Html);
+        self.xml += u64::from(kind.is(PageType::Xml));
+        if self.first_seen == 0 || visit.first_seen < self.first_seen {
+            self.first_seen = visit.first_seen;
+        }
+        self.last_seen = self.last_seen.max(visit.last_seen);
+    }
+}
+
+impl Rows for ArchiveRows<'_> {
+    fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
+        let rows = self.state.pages(UrlId(0)).filter_map(|page| match page {
+            Ok((id, page)) => self.row(id, &page).map_err(RowsError::from).transpose(),
+            Err(error) => Some(Err(error.into())),
+        });
+        Box::new(rows)
+    }
+
+    fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
+        if id.0 >= self.state.url_count() {
+            return Ok(None);
+        }
+        Ok(self.row(id, &self.state.page(id)?)?)
+    }
+
+    fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
+        let state = self.state;
+        let text = match text {
+            PageText::Url => Some(state.url(page.id)?),
+            PageText::Host => Some(state.host_name(page.host)?),
+            PageText::Site => Some(state.site_name(page.site)?),
+            PageText::Title => {
+                let title = state.visit(page.id)?.and_then(|visit| visit.title);
+                title.map(|position| state.title(position)).transpose()?
+            }
+            PageText::Language => None,
+            PageText::ContentType => {
+                let capture = state.visit(page.id)?.and_then(|visit| visit.last_capture);
+                let capture = capture.map(|id| state.capture(id)).transpose()?;
+                capture.map(|capture| state.mime(capture.mime).to_owned()).filter(|mime| !mime.is_empty())
+            }
+        };
+        Ok(text.map(Cow::Owned))
+    }
+
+    fn page_columns(&self) -> &[String] {
+        &self.page_columns.names
+    }
+
+    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+        Ok(self.page_columns.get(index, page.index()))
+    }
+
+    fn site_columns(&self) -> &[String] {
+        &self.site_columns.names
+    }
+
+    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+        Ok(self.site_columns.get(index, site.index()))
+    }
+
+    fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+        let sums = match self.site_sums() {
+            Ok(sums) => sums,
+            Err(error) => return Box::new(std::iter::once(Err(error.into()))),
+        };
+        let rows = self.state.sites().map(move |site| {
+            let (id, name, site) = site?;
+            let sum = sums.get(id.index()).copied().unwrap_or_default();
+            Ok(SiteRow {
+                id,
+                name,
+                importance: self.credits.site_importance(&site),
+                pages: sum.pages,
+                captures: sum.captures,
+                html: sum.html,
+                xml: sum.xml,
+                first_seen: time(sum.first_seen),
+                last_seen: time(sum.last_seen),
+            })
+        });
+        Box::new(rows)
+    }
+}
+
+/// A time in seconds since 1970; 0 is none.
+fn time(seconds: u32) -> Option<DateTime<Utc>> {
+    (seconds > 0).then(|| DateTime::from_timestamp(i64::from(seconds), 0)).flatten()
+}
+
+fn page_type(code: u8) -> PageType {
+    match DocumentKind::from_code(code) {
+        DocumentKind::Html => PageType::Html,
+        DocumentKind::Xml | DocumentKind::OaiPmh => PageType::Xml,
+        DocumentKind::Feed => PageType::Feed,
+        DocumentKind::Sitemap => PageType::Sitemap,
+        DocumentKind::Css => PageType::Style,
+        DocumentKind::Script => PageType::Script,
+        DocumentKind::Image => PageType::Image,
+        DocumentKind::Text | DocumentKind::Json => PageType::Text,
+        DocumentKind::Pdf => PageType::Pdf,
+        _ => PageType::Other,
+    }
+}

@@ -1,0 +1,66 @@
+//! What the full-text searches of a plan found, and which pages can match at all because of it.
+
+use archive_storage::UrlId;
+
+use super::filter::Filter;
+use super::plan::Search;
+
+/// Pages found, with BM25, by rising id.
+type Found = Vec<(UrlId, f32)>;
+
+/// The findings of all searches of a plan.
+pub(crate) struct Hits {
+    searches: Vec<(Found, bool)>,
+}
+
+impl Hits {
+    /// Sorts the findings of each search.
+    pub(crate) fn new(searches: &[Search], found: Vec<Found>) -> Self {
+        let sorted = found.into_iter().zip(searches).map(|(mut found, search)| {
+            found.sort_unstable_by_key(|(id, _)| *id);
+            (found, search.scores)
+        });
+        Self { searches: sorted.collect() }
+    }
+
+    /// Whether the search at `index` found a page.
+    pub(crate) fn has(&self, index: usize, id: UrlId) -> bool {
+        self.searches.get(index).is_some_and(|(found, _)| bm25(found, id).is_some())
+    }
+
+    /// The sum of BM25 over all searches that count for the score.
+    pub(crate) fn bm25(&self, id: UrlId) -> f64 {
+        let scoring = self.searches.iter().filter(|(_, scores)| *scores);
+        scoring.filter_map(|(found, _)| bm25(found, id)).map(f64::from).sum()
+    }
+
+    /// The only pages for which `filter` can hold, by rising id; none when it can hold for pages that were not found.
+    pub(crate) fn candidates(&self, filter: &Filter) -> Option<Vec<UrlId>> {
+        match filter {
+            Filter::Hit(index) => {
+                let (found, _) = self.searches.get(*index)?;
+                Some(found.iter().map(|(id, _)| *id).collect())
+            }
+            Filter::All(parts) => {
+                parts.iter().filter_map(|part| self.candidates(part)).reduce(|left, right| {
+                    left.into_iter().filter(|id| right.binary_search(id).is_ok()).collect()
+                })
+            }
+            Filter::Any(parts) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    all.extend(self.candidates(part)?);
+                }
+                all.sort_unstable();
+                all.dedup();
+                Some(all)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn bm25(found: &[(UrlId, f32)], id: UrlId) -> Option<f32> {
+    let index = found.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+    found.get(index).map(|(_, bm25)| *bm25)
+}

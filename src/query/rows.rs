@@ -1,0 +1,216 @@
+//! The rows that queries run over: what the store has to tell of pages and sites.
+//!
+//! [`Rows`] is lazy where it pays: a row holds the numbers, which lie together in the store, and texts are asked for
+//! only when a condition or column needs them.
+
+use std::borrow::Cow;
+
+use archive_storage::{HostId, SiteId, UrlId};
+use chrono::{DateTime, Utc};
+
+/// Why rows could not be read; what a store's own error becomes here.
+pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a page is, by its newest capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageType {
+    /// HTML and XHTML pages.
+    Html,
+    /// XML documents that are neither feeds nor sitemaps.
+    Xml,
+    /// RSS and Atom feeds.
+    Feed,
+    /// Sitemaps and sitemap indexes.
+    Sitemap,
+    /// Style sheets.
+    Style,
+    /// Scripts.
+    Script,
+    /// Images.
+    Image,
+    /// Plain text, robots.txt among it.
+    Text,
+    /// PDF documents.
+    Pdf,
+    /// Everything else.
+    Other,
+}
+
+impl PageType {
+    /// Every type.
+    pub const EACH: [Self; 10] = [
+        Self::Html,
+        Self::Xml,
+        Self::Feed,
+        Self::Sitemap,
+        Self::Style,
+        Self::Script,
+        Self::Image,
+        Self::Text,
+        Self::Pdf,
+        Self::Other,
+    ];
+
+    /// Its name in queries and answers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Xml => "xml",
+            Self::Feed => "feed",
+            Self::Sitemap => "sitemap",
+            Self::Style => "style",
+            Self::Script => "script",
+            Self::Image => "image",
+            Self::Text => "text",
+            Self::Pdf => "pdf",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether a query for the type `asked` means pages of this type: `xml` means feeds and sitemaps too.
+    #[must_use]
+    pub fn is(self, asked: Self) -> bool {
+        self == asked || asked == Self::Xml && matches!(self, Self::Feed | Self::Sitemap)
+    }
+}
+
+/// A page: one URL that the archive knows, fetched or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageRow {
+    /// Its number.
+    pub id: UrlId,
+    /// Its host.
+    pub host: HostId,
+    /// Its host's site.
+    pub site: SiteId,
+    /// What its newest capture is; none before the first.
+    pub kind: Option<PageType>,
+    /// The HTTP status of its newest capture; none before the first, or when nothing answered.
+    pub status: Option<u16>,
+    /// Its importance, mean 1 over all known pages.
+    pub importance: f64,
+    /// How often it was captured.
+    pub captures: u32,
+    /// How many of the captures differ from the one before.
+    pub versions: u32,
+    /// The time of its first capture.
+    pub first_seen: Option<DateTime<Utc>>,
+    /// The time of its newest capture.
+    pub last_seen: Option<DateTime<Utc>>,
+    /// The time of the first capture of its newest version.
+    pub changed: Option<DateTime<Utc>>,
+    /// Links from the nearest seed.
+    pub depth: Option<u32>,
+}
+
+/// A site: a group of hosts, by default one registrable domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteRow {
+    /// Its number.
+    pub id: SiteId,
+    /// Its name, for example `example.org`.
+    pub name: String,
+    /// Its importance, mean 1 over all known sites.
+    pub importance: f64,
+    /// Its pages that were captured at least once.
+    pub pages: u64,
+    /// Captures of all its pages.
+    pub captures: u64,
+    /// Its captured HTML pages.
+    pub html: u64,
+    /// Its captured XML pages, feeds and sitemaps included.
+    pub xml: u64,
+    /// The time of the first capture of any of its pages.
+    pub first_seen: Option<DateTime<Utc>>,
+    /// The time of the newest capture of any of its pages.
+    pub last_seen: Option<DateTime<Utc>>,
+}
+
+impl SiteRow {
+    /// Its captured pages that are neither HTML nor XML.
+    #[must_use]
+    pub fn other(&self) -> u64 {
+        self.pages.saturating_sub(self.html).saturating_sub(self.xml)
+    }
+}
+
+/// The texts of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageText {
+    /// The URL.
+    Url,
+    /// The host's name.
+    Host,
+    /// The site's name.
+    Site,
+    /// The title of the newest capture.
+    Title,
+    /// The language of the newest capture as a BCP 47 tag.
+    Language,
+    /// The content type of the newest capture, for example `text/html`.
+    ContentType,
+}
+
+/// What a store has to tell of pages and sites.
+///
+/// Implementers may give pages and sites in any order, each once. Callers must not expect two iterations to agree while
+/// a crawl runs.
+pub trait Rows {
+    /// All pages.
+    ///
+    /// # Errors
+    /// An item is an error when the store cannot be read; callers stop there.
+    fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
+
+    /// One page, or none when the number is not of this store (an index may be ahead of what the store has saved).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError>;
+
+    /// A text of a page; none when unknown.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError>;
+
+    /// All sites.
+    ///
+    /// # Errors
+    /// An item is an error when the store cannot be read; callers stop there.
+    fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
+
+    /// No page is more important than this. Used to stop early; infinity, the default, never does.
+    fn importance_max(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    /// Names of further numbers of pages, for example of an importance computed off line; small letters and `_`.
+    fn page_columns(&self) -> &[String] {
+        &[]
+    }
+
+    /// The number of a page in the column at `index` of [`Rows::page_columns`].
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+        let _ = (page, index);
+        Ok(None)
+    }
+
+    /// Names of further numbers of sites.
+    fn site_columns(&self) -> &[String] {
+        &[]
+    }
+
+    /// The number of a site in the column at `index` of [`Rows::site_columns`].
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+        let _ = (site, index);
+        Ok(None)
+    }
+}

@@ -1,0 +1,14 @@
+//! How often a page changes: what its visits have shown, and the rate these observations make likely.
+//!
+//! Changes are taken as a Poisson process of rate λ (changes a day). A visit says whether the page changed since the
+//! visit before, and sometimes when it last changed. [`ChangeObservations`] keeps what the likelihood needs of all
+//! visits in [`OBSERVATION_BYTES`]; [`RatePrior`] is what is known of a page before its own visits speak, learned
+//! from its site and the archive by [`RateGroup`].
+
+mod observations;
+mod prior;
+#[cfg(test)]
+mod tests;
+
+pub use observations::{ChangeObservations, OBSERVATION_BYTES, Observation, Rate};
+pub use prior::{RateGroup, RatePrior};

@@ -1,0 +1,317 @@
+//! One page's visits as sufficient statistics, and the maximum of their likelihood.
+//!
+//! The likelihood of yes/no observations is the product (the printed sum in equation 9 of Xyleme's section 6.1.1 is
+//! biased towards 0)
+//!
+//! ```text
+//! L(x) = exp(-x Σ v_i) Π_j (1 - exp(-c_j x))
+//! ```
+//!
+//! with `v_i` the lengths of intervals without and `c_j` of those with a change. Of the `c_j` a histogram over
+//! log-spaced lengths is kept, each interval split between the three nearest buckets with the weights of quadratic
+//! interpolation in ln c: ln(1 - e^(-cx)) is linear in ln c for cx ≪ 1 and constant for cx ≫ 1, so that little is lost. With reliable last-modified dates the
+//! likelihood is x^C exp(-x E), E the days known to be free of changes (equation 10 with the exposure of unchanged
+//! intervals, which the printed form omits).
+
+use super::RatePrior;
+
+/// Size of a serialised [`ChangeObservations`].
+pub const OBSERVATION_BYTES: usize = 48;
+
+/// Number of histogram buckets for the lengths of changed intervals.
+const BUCKETS: usize = 11;
+/// Centre of the first bucket, in days: five minutes. Shorter intervals count as this long.
+const SHORTEST_DAYS: f64 = 1.0 / 288.0;
+/// Ratio of neighbouring bucket centres; the last centre is 3641 days.
+const BUCKET_RATIO: f64 = 4.0;
+/// Histogram counts are kept in this fraction of one interval.
+const FIXED_POINT: f64 = 64.0;
+/// All statistics are halved before a histogram count passes this.
+const CHANGED_MAX: u16 = i16::MAX as u16 - 2 * FIXED_POINT as u16;
+/// Dates that contradicted the content after which last-modified dates are no longer believed, as a share of
+/// dated visits.
+const CONTRADICTED_SHARE_MAX: f64 = 0.05;
+/// Half width of the stated interval in standard deviations of ln λ: nine of ten true rates lie inside.
+const NINETY_PERCENT: f64 = 1.645;
+
+/// What one visit (after the first) said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// Days since the visit before; positive.
+    pub interval: f64,
+    /// Whether the meaningful content differs from that of the visit before.
+    pub changed: bool,
+    /// Days between the stated last modification and this visit, if one was stated.
+    pub last_modified: Option<f64>,
+}
+
+/// An estimated change rate with its 90 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Changes a day.
+    pub per_day: f64,
+    /// Lower end of the interval that holds the true rate nine times in ten.
+    pub low: f64,
+    /// Upper end of that interval.
+    pub high: f64,
+}
+
+/// Everything a page's visits have said about its change rate, of fixed size.
+///
+/// When a counter is full, all statistics are halved: the likelihood keeps its maximum, the confidence shrinks to
+/// what half as many visits give, and old visits begin to fade.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ChangeObservations {
+    /// Days in intervals without a change.
+    unchanged_days: f32,
+    /// Days known to be free of changes from last-modified dates.
+    dated_days: f32,
+    /// ln of the rate that the page's [`RateGroup`] has counted for it; not finite when none has.
+    counted_rate: f32,
+    /// Seconds since the epoch of the latest known change; 0 when none is known.
+    last_change: u32,
+    visits: u16,
+    changes: u16,
+    dated_visits: u16,
+    dated_changes: u16,
+    contradictions: u8,
+    /// Changed intervals by length, in 1/64 of an interval. Interpolation weights can be a little below 0.
+    changed: [i16; BUCKETS],
+}
+
+impl ChangeObservations {
+    /// A page seen once or never: nothing is known.
+    pub fn new() -> Self {
+        Self { counted_rate: f32::NAN, ..Self::default() }
+    }
+
+    /// Takes in one visit. Intervals that are not positive and finite carry no information and are ignored.
+    pub fn observe(&mut self, observation: &Observation) {
+        let Observation { interval, changed, last_modified } = *observation;
+        if !(interval > 0.0 && interval.is_finite()) {
+            return;
+        }
+        self.make_room();
+        self.visits += 1;
+        if changed {
+            self.changes += 1;
+            self.add_changed(interval);
+        } else {
+            self.unchanged_days += interval as f32;
+        }
+        if let Some(age) = last_modified {
+            self.observe_date(interval, changed, age);
+        }
+    }
+
+    /// A date is believed when it agrees with the content: inside the interval after a change, before it otherwise.
+    fn observe_date(&mut self, interval: f64, changed: bool, age: f64) {
+        self.dated_visits += 1;
+        let inside = (0.0..=interval).contains(&age);
+        if inside != changed {
+            self.contradictions += 1;
+        }
+        if changed {
+            self.dated_changes += 1;
+        }
+        // A contradicting date says nothing of when the change was: count half the interval as free of changes.
+        let free = match (changed, inside) {
+            (false, _) => interval,
+            (true, true) => age,
+            (true, false) => interval / 2.0,
+        };
+        self.dated_days += free as f32;
+    }
+
+    fn add_changed(&mut self, interval: f64) {
+        let position = (interval / SHORTEST_DAYS).ln() / BUCKET_RATIO.ln();
+        let position = position.clamp(0.0, (BUCKETS - 1) as f64);
+        let middle = (position.round() as usize).clamp(1, BUCKETS - 2);
+        let offset = position - middle as f64;
+        let below = (offset * (offset - 1.0) / 2.0 * FIXED_POINT).round() as i16;
+        let above = (offset * (offset + 1.0) / 2.0 * FIXED_POINT).round() as i16;
+        self.changed[middle - 1] += below;
+        self.changed[middle] += FIXED_POINT as i16 - below - above;
+        self.changed[middle + 1] += above;
+    }
+
+    fn make_room(&mut self) {
+        let full = self.visits == u16::MAX
+            || self.contradictions == u8::MAX
+            || self.changed.iter().any(|count| count.unsigned_abs() >= CHANGED_MAX);
+        if full {
+            for count in &mut self.changed {
+                *count /= 2;
+            }
+            for count in
+                [&mut self.visits, &mut self.changes, &mut self.dated_visits, &mut self.dated_changes]
+            {
+                *count /= 2;
+            }
+            self.contradictions /= 2;
+            self.unchanged_days /= 2.0;
+            self.dated_days /= 2.0;
+        }
+    }
+
+    /// Remembers when the page changed last, in seconds since the epoch.
+    pub fn set_last_change(&mut self, seconds: u32) {
+        self.last_change = seconds;
+    }
+
+    /// When the page changed last as far as is known, in seconds since the epoch.
+    pub fn last_change(&self) -> Option<u32> {
+        (self.last_change != 0).then_some(self.last_change)
+    }
+
+    /// Visits after the first.
+    pub fn visits(&self) -> u16 {
+        self.visits
+    }
+
+    /// Visits that found a change.
+    pub fn changes(&self) -> u16 {
+        self.changes
+    }
+
+    /// Whether every visit stated a last-modified date and the dates agree with the content.
+    pub fn dates_reliable(&self) -> bool {
+        self.dated_visits > 0
+            && self.dated_visits == self.visits
+            && f64::from(self.contradictions) <= CONTRADICTED_SHARE_MAX * f64::from(self.dated_visits)
+    }
+
+    pub(super) fn counted_rate(&self) -> Option<f64> {
+        self.counted_rate.is_finite().then_some(f64::from(self.counted_rate))
+    }
+
+    pub(super) fn set_counted_rate(&mut self, log_rate: f64) {
+        self.counted_rate = log_rate as f32;
+    }
+
+    /// The most likely rate under `prior`, in the measure d ln λ, with the interval of a normal law for ln λ.
+    ///
+    /// With dates this is the mean of the Gamma posterior. Without them it is the root of
+    ///
+    /// ```text
+    /// a - x (b + Σ v) + Σ_j c_j x / (e^(c_j x) - 1) = 0
+    /// ```
+    ///
+    /// found by Newton steps on ln x inside a bracket; the left side falls in ln x, so that the root is unique.
+    pub fn rate(&self, prior: &RatePrior) -> Rate {
+        let (log_rate, deviation) =
+            if self.dates_reliable() { self.dated_estimate(prior) } else { self.counted_estimate(prior) };
+        Rate {
+            per_day: log_rate.exp(),
+            low: (log_rate - NINETY_PERCENT * deviation).exp(),
+            high: (log_rate + NINETY_PERCENT * deviation).exp(),
+        }
+    }
+
+    fn dated_estimate(&self, prior: &RatePrior) -> (f64, f64) {
+        let shape = prior.shape + f64::from(self.dated_changes);
+        ((shape / (prior.days + f64::from(self.dated_days))).ln(), shape.sqrt().recip())
+    }
+
+    fn counted_estimate(&self, prior: &RatePrior) -> (f64, f64) {
+        let days = prior.days + f64::from(self.unchanged_days);
+        // Each changed interval adds between 0 and 1 to the shape: the root lies between these two.
+        let mut low = (prior.shape / (days + self.changed_days())).ln() - 1.0;
+        let mut high = ((prior.shape + self.changed_count()) / days).ln();
+        let mut log_rate = prior.mean().ln().clamp(low, high);
+        let mut curvature = 1.0;
+        for _ in 0..40 {
+            let (slope, bend) = self.slope(log_rate.exp(), prior.shape, days);
+            curvature = bend;
+            if slope > 0.0 {
+                low = log_rate;
+            } else {
+                high = log_rate;
+            }
+            let step = log_rate + slope / bend;
+            let next = if (low..=high).contains(&step) { step } else { f64::midpoint(low, high) };
+            if (next - log_rate).abs() < 1e-9 {
+                break;
+            }
+            log_rate = next;
+        }
+        (log_rate, curvature.sqrt().recip())
+    }
+
+    /// First derivative, and second with its sign turned, of the log posterior in ln x.
+    fn slope(&self, x: f64, shape: f64, days: f64) -> (f64, f64) {
+        let mut slope = shape - x * days;
+        let mut bend = x * days;
+        for (bucket, &count) in self.changed.iter().enumerate().filter(|(_, count)| **count != 0) {
+            let count = f64::from(count) / FIXED_POINT;
+            let y = x * bucket_days(bucket);
+            let denominator = y.exp_m1();
+            if denominator.is_finite() {
+                let part = y / denominator;
+                slope += count * part;
+                // d/d ln x of y/(e^y - 1), sign turned.
+                bend += count * part * (y * (1.0 + denominator.recip()) - 1.0);
+            }
+        }
+        (slope, bend.max(1e-12))
+    }
+
+    fn changed_count(&self) -> f64 {
+        (self.changed.iter().map(|&count| f64::from(count)).sum::<f64>() / FIXED_POINT).max(0.0)
+    }
+
+    fn changed_days(&self) -> f64 {
+        let days = self.changed.iter().enumerate().map(|(i, &count)| f64::from(count) * bucket_days(i));
+        (days.sum::<f64>() / FIXED_POINT).max(0.0)
+    }
+
+    /// The fixed-size form the page's state keeps, little-endian.
+    pub fn to_bytes(&self) -> [u8; OBSERVATION_BYTES] {
+        let mut bytes = [0; OBSERVATION_BYTES];
+        bytes[0..4].copy_from_slice(&self.unchanged_days.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.dated_days.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.counted_rate.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.last_change.to_le_bytes());
+        let counters = [self.visits, self.changes, self.dated_visits, self.dated_changes];
+        let changed = self.changed.iter().map(|count| count.to_le_bytes());
+        let shorts = counters.iter().map(|count| count.to_le_bytes()).chain(changed);
+        for (slot, short) in bytes[16..46].chunks_exact_mut(2).zip(shorts) {
+            slot.copy_from_slice(&short);
+        }
+        bytes[46] = self.contradictions;
+        // Tells a page without observations from bytes that were never written.
+        bytes[47] = 1;
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote. Bytes that were never written (all 0) are a new page; values
+    /// that no visit can have left (negative or infinite days) count as 0.
+    pub fn from_bytes(bytes: &[u8; OBSERVATION_BYTES]) -> Self {
+        if bytes[47] == 0 {
+            return Self::new();
+        }
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let short = |at: usize| [bytes[at], bytes[at + 1]];
+        let count = |at: usize| u16::from_le_bytes(short(at));
+        let days = |at: usize| {
+            let days = f32::from_le_bytes(word(at));
+            if days.is_finite() && days >= 0.0 { days } else { 0.0 }
+        };
+        Self {
+            unchanged_days: days(0),
+            dated_days: days(4),
+            counted_rate: f32::from_le_bytes(word(8)),
+            last_change: u32::from_le_bytes(word(12)),
+            visits: count(16),
+            changes: count(18),
+            dated_visits: count(20),
+            dated_changes: count(22),
+            contradictions: bytes[46],
+            changed: std::array::from_fn(|i| i16::from_le_bytes(short(24 + 2 * i))),
+        }
+    }
+}
+
+fn bucket_days(bucket: usize) -> f64 {
+    SHORTEST_DAYS * BUCKET_RATIO.powi(bucket as i32)
+}

@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// A small deterministic generator (splitmix64), so that the figures below are the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn exponential(&mut self) -> f64 {
+        -(1.0 - self.uniform()).ln()
+    }
+}
+
+/// Visits a Poisson page of `rate` at irregular intervals (mean 1 day).
+fn visit(random: &mut Random, rate: f64, visits: usize, dated: bool) -> ChangeObservations {
+    let mut page = ChangeObservations::new();
+    let (mut now, mut last_visit) = (0.0, 0.0);
+    let (mut last_change, mut next_change) = (-1.0, random.exponential() / rate);
+    for _ in 0..visits {
+        now += 0.25 + 1.5 * random.uniform();
+        while next_change <= now {
+            last_change = next_change;
+            next_change += random.exponential() / rate;
+        }
+        let changed = last_change > last_visit;
+        let last_modified = dated.then_some(now - last_change);
+        page.observe(&Observation { interval: now - last_visit, changed, last_modified });
+        last_visit = now;
+    }
+    page
+}
+
+#[test]
+fn equal_intervals_have_the_closed_form() {
+    let mut page = ChangeObservations::new();
+    for i in 0..100 {
+        page.observe(&Observation { interval: 2.0, changed: i % 4 == 0, last_modified: None });
+    }
+    let weak = RatePrior { shape: 1e-6, days: 1e-6 };
+    // 1 - e^(-2x) = 1/4
+    let exact = -(0.75_f64).ln() / 2.0;
+    let rate = page.rate(&weak);
+    assert!((rate.per_day / exact - 1.0).abs() < 0.05, "{rate:?} instead of {exact}");
+    assert!(rate.low < exact && exact < rate.high);
+}
+
+#[test]
+fn extremes_stay_finite() {
+    let prior = RatePrior::default();
+    for changed in [false, true] {
+        let mut page = ChangeObservations::new();
+        for _ in 0..100_000 {
+            page.observe(&Observation { interval: 1.0, changed, last_modified: None });
+        }
+        let rate = page.rate(&prior);
+        assert!(rate.per_day.is_finite() && rate.per_day > 0.0, "{rate:?}");
+        assert_eq!(rate.per_day > 2.0, changed, "{rate:?}");
+    }
+}
+
+#[test]
+fn wrong_dates_are_found_out() {
+    let mut page = ChangeObservations::new();
+    for _ in 0..10 {
+        // The server states the time of delivery as that of modification.
+        page.observe(&Observation { interval: 1.0, changed: false, last_modified: Some(0.0) });
+    }
+    assert!(!page.dates_reliable());
+    assert!(page.rate(&RatePrior::default()).per_day < 0.1);
+}
+
+/// Relative root mean square error and share of true rates inside the stated interval.
+fn study(rate: f64, dated: bool) -> (f64, f64) {
+    let mut random = Random(7);
+    let (mut square, mut inside) = (0.0, 0);
+    let pages = 4000;
+    let prior = RatePrior::broad(rate);
+    for _ in 0..pages {
+        let estimate = visit(&mut random, rate, 20, dated).rate(&prior);
+        square += (estimate.per_day / rate - 1.0).powi(2);
+        inside += usize::from((estimate.low..=estimate.high).contains(&rate));
+    }
+    ((square / f64::from(pages)).sqrt(), inside as f64 / f64::from(pages))
+}
+
+#[test]
+fn rates_are_found_with_stated_confidence() {
+    for (rate, dated, error_max) in
+        [(0.1, false, 0.75), (0.5, false, 0.40), (2.0, false, 0.45), (0.1, true, 0.75), (2.0, true, 0.30)]
+    {
+        let (error, inside) = study(rate, dated);
+        eprintln!("rate {rate} {dated} {error} {inside}");
+        assert!(error < error_max, "rate {rate}, dated {dated}: error {error}");
+        assert!((0.84..=0.97).contains(&inside), "rate {rate}, dated {dated}: {inside} inside");
+    }
+}
+
+#[test]
+fn prior_learns_the_group() {
+    let mut random = Random(11);
+    let mut group = RateGroup::default();
+    let above = RatePrior::default();
+    for _ in 0..300 {
+        let mut page = visit(&mut random, 0.5, 30, false);
+        let rate = page.rate(&group.prior(&above));
+        RateGroup::count(&mut [&mut group], &mut page, &rate);
+    }
+    let prior = group.prior(&above);
+    assert!((0.35..0.7).contains(&prior.mean()), "{prior:?}");
+    let young = ChangeObservations::new().rate(&prior);
+    assert!((0.35..0.7).contains(&young.per_day), "{young:?}");
+}
+
+#[test]
+fn group_counts_a_page_once() {
+    let mut group = RateGroup::default();
+    let mut page = ChangeObservations::new();
+    for _ in 0..50 {
+        page.observe(&Observation { interval: 1.0, changed: true, last_modified: None });
+        let rate = page.rate(&RatePrior::default());
+        RateGroup::count(&mut [&mut group], &mut page, &rate);
+    }
+    assert_eq!(group.pages, 1.0);
+    RateGroup::forget(&mut [&mut group], &page);
+    assert_eq!(group.pages, 0.0);
+    assert!(group.log_sum.abs() < 1e-9);
+}
+
+proptest! {
+    #[test]
+    fn bytes_round_trip(visits in prop::collection::vec((1e-3..1e3_f64, any::<bool>(), prop::option::of(0.0..10.0_f64)), 0..200)) {
+        let mut page = ChangeObservations::new();
+        for (interval, changed, last_modified) in visits {
+            page.observe(&Observation { interval, changed, last_modified });
+        }
+        page.set_counted_rate(-1.0);
+        prop_assert_eq!(ChangeObservations::from_bytes(&page.to_bytes()), page);
+    }
+
+    #[test]
+    fn foreign_bytes_give_a_usable_rate(bytes in any::<[u8; 24]>(), more in any::<[u8; 24]>()) {
+        let mut all = [0; OBSERVATION_BYTES];
+        all[..24].copy_from_slice(&bytes);
+        all[24..].copy_from_slice(&more);
+        let mut page = ChangeObservations::from_bytes(&all);
+        page.observe(&Observation { interval: 1.0, changed: true, last_modified: Some(0.5) });
+        let rate = page.rate(&RatePrior::default());
+        prop_assert!(rate.per_day.is_finite() && rate.low <= rate.per_day && rate.per_day <= rate.high);
+    }
+}

@@ -1,0 +1,121 @@
+//! The sites to review, each with its most important pages.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use archive_storage::{SiteId, UrlId};
+use chrono::{DateTime, Utc};
+
+use crate::query::{Error, PageRow, PageText, PageType, Plan, Rows, SiteRow};
+
+/// Sample pages shown of a site.
+pub const SAMPLES_MAX: usize = 5;
+
+/// Sites to review, in the order to review them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// The archive's name.
+    pub archive: String,
+    /// When the sheet was made.
+    pub made: DateTime<Utc>,
+    /// The query that selected the sites.
+    pub selection: String,
+    /// How many sites the query found; there may be fewer on the sheet.
+    pub matched: u64,
+    /// The sites.
+    pub entries: Vec<Entry>,
+}
+
+/// A site to review.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What the archive knows of it.
+    pub site: SiteRow,
+    /// Its most important captured documents, at most [`SAMPLES_MAX`], most important first.
+    pub samples: Vec<Sample>,
+}
+
+/// A page by which to judge a site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Its URL.
+    pub url: String,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// Its importance, mean 1 over all known pages.
+    pub importance: f64,
+}
+
+impl Sheet {
+    /// Gathers the sites that `plan` selects, and reads all pages once for their samples.
+    ///
+    /// # Errors
+    /// When `rows` cannot be read.
+    pub fn collect(
+        plan: &Plan,
+        rows: &dyn Rows,
+        archive: String,
+        selection: String,
+        made: DateTime<Utc>,
+    ) -> Result<Self, Error> {
+        let (sites, matched) = plan.select_sites(rows)?;
+        let mut best: HashMap<SiteId, Vec<PageRow>> =
+            sites.iter().map(|site| (site.id, Vec::new())).collect();
+        for page in rows.pages() {
+            let page = page?;
+            if let Some(pages) = best.get_mut(&page.site).filter(|_| is_document(&page)) {
+                keep_best(pages, page);
+            }
+        }
+        let mut entries = Vec::with_capacity(sites.len());
+        for site in sites {
+            let pages = best.remove(&site.id).unwrap_or_default();
+            let samples = pages.iter().map(|page| sample(rows, page)).collect::<Result<_, Error>>()?;
+            entries.push(Entry { site, samples });
+        }
+        Ok(Self { archive, made, selection, matched, entries })
+    }
+}
+
+/// Whether a page says something of its site: captured without error, and something to read.
+fn is_document(page: &PageRow) -> bool {
+    let readable = matches!(
+        page.kind,
+        Some(
+            PageType::Html
+                | PageType::Xml
+                | PageType::Feed
+                | PageType::Pdf
+                | PageType::Text
+                | PageType::Other
+        )
+    );
+    page.captures > 0 && readable && page.status.is_some_and(|status| (200..300).contains(&status))
+}
+
+fn keep_best(pages: &mut Vec<PageRow>, page: PageRow) {
+    let position = pages.partition_point(|kept| by_importance(kept, &page).is_lt());
+    if position < SAMPLES_MAX {
+        pages.insert(position, page);
+        pages.truncate(SAMPLES_MAX);
+    }
+}
+
+fn by_importance(left: &PageRow, right: &PageRow) -> Ordering {
+    let key = |page: &PageRow| -> (f64, UrlId) { (page.importance, page.id) };
+    let ((left, left_id), (right, right_id)) = (key(left), key(right));
+    right.total_cmp(&left).then_with(|| left_id.cmp(&right_id))
+}
+
+fn sample(rows: &dyn Rows, page: &PageRow) -> Result<Sample, Error> {
+    let text = |text| rows.text(page, text);
+    Ok(Sample {
+        url: text(PageText::Url)?.unwrap_or_default().into_owned(),
+        title: text(PageText::Title)?.map(|title| one_line(&title)).filter(|title| !title.is_empty()),
+        importance: page.importance,
+    })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,147 @@
+//! Reading: what was committed last, also while the crawler writes on in another process.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use archive_storage::UrlId;
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::Column;
+use tantivy::directory::MmapDirectory;
+use tantivy::snippet::SnippetGenerator;
+use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, SegmentOrdinal, SegmentReader};
+
+use super::error::Error;
+use super::schema::{self, Fields};
+use super::{TextQuery, terms, writer};
+
+/// Characters of a snippet.
+pub const SNIPPET_CHARACTERS_MAX: usize = 200;
+
+/// An index as of one commit.
+pub struct Reader {
+    folder: PathBuf,
+    index: Index,
+    reader: IndexReader,
+    fields: Fields,
+    watermark: u64,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("folder", &self.folder).field("watermark", &self.watermark).finish()
+    }
+}
+
+/// The part of a text that answers a search best.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snippet {
+    /// The part, at most [`SNIPPET_CHARACTERS_MAX`] characters.
+    pub text: String,
+    /// Where in it the words searched for stand, in bytes.
+    pub found: Vec<Range<usize>>,
+}
+
+impl Reader {
+    /// Opens the index in `folder` as of its last commit.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when there is none; [`Error::OtherVersion`], [`Error::Damaged`] or [`Error::Io`].
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let error = |source| Error::opening(folder, source);
+        let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
+        let mut index = Index::open(directory).map_err(error)?;
+        if !schema::is_ours(&index) {
+            return Err(Error::OtherVersion { folder: folder.to_owned() });
+        }
+        index.set_tokenizers(schema::tokenizers());
+        // The watermark first: a commit in between then only makes the reader know more than it says.
+        let watermark = writer::watermark(folder, &index)?;
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
+        let (_, fields) = Fields::schema();
+        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark })
+    }
+
+    /// Sees what was committed since.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn reload(&mut self) -> Result<(), Error> {
+        self.watermark = writer::watermark(&self.folder, &self.index)?;
+        self.reader.reload().map_err(|source| Error::of(&self.folder, source))
+    }
+
+    /// The watermark of the commit, at least.
+    #[must_use]
+    pub fn watermark(&self) -> u64 {
+        self.watermark
+    }
+
+    /// Pages in the index.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.reader.searcher().num_docs()
+    }
+
+    /// Every page that `query` finds, in no order, with its BM25 (k1 = 1.2, b = 0.75; title twice, URL half).
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
+        let query = terms::compile(query, self.fields);
+        self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+    }
+
+    /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come
+    /// from the archive.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn snippet(&self, query: &TextQuery, text: &str) -> Result<Option<Snippet>, Error> {
+        let query = terms::compile(query, self.fields);
+        let mut generator = SnippetGenerator::create(&self.reader.searcher(), &*query, self.fields.body)
+            .map_err(|source| Error::of(&self.folder, source))?;
+        generator.set_max_num_chars(SNIPPET_CHARACTERS_MAX);
+        let snippet = generator.snippet(text);
+        let found = snippet.highlighted().to_vec();
+        Ok((!snippet.is_empty()).then(|| Snippet { text: snippet.fragment().to_owned(), found }))
+    }
+}
+
+/// Collects every page with its score.
+struct EveryHit;
+
+/// The hits of one segment.
+struct SegmentHits {
+    page: Column<u64>,
+    hits: Vec<(UrlId, f32)>,
+}
+
+impl Collector for EveryHit {
+    type Fruit = Vec<(UrlId, f32)>;
+    type Child = SegmentHits;
+
+    fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentHits> {
+        Ok(SegmentHits { page: segment.fast_fields().u64("page")?, hits: Vec::new() })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        true
+    }
+
+    fn merge_fruits(&self, segments: Vec<Vec<(UrlId, f32)>>) -> tantivy::Result<Vec<(UrlId, f32)>> {
+        Ok(segments.into_iter().flatten().collect())
+    }
+}
+
+impl SegmentCollector for SegmentHits {
+    type Fruit = Vec<(UrlId, f32)>;
+
+    fn collect(&mut self, document: DocId, score: Score) {
+        let page = self.page.first(document).and_then(|page| u32::try_from(page).ok());
+        self.hits.extend(page.map(|page| (UrlId(page), score)));
+    }
+
+    fn harvest(self) -> Vec<(UrlId, f32)> {
+        self.hits
+    }
+}

@@ -1,0 +1,169 @@
+//! Write, commit, replace, remove, search: on real folders.
+
+use std::path::Path;
+
+use archive_storage::UrlId;
+
+use super::{Document, Error, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer};
+
+fn document(page: u32, title: &str, text: &str) -> Document {
+    Document {
+        page: UrlId(page),
+        replaces: false,
+        url: format!("http://example.org/page-{page}"),
+        title: title.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn writer(folder: &Path) -> Writer {
+    let options = Options { memory_bytes: Options::MEMORY_BYTES_MIN, backlog_bytes: 1024 };
+    Writer::open(folder, options).unwrap()
+}
+
+fn library(folder: &Path) -> Reader {
+    let mut writer = writer(folder);
+    for (page, title, text) in [
+        (1, "Open access", "Journals that everybody may read."),
+        (2, "Journals", "Some of them are open; access to others costs money. Open access is growing."),
+        (3, "Doors", "Access is open all day."),
+        (4, "Bibliothèque nationale", "L'accès est libre. 图书馆的开放时间"),
+        (5, "", "Librarians and libraries"),
+    ] {
+        writer.add(&document(page, title, text)).unwrap();
+    }
+    writer.commit(42).unwrap();
+    writer.close().unwrap();
+    Reader::open(folder).unwrap()
+}
+
+fn found(reader: &Reader, query: &TextQuery) -> Vec<u32> {
+    let mut pages: Vec<u32> = reader.search(query).unwrap().into_iter().map(|(page, _)| page.0).collect();
+    pages.sort_unstable();
+    pages
+}
+
+#[test]
+fn finds_phrases_prefixes_and_combinations() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = library(folder.path());
+    assert_eq!((reader.pages(), reader.watermark()), (5, 42));
+    for (text, pages) in [
+        ("open access", &[1, 2][..]),
+        ("OPEN  access!", &[1, 2]),
+        ("access open", &[]),
+        ("access", &[1, 2, 3]),
+        ("acces", &[4]),
+        ("bibliotheque", &[4]),
+        ("图书", &[4]),
+        ("书图", &[]),
+        ("librar*", &[5]),
+        ("open acc*", &[1, 2]),
+        ("librar", &[]),
+        ("page 3", &[3]),
+        ("…", &[]),
+    ] {
+        assert_eq!(found(&reader, &TextQuery::phrase(text)), pages, "{text}");
+    }
+    let texts = vec!["open access".to_owned(), "journals".to_owned(), "money".to_owned()];
+    assert_eq!(found(&reader, &TextQuery { all: true, texts: texts.clone() }), [2]);
+    assert_eq!(found(&reader, &TextQuery { all: false, texts }), [1, 2]);
+    assert_eq!(found(&reader, &TextQuery { all: true, texts: Vec::new() }), [0; 0]);
+}
+
+#[test]
+fn ranks_titles_before_bodies() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = library(folder.path());
+    let mut hits = reader.search(&TextQuery::phrase("open access")).unwrap();
+    hits.sort_by(|left, right| right.1.total_cmp(&left.1));
+    assert_eq!(hits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2]);
+    assert!(hits.iter().all(|(_, bm25)| *bm25 > 0.0));
+}
+
+#[test]
+fn keeps_one_document_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = library(folder.path());
+    let mut writer = writer(folder.path());
+    assert_eq!(writer.watermark(), 42);
+    writer.add(&Document { replaces: true, ..document(1, "Closed access", "No more.") }).unwrap();
+    writer.remove(UrlId(2));
+    assert_eq!(found(&reader, &TextQuery::phrase("open access")), [1, 2]);
+    writer.commit(43).unwrap();
+
+    assert_eq!(found(&reader, &TextQuery::phrase("open access")), [1, 2], "a reader stays at its commit");
+    reader.reload().unwrap();
+    assert_eq!(found(&reader, &TextQuery::phrase("open access")), [0; 0]);
+    assert_eq!(found(&reader, &TextQuery::phrase("closed access")), [1]);
+    assert_eq!((reader.pages(), reader.watermark()), (4, 43));
+}
+
+#[test]
+fn loses_only_what_was_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = writer(folder.path());
+    assert_eq!(first.watermark(), 0);
+    first.add(&document(1, "kept", "")).unwrap();
+    first.commit(7).unwrap();
+    first.add(&document(2, "lost", "")).unwrap();
+    drop(first);
+    let second = writer(folder.path());
+    assert_eq!(second.watermark(), 7);
+    let reader = Reader::open(folder.path()).unwrap();
+    assert_eq!(reader.pages(), 1);
+}
+
+#[test]
+fn has_one_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = writer(folder.path());
+    let second = Writer::open(folder.path(), Options::default()).err().unwrap();
+    assert!(matches!(second, Error::Locked { .. }), "{second}");
+}
+
+#[test]
+fn says_what_is_wrong_with_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = Reader::open(&folder.path().join("none")).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
+    let missing = Reader::open(folder.path()).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
+
+    let other = tempfile::tempdir().unwrap();
+    let mut schema = tantivy::schema::Schema::builder();
+    schema.add_text_field("words", tantivy::schema::TEXT);
+    tantivy::Index::create_in_dir(other.path(), schema.build()).unwrap();
+    let refused = Reader::open(other.path()).unwrap_err();
+    assert!(matches!(refused, Error::OtherVersion { .. }), "{refused:?}");
+    let refused = Writer::open(other.path(), Options::default()).err().unwrap();
+    assert!(matches!(refused, Error::OtherVersion { .. }), "{refused:?}");
+
+    library(folder.path());
+    std::fs::write(folder.path().join("meta.json"), b"{").unwrap();
+    let damaged = Reader::open(folder.path()).unwrap_err();
+    assert!(matches!(damaged, Error::Damaged { .. }), "{damaged:?}");
+}
+
+#[test]
+fn cuts_very_long_texts_at_a_character() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path());
+    let filler = "é ".repeat(TEXT_BYTES_MAX / 3);
+    writer.add(&document(1, "", &format!("first {filler}é last"))).unwrap();
+    writer.commit(1).unwrap();
+    let reader = Reader::open(folder.path()).unwrap();
+    assert_eq!(found(&reader, &TextQuery::phrase("first")), [1]);
+    assert_eq!(found(&reader, &TextQuery::phrase("last")), [0; 0]);
+}
+
+#[test]
+fn shows_where_the_words_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = library(folder.path());
+    let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
+    let snippet = reader.snippet(&TextQuery::phrase("open access"), &text).unwrap().unwrap();
+    let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
+    assert_eq!(words, ["Open", "access"]);
+    assert_eq!(reader.snippet(&TextQuery::phrase("open access"), "nothing").unwrap(), None);
+}

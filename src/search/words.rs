@@ -1,0 +1,228 @@
+//! How text becomes words, the same for pages and for searches.
+//!
+//! A word is a run of letters and digits of any script, in small letters, without accents on Latin letters, soft hyphens
+//! and combining accents. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) give one
+//! word a character; searches find runs of them because they are searched as phrases.
+
+use tantivy::tokenizer::{AsciiFoldingFilter, TextAnalyzer, Token, TokenStream, Tokenizer};
+
+/// Longest word in bytes. Longer ones are machine-made (hashes, data) and would swell the dictionary: they are left out.
+pub const WORD_BYTES_MAX: usize = 64;
+
+/// The words of `text`, as they are searched for.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    positions(text).into_iter().map(|(_, word)| word).collect()
+}
+
+/// The words of `text`, each with its place among them; places of words left out stay empty.
+pub(crate) fn positions(text: &str) -> Vec<(usize, String)> {
+    let mut analyzer = analyzer();
+    let mut stream = analyzer.token_stream(text);
+    let mut words = Vec::new();
+    stream.process(&mut |token| words.push((token.position, token.text.clone())));
+    words
+}
+
+/// What the index runs over every text.
+pub(crate) fn analyzer() -> TextAnalyzer {
+    TextAnalyzer::builder(Words::default()).filter(AsciiFoldingFilter).build()
+}
+
+/// Splits text into words in small letters.
+#[derive(Clone, Default)]
+pub(crate) struct Words {
+    token: Token,
+}
+
+impl Tokenizer for Words {
+    type TokenStream<'a> = WordStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
+        self.token.reset();
+        WordStream { rest: text, length: text.len(), token: &mut self.token }
+    }
+}
+
+/// The words of one text.
+pub(crate) struct WordStream<'a> {
+    /// What was not looked at yet.
+    rest: &'a str,
+    /// Of the whole text.
+    length: usize,
+    token: &'a mut Token,
+}
+
+/// What a character does to words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Part of a word.
+    Inside,
+    /// A word of its own.
+    Alone,
+    /// Invisible inside a word.
+    Ignored,
+    /// Between words.
+    Between,
+}
+
+impl WordStream<'_> {
+    /// Moves to the first character of the next word; false at the end.
+    fn skip_between(&mut self) -> bool {
+        let bytes = self.rest.as_bytes();
+        // Most text is ASCII, and this loop is hot: characters are decoded only where they are not.
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            if byte.is_ascii() {
+                if byte.is_ascii_alphanumeric() {
+                    break;
+                }
+                at += 1;
+                continue;
+            }
+            let Some(character) = self.rest[at..].chars().next() else { break };
+            if matches!(class(character), Class::Inside | Class::Alone) {
+                break;
+            }
+            at += character.len_utf8();
+        }
+        self.rest = &self.rest[at..];
+        !self.rest.is_empty()
+    }
+
+    /// Takes one word from the start of the rest.
+    fn take_word(&mut self) {
+        let bytes = self.rest.as_bytes();
+        let word = &mut self.token.text;
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            if byte.is_ascii() {
+                if !byte.is_ascii_alphanumeric() {
+                    break;
+                }
+                word.push(char::from(byte.to_ascii_lowercase()));
+                at += 1;
+                continue;
+            }
+            let Some(character) = self.rest[at..].chars().next() else { break };
+            match class(character) {
+                Class::Inside => {
+                    word.extend(character.to_lowercase().filter(|c| class(*c) != Class::Ignored));
+                }
+                Class::Ignored => {}
+                Class::Alone if at == 0 => {
+                    word.push(character);
+                    at += character.len_utf8();
+                    break;
+                }
+                Class::Alone | Class::Between => break,
+            }
+            at += character.len_utf8();
+        }
+        self.token.offset_from = self.length - self.rest.len();
+        self.rest = &self.rest[at..];
+        self.token.offset_to = self.length - self.rest.len();
+    }
+}
+
+impl TokenStream for WordStream<'_> {
+    fn advance(&mut self) -> bool {
+        while self.skip_between() {
+            self.token.text.clear();
+            self.token.position = self.token.position.wrapping_add(1);
+            self.take_word();
+            if self.token.text.len() <= WORD_BYTES_MAX {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}
+
+fn class(character: char) -> Class {
+    match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => Class::Inside,
+        // Soft hyphen, combining accents, joiners, variation selectors.
+        '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' => {
+            Class::Ignored
+        }
+        // Indic scripts: their vowel signs and viramas belong to the word; only dandas end it.
+        '\u{964}' | '\u{965}' => Class::Between,
+        '\u{900}'..='\u{dff}' => Class::Inside,
+        // Thai, Lao, Burmese, Khmer; Hiragana and Katakana, Han; the supplementary Han planes.
+        '\u{e01}'..='\u{eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{3040}'..='\u{30ff}'
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}' => Class::Alone,
+        _ if character.is_alphanumeric() => Class::Inside,
+        _ => Class::Between,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{WORD_BYTES_MAX, analyzer, positions, words};
+
+    #[test]
+    fn splits_texts_of_many_scripts() {
+        for (text, expected) in [
+            ("", ""),
+            (" -- ", ""),
+            ("Open Access, 2026!", "open access 2026"),
+            ("don't e-mail a_b x.y", "don t e mail a b x y"),
+            ("Bibliothèque ÉTÉ Straße", "bibliotheque ete strasse"),
+            ("e\u{301}te\u{301} co\u{ad}operate", "ete cooperate"),
+            ("ΑΒΓ Привет", "αβγ привет"),
+            ("图书馆abc日本", "图 书 馆 abc 日 本"),
+            ("हिन्दी भाषा।", "हिन्दी भाषा"),
+            ("한국어 도서관", "한국어 도서관"),
+        ] {
+            assert_eq!(words(text).join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn leaves_long_words_out_but_keeps_their_place() {
+        let fits = "x".repeat(WORD_BYTES_MAX);
+        let long = "x".repeat(WORD_BYTES_MAX + 1);
+        assert_eq!(words(&fits), [fits.as_str()]);
+        assert_eq!(positions(&format!("a {long} b")), [(0, "a".to_owned()), (2, "b".to_owned())]);
+    }
+
+    proptest! {
+        #[test]
+        fn offsets_lie_in_the_text(text in "\\PC{0,80}") {
+            let mut analyzer = analyzer();
+            let mut stream = analyzer.token_stream(&text);
+            let mut end = 0;
+            while stream.advance() {
+                let token = stream.token();
+                prop_assert!(token.offset_from >= end && token.offset_to > token.offset_from);
+                prop_assert!(text.get(token.offset_from..token.offset_to).is_some());
+                prop_assert!(!token.text.is_empty());
+                end = token.offset_to;
+            }
+        }
+
+        #[test]
+        fn texts_in_a_row_give_words_in_a_row(left in "\\PC{0,40}", right in "\\PC{0,40}") {
+            let together = words(&format!("{left} {right}"));
+            prop_assert_eq!(together, [words(&left), words(&right)].concat());
+        }
+    }
+}

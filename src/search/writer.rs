@@ -1,0 +1,231 @@
+//! Writing: the crawler's index thread adds pages and commits now and then.
+//!
+//! Invariants: a commit is atomic, and holds the watermark up to which its pages go; what was added after the last commit
+//! is gone after a crash, and is added again by whoever reads the archive from the watermark on. There is one document a
+//! page.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use archive_storage::UrlId;
+use tantivy::directory::MmapDirectory;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::schema::{TantivyDocument, Term};
+use tantivy::{Directory, Index, IndexWriter};
+
+use super::error::Error;
+use super::schema::{self, Fields};
+
+/// Bytes of a page's text that are searched; what is longer is cut there.
+pub const TEXT_BYTES_MAX: usize = 512 * 1024;
+
+/// Documents whose merged segment would be larger than this many are not merged any more.
+const MERGED_DOCUMENTS_MAX: usize = 5_000_000;
+
+/// How much the writer may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Memory for the segment being built, in bytes, at least [`Options::MEMORY_BYTES_MIN`]. Larger segments mean fewer
+    /// merges.
+    pub memory_bytes: usize,
+    /// Texts that wait for the indexing thread, in bytes; [`Writer::add`] waits when there are more.
+    pub backlog_bytes: usize,
+}
+
+impl Options {
+    /// What the search engine needs at least.
+    pub const MEMORY_BYTES_MIN: usize = 16 * 1024 * 1024;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { memory_bytes: 128 * 1024 * 1024, backlog_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// A page's newest version, as it is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The page.
+    pub page: UrlId,
+    /// Whether an older version of the page may be in the index and has to go. False saves a look-up.
+    pub replaces: bool,
+    /// The URL; its words are searched too.
+    pub url: String,
+    /// The title; may be empty.
+    pub title: String,
+    /// The text without markup.
+    pub text: String,
+}
+
+/// The one writer of an index.
+pub struct Writer {
+    folder: PathBuf,
+    writer: IndexWriter<Waiting>,
+    fields: Fields,
+    backlog: Arc<Backlog>,
+    backlog_bytes_max: usize,
+    watermark: u64,
+}
+
+impl Writer {
+    /// Opens the index in `folder` for writing, and makes an empty one where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when another process writes to it; [`Error::OtherVersion`] or [`Error::Damaged`] when it has to
+    /// be built anew; [`Error::Io`].
+    pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
+        let error = |source| Error::opening(folder, source);
+        std::fs::create_dir_all(folder).map_err(|source| error(source.into()))?;
+        let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
+        Self::open_in(folder, directory, options)
+    }
+
+    fn open_in(folder: &Path, directory: impl Directory, options: Options) -> Result<Self, Error> {
+        let error = |source| Error::opening(folder, source);
+        let (schema, fields) = Fields::schema();
+        let builder = Index::builder().schema(schema).settings(schema::settings());
+        let mut index = builder.open_or_create(directory).map_err(error)?;
+        index.set_tokenizers(schema::tokenizers());
+        let watermark = watermark(folder, &index)?;
+        let options_of_engine = IndexWriterOptions::builder()
+            .memory_budget_per_thread(options.memory_bytes.max(Options::MEMORY_BYTES_MIN))
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .build();
+        let writer = index.writer_with_options(options_of_engine).map_err(error)?;
+        let mut policy = LogMergePolicy::default();
+        policy.set_max_docs_before_merge(MERGED_DOCUMENTS_MAX);
+        writer.set_merge_policy(Box::new(policy));
+        Ok(Self {
+            folder: folder.to_owned(),
+            writer,
+            fields,
+            backlog: Arc::default(),
+            backlog_bytes_max: options.backlog_bytes,
+            watermark,
+        })
+    }
+
+    /// The watermark of the last commit; 0 for a new index.
+    #[must_use]
+    pub fn watermark(&self) -> u64 {
+        self.watermark
+    }
+
+    /// Adds a page's newest version. It is found after the next [`Writer::commit`]. Waits while too much text is waiting
+    /// for the indexing thread.
+    ///
+    /// # Errors
+    /// When the indexing thread has failed, mostly because the disk is full; the writer is of no use then.
+    pub fn add(&mut self, document: &Document) -> Result<(), Error> {
+        if document.replaces {
+            self.remove(document.page);
+        }
+        let mut entry = TantivyDocument::new();
+        entry.add_u64(self.fields.page, u64::from(document.page.0));
+        entry.add_text(self.fields.url, &document.url);
+        entry.add_text(self.fields.title, cut(&document.title));
+        entry.add_text(self.fields.body, cut(&document.text));
+        let bytes = document.url.len() + document.title.len() + document.text.len().min(TEXT_BYTES_MAX);
+        let held = Backlog::hold(&self.backlog, bytes, self.backlog_bytes_max);
+        let added = self.writer.add_document(Waiting { entry, _held: held });
+        added.map(drop).map_err(|source| Error::of(&self.folder, source))
+    }
+
+    /// Removes a page, with effect from the next [`Writer::commit`].
+    pub fn remove(&mut self, page: UrlId) {
+        self.writer.delete_term(Term::from_field_u64(self.fields.page, u64::from(page.0)));
+    }
+
+    /// Makes everything added so far durable and findable, together with `watermark`.
+    ///
+    /// Each commit leaves at least one file set that later has to be merged with others: commit once for many thousand
+    /// pages.
+    ///
+    /// # Errors
+    /// When the disk fails; what was committed before stays.
+    pub fn commit(&mut self, watermark: u64) -> Result<(), Error> {
+        let error = |source| Error::of(&self.folder, source);
+        let mut commit = self.writer.prepare_commit().map_err(error)?;
+        commit.set_payload(&watermark.to_string());
+        commit.commit().map_err(error)?;
+        self.watermark = watermark;
+        Ok(())
+    }
+
+    /// Waits for merges to end and closes the index. What was not committed is lost.
+    ///
+    /// # Errors
+    /// When a merge failed; the index stays readable.
+    pub fn close(self) -> Result<(), Error> {
+        let Self { folder, writer, .. } = self;
+        writer.wait_merging_threads().map_err(|source| Error::of(&folder, source))
+    }
+}
+
+/// The watermark of the last commit of `index`.
+pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<u64, Error> {
+    let metas = index.load_metas().map_err(|source| Error::of(folder, source))?;
+    let Some(payload) = metas.payload else { return Ok(0) };
+    payload.parse().map_err(|_| Error::Damaged {
+        folder: folder.to_owned(),
+        what: format!("its watermark is no number: {payload:?}"),
+    })
+}
+
+/// The first [`TEXT_BYTES_MAX`] bytes of `text`, whole characters.
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text)
+}
+
+/// Bytes of text on their way to the indexing thread. The engine bounds its queue by number of documents only.
+#[derive(Default)]
+struct Backlog {
+    bytes: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Backlog {
+    /// Waits until `bytes` more fit under `bytes_max`; a text larger than that fits when nothing else waits.
+    fn hold(backlog: &Arc<Self>, bytes: usize, bytes_max: usize) -> Held {
+        let waiting = backlog.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > bytes_max;
+        let mut waiting = backlog.freed.wait_while(waiting, full).unwrap_or_else(PoisonError::into_inner);
+        *waiting += bytes;
+        Held { backlog: Arc::clone(backlog), bytes }
+    }
+}
+
+/// Gives its bytes back when dropped.
+struct Held {
+    backlog: Arc<Backlog>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut waiting = self.backlog.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting = waiting.saturating_sub(self.bytes);
+        self.backlog.freed.notify_all();
+    }
+}
+
+/// A document in the engine's queue: the indexing thread takes the entry out, which frees its bytes.
+struct Waiting {
+    entry: TantivyDocument,
+    _held: Held,
+}
+
+impl tantivy::Document for Waiting {
+    type Value<'a> = <TantivyDocument as tantivy::Document>::Value<'a>;
+    type FieldsValuesIter<'a> = <TantivyDocument as tantivy::Document>::FieldsValuesIter<'a>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        self.entry.iter_fields_and_values()
+    }
+
+    fn into_tantivy_document(self) -> TantivyDocument {
+        self.entry
+    }
+}

@@ -1,0 +1,73 @@
+//! TLS in front of the test web, right or with one fault in its certificate.
+//!
+//! The certificates are fixed files, made for this module and trusted by nobody. They name the hosts of the sites
+//! `s0.test` to `s99.test` and those of faults and traps, and are valid from 2020 to 2120 unless that is the fault.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+/// The authority that signed the certificates, for clients that are to trust it, as PEM.
+pub const AUTHORITY: &str = include_str!("certificates/authority.pem");
+
+/// The private key of all certificates but the authority's: it protects nothing.
+const KEY: &str = include_str!("certificates/key.pem");
+
+/// What certificate a server shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Certificate {
+    /// Right, for who trusts [`AUTHORITY`].
+    Right,
+    /// It ended in 2021.
+    Expired,
+    /// It names another host.
+    WrongName,
+    /// It is signed with its own key.
+    SelfSigned,
+}
+
+impl Certificate {
+    const fn pem(self) -> &'static str {
+        match self {
+            Self::Right => include_str!("certificates/right.pem"),
+            Self::Expired => include_str!("certificates/expired.pem"),
+            Self::WrongName => include_str!("certificates/wrong_name.pem"),
+            Self::SelfSigned => include_str!("certificates/self_signed.pem"),
+        }
+    }
+
+    pub(super) fn acceptor(self) -> io::Result<TlsAcceptor> {
+        let certificate = CertificateDer::from_pem_slice(self.pem().as_bytes()).map_err(io::Error::other)?;
+        let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).map_err(io::Error::other)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate], key))
+            .map_err(io::Error::other)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+/// Hands connections on to the plain server at `inner` once TLS is taken off.
+pub(super) async fn relay(listener: TcpListener, acceptor: TlsAcceptor, inner: SocketAddr) {
+    loop {
+        let Ok((outside, _)) = listener.accept().await else {
+            tokio::time::sleep(super::server::ACCEPT_PAUSE).await;
+            continue;
+        };
+        let acceptor = acceptor.clone();
+        tokio::spawn(async move {
+            let mut outside = acceptor.accept(outside).await?;
+            let mut inside = TcpStream::connect(inner).await?;
+            tokio::io::copy_bidirectional(&mut outside, &mut inside).await
+        });
+    }
+}

@@ -1,0 +1,198 @@
+//! Hosts without an end: what a crawler must notice and leave.
+//!
+//! | host | trap |
+//! |---|---|
+//! | `calendar.trap.test` | a page for every day and month, forever, each linking to its neighbours |
+//! | `session.trap.test` | ten pages whose links carry a new session id at each fetch |
+//! | `soup.trap.test` | relative links that make paths grow: `/a/b/a/b/…` |
+//! | `facets.trap.test` | a list that can be sorted and filtered in 10^6 ways |
+//! | `soft404.trap.test` | answers 200 to everything with a page that says "not found" |
+//! | `*.farm.test` | a link farm with wildcard DNS: every name answers and links to twenty others and to `boss.farm.test` |
+//!
+//! Every page of a trap is HTML with status 200.
+
+use super::answer::{Answerer, Request};
+use super::dates::{Day, put_day};
+use super::layout::decimal;
+use super::random::Key;
+use super::text::Append;
+
+/// Where links lead into traps.
+pub const ENTRANCES: [&str; 6] = [
+    "http://calendar.trap.test/",
+    "http://session.trap.test/",
+    "http://soup.trap.test/",
+    "http://facets.trap.test/",
+    "http://soft404.trap.test/",
+    "http://boss.farm.test/",
+];
+
+/// Other farm hosts that a farm page links to.
+const FARM_LINKS: u64 = 20;
+/// Names in the farm.
+const FARM_NAMES: u64 = 1_000_000_000;
+/// Pages behind session ids.
+const SESSION_PAGES: u64 = 10;
+/// The filters of the list, each with ten values.
+const FACETS: [&str; 6] = ["colour", "size", "maker", "price", "year", "sort"];
+/// The calendar's first page: 1 January 2025, in days since 1970.
+const CALENDAR_START: i64 = 20_089;
+
+/// Answers if the request is for a trap.
+pub(super) fn answer(answerer: &mut Answerer, request: &Request<'_>) -> bool {
+    let name = request.host.to_ascii_lowercase();
+    let Some(write) = trap_named(&name) else { return false };
+    if request.path == b"/robots.txt" {
+        answerer.fail(404, "Not found");
+        return true;
+    }
+    answerer.put_type("text/html; charset=utf-8");
+    let body = &mut answerer.body;
+    body.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>");
+    put_escaped(&name, body);
+    put_escaped(request.path, body);
+    body.put("</title></head>\n<body>\n");
+    write(request, &name, body);
+    body.put("</body>\n</html>\n");
+    true
+}
+
+type Writer = fn(&Request<'_>, &[u8], &mut Vec<u8>);
+
+fn trap_named(name: &[u8]) -> Option<Writer> {
+    Some(match name {
+        b"calendar.trap.test" => put_calendar,
+        b"session.trap.test" => put_session,
+        b"soup.trap.test" => put_soup,
+        b"facets.trap.test" => put_facets,
+        b"soft404.trap.test" => put_soft_404,
+        _ if name.ends_with(b".farm.test") => put_farm,
+        _ => return None,
+    })
+}
+
+fn put_calendar(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
+    let day = request.path.strip_prefix(b"/day/").and_then(decimal).map_or(CALENDAR_START, u64::cast_signed);
+    let day = day.min(10_000_000);
+    out.put("<h1>");
+    put_day(day * 86_400, out);
+    out.put("</h1>\n<p>There are no events on this day.</p>\n");
+    let month = i64::from(Day::from_days(day).day);
+    for (name, to) in
+        [("yesterday", day - 1), ("tomorrow", day + 1), ("last month", day - month), ("next month", day + 31)]
+    {
+        put_link(
+            |out| {
+                out.put("/day/");
+                out.put_number(to.max(0).cast_unsigned());
+            },
+            name,
+            out,
+        );
+    }
+}
+
+fn put_session(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
+    out.put("<h1>Shop</h1>\n");
+    for page in 0..SESSION_PAGES {
+        put_link(
+            |out| {
+                out.put("/page/");
+                out.put_number(page);
+                // Three places where session ids are seen.
+                out.put(["?sid=", ";jsessionid=", "?page=1&PHPSESSID="][page as usize % 3]);
+                out.put_hex(Key::new(request.number).bits());
+            },
+            "an article",
+            out,
+        );
+    }
+}
+
+fn put_soup(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
+    out.put("<h1>Soup</h1>\n");
+    let depth = request.path.iter().filter(|byte| **byte == b'/').count();
+    for name in ["a/", "b/", if depth.is_multiple_of(2) { "a/b/" } else { "b/a/" }] {
+        put_link(|out| out.put(name), "deeper", out);
+    }
+}
+
+fn put_facets(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
+    out.put("<h1>Twelve of many things</h1>\n");
+    let query = request.path.strip_prefix(b"/list?").unwrap_or_default();
+    for name in FACETS {
+        for value in 0..10u8 {
+            put_link(
+                |out| {
+                    out.put("/list?");
+                    for part in query
+                        .split(|byte| *byte == b'&')
+                        .filter(|part| !part.is_empty() && !part.starts_with(name.as_bytes()))
+                    {
+                        put_escaped(part, out);
+                        out.put("&amp;");
+                    }
+                    out.put(name);
+                    out.push(b'=');
+                    out.push(b'0' + value);
+                },
+                name,
+                out,
+            );
+        }
+    }
+}
+
+fn put_soft_404(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
+    out.put("<h1>Page not found</h1>\n<p>We are sorry, but ");
+    put_escaped(request.path, out);
+    out.put(" was not found. Try one of these:</p>\n");
+    for index in 0..10 {
+        put_link(
+            |out| {
+                out.put("/offer/");
+                out.put_hex(Key::new(index).at(request.path.len() as u64).at(request.number).bits());
+            },
+            "an offer",
+            out,
+        );
+    }
+}
+
+fn put_farm(_request: &Request<'_>, name: &[u8], out: &mut Vec<u8>) {
+    out.put("<h1>Best offers</h1>\n");
+    put_link(|out| out.put("http://boss.farm.test/"), "our sponsor", out);
+    let key = name.iter().fold(Key::new(0), |key, byte| key.at(u64::from(*byte)));
+    for index in 0..FARM_LINKS {
+        put_link(
+            |out| {
+                out.put("http://x");
+                out.put_number(key.at(index).below(FARM_NAMES));
+                out.put(".farm.test/");
+            },
+            "best offers",
+            out,
+        );
+    }
+}
+
+fn put_link(address: impl FnOnce(&mut Vec<u8>), text: &str, out: &mut Vec<u8>) {
+    out.put("<a href=\"");
+    address(out);
+    out.put("\">");
+    out.put(text);
+    out.put("</a>\n");
+}
+
+/// Appends foreign bytes as text of a document.
+fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        match byte {
+            b'<' => out.put("&lt;"),
+            b'&' => out.put("&amp;"),
+            b'"' => out.put("&quot;"),
+            0x20..=0x7e => out.push(*byte),
+            _ => out.push(b'?'),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What a URL costs: bytes on disk and in memory, insertions, look-ups and credits a second, checkpoints and reopening,
+//! for an archive of any size, and the same insertions and look-ups in plain redb beside it.
+//!
+//! `cargo bench -p archive-storage --bench scale -- 1000000 10000000` runs both sizes one after the other; `--redb` adds
+//! redb, `--folder PATH` says where (default: a temporary folder). Look-ups are a crawl's: 60 links a page, of which most
+//! are the site's menu and the page's neighbours, some lead elsewhere, and two are new.
+
+mod plain_redb;
+mod web;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive_storage::address::url_hash;
+use archive_storage::backend::RealDisk;
+use archive_storage::{
+    Capture, CaptureKind, LinkTarget, Location, MimeId, Mode, SegmentId, SiteId, State, UrlId, Visit,
+    Watermark,
+};
+use web::{LINKS_PER_PAGE, Web};
+
+/// URLs between two checkpoints while inserting.
+const CHECKPOINT_URLS: u64 = 2_000_000;
+/// URLs that are made ahead, outside the measured time.
+const BATCH_URLS: usize = 60_000;
+/// Pages whose links are looked up.
+const PAGES: usize = 50_000;
+/// Links of a fetched page.
+const FETCHED_LINKS: u32 = 30;
+/// Checkpoints with nearly nothing to save.
+const SMALL_CHECKPOINTS: u32 = 50;
+/// URLs asked for by id or by name.
+const QUESTIONS: u32 = 20_000;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    let mut sizes = Vec::new();
+    let (mut with_redb, mut folder) = (false, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo says so to every bench.
+            "--bench" => {}
+            "--redb" => with_redb = true,
+            "--folder" => folder = arguments.next().map(PathBuf::from),
+            size => sizes.push(size.parse::<u64>()?),
+        }
+    }
+    if sizes.is_empty() {
+        sizes.push(1_000_000);
+    }
+    for size in sizes {
+        let temporary = match &folder {
+            Some(folder) => tempfile::tempdir_in(folder)?,
+            None => tempfile::tempdir()?,
+        };
+        println!("{size} URLs");
+        measure(temporary.path(), size)?;
+        if with_redb {
+            plain_redb::measure(temporary.path(), size)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(folder: &Path, size: u64) -> Outcome<()> {
+    let before = resident_bytes();
+    let mut web = Web::new();
+    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    insert(&mut state, &mut web, size)?;
+    let memory = resident_bytes().saturating_sub(before).saturating_sub(web.memory_bytes());
+    report("memory, resident", per_url(memory, size));
+    report("memory, counted by the state", per_url(state.memory_bytes() as u64, size));
+    let disk = folder_bytes(&folder.join("state"), size)?;
+    report("disk", per_url(disk, size));
+    look_up(&mut state, &mut web)?;
+    ask(&state)?;
+    drop(state);
+    let (state, time) = timed(|| Ok(State::open(Arc::new(RealDisk), folder, Mode::Own)?))?;
+    report("reopening after a crash", seconds(time));
+    let (count, time) = timed(|| Ok(state.pages(UrlId(0)).filter(Result::is_ok).count()))?;
+    report("scanning pages", format!("{} ({count})", rate(count as u64, time)));
+    drop(state);
+    visits(folder, size / 10)
+}
+
+fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
+    let (mut inserting, mut saving) = (Duration::ZERO, Duration::ZERO);
+    let mut slowest = Duration::ZERO;
+    let (mut bytes, mut since) = (0, 0);
+    while u64::from(state.url_count()) < size {
+        let batch: Vec<(String, u64)> = web.discover(BATCH_URLS).map(hashed).collect();
+        bytes += batch.iter().map(|(url, _)| url.len() as u64).sum::<u64>();
+        since += batch.len() as u64;
+        let ((), time) = timed(|| {
+            for (url, hash) in &batch {
+                state.intern(url, *hash)?;
+            }
+            Ok(())
+        })?;
+        inserting += time;
+        if since >= CHECKPOINT_URLS {
+            since = 0;
+            let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+            saving += time;
+            slowest = slowest.max(time);
+        }
+    }
+    let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+    saving += time;
+    let count = u64::from(state.url_count());
+    report("length of a URL", format!("{:.1} bytes", bytes as f64 / count as f64));
+    report("insertions", rate(count, inserting));
+    report("insertions with checkpoints", rate(count, inserting + saving));
+    report("slowest checkpoint", seconds(slowest.max(time)));
+    Ok(())
+}
+
+fn look_up(state: &mut State, web: &mut Web) -> Outcome<()> {
+    let (mut looking, mut crediting) = (Duration::ZERO, Duration::ZERO);
+    let (mut count, mut new) = (0, 0);
+    let mut ids = Vec::new();
+    for _ in 0..PAGES * LINKS_PER_PAGE / BATCH_URLS {
+        let batch: Vec<(String, u64)> =
+            web.pages(BATCH_URLS / LINKS_PER_PAGE).into_iter().map(hashed).collect();
+        ids.clear();
+        let ((), time) = timed(|| {
+            for (url, hash) in &batch {
+                let (id, is_new) = state.intern(url, *hash)?;
+                new += u64::from(is_new);
+                ids.push(id);
+            }
+            Ok(())
+        })?;
+        looking += time;
+        count += batch.len() as u64;
+        let ((), time) = timed(|| {
+            for &id in &ids {
+                state.update_page(id, |page| page.cash += 1)?;
+            }
+            Ok(())
+        })?;
+        crediting += time;
+    }
+    report(
+        "look-ups of a crawl",
+        format!("{} ({:.1} % new)", rate(count, looking), new as f64 * 100.0 / count as f64),
+    );
+    report("credits", rate(count, crediting));
+    let dirty = state.dirty_bytes();
+    let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+    report("checkpoint of these credits", format!("{} ({} MB changed)", seconds(time), dirty / 1_000_000));
+    Ok(())
+}
+
+fn ask(state: &State) -> Outcome<()> {
+    let count = state.url_count();
+    let ids: Vec<UrlId> =
+        (0..QUESTIONS).map(|number| UrlId(number.wrapping_mul(0x9e37_79b1) % count)).collect();
+    let (urls, time) = timed(|| Ok(ids.iter().map(|&id| state.url(id)).collect::<Result<Vec<_>, _>>()?))?;
+    report("URL of a random id", rate(u64::from(QUESTIONS), time));
+    let (found, time) =
+        timed(|| Ok(urls.iter().filter(|url| matches!(state.find(url), Ok(Some(_)))).count()))?;
+    report("id of a random URL, compared", rate(found as u64, time));
+    let (cash, time) = timed(|| {
+        Ok(ids.iter().map(|&id| state.page(id).map(|page| page.cash)).collect::<Result<Vec<_>, _>>()?)
+    })?;
+    report("page of a random id", rate(cash.len() as u64, time));
+    Ok(())
+}
+
+/// Fetches: captures, visits, titles and links of some pages; what they cost and how fast they are read.
+fn visits(folder: &Path, count: u64) -> Outcome<()> {
+    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    let (site, _) = state.intern_site("example.org")?;
+    state.intern_host("www.example.org", SiteId(site.0))?;
+    let before = folder_bytes_quietly(&folder.join("state"))?;
+    let mut storing = Duration::ZERO;
+    for first in (0..count as u32).step_by(100_000) {
+        let ((), time) = timed(|| {
+            for number in first..(first + 100_000).min(count as u32) {
+                fetch(&mut state, number)?;
+            }
+            state.checkpoint(watermark())?;
+            Ok(())
+        })?;
+        storing += time;
+    }
+    report("fetches with checkpoints", rate(count, storing));
+    let bytes = folder_bytes_quietly(&folder.join("state"))? - before;
+    report("disk a fetched page", format!("{:.1} bytes", bytes as f64 / count as f64));
+    let (seen, time) = timed(|| Ok(state.visits().filter(Result::is_ok).count()))?;
+    report("scanning visits", rate(seen as u64, time));
+    let mut links = 0;
+    let ((), time) = timed(|| {
+        state.newest_links(|_, list| {
+            links += list.len() as u64;
+            Ok(())
+        })?;
+        Ok(())
+    })?;
+    report("scanning links", rate(links, time));
+    let ((), time) = timed(|| {
+        for number in 0..SMALL_CHECKPOINTS {
+            state.update_page(UrlId(number), |page| page.cash += 1)?;
+            state.checkpoint(watermark())?;
+        }
+        Ok(())
+    })?;
+    report(
+        "checkpoint of one credit",
+        format!("{:.1} ms", time.as_secs_f64() * 1e3 / f64::from(SMALL_CHECKPOINTS)),
+    );
+    for log in ["links.zst", "titles.zst"] {
+        let length = folder.join("state").join(log).metadata()?.len();
+        report(&format!("  {log}"), format!("{:.2} bytes a fetched page", length as f64 / count as f64));
+    }
+    Ok(())
+}
+
+/// What the ledger does for one page of ten captured.
+fn fetch(state: &mut State, number: u32) -> Outcome<()> {
+    let url = UrlId(number * 10);
+    let mut digest = [0; 16];
+    digest[..8].copy_from_slice(&url_hash(&number.to_string()).to_le_bytes());
+    let location = Location { segment: SegmentId(0), offset: u64::from(number) * 4000, length: 4000 };
+    let capture = Capture {
+        url,
+        time: i64::from(number),
+        location,
+        digest,
+        status: 200,
+        mime: MimeId(0),
+        kind: CaptureKind::Response,
+        length: 20_000,
+        flags: 0,
+        original: None,
+    };
+    state.append_capture(&capture)?;
+    let title = state.append_title(&format!("Page {number} of a site with a name"))?;
+    let visit = Visit { first_seen: number, last_seen: number, title: Some(title), ..Visit::default() };
+    state.set_visit(url, &visit)?;
+    let links: Vec<LinkTarget> =
+        (0..FETCHED_LINKS).map(|link| LinkTarget { target: target(url, link), kind: 1 }).collect();
+    state.append_links(url, &links)?;
+    Ok(())
+}
+
+/// Where a link leads: two thirds to the menu of the site, which has a thousand pages, the rest to some neighbours.
+fn target(source: UrlId, link: u32) -> UrlId {
+    let site = source.0 / 1000 * 1000;
+    if link < FETCHED_LINKS * 2 / 3 {
+        return UrlId(site + link);
+    }
+    let neighbour = web::mix(u64::from(source.0) << 8 | u64::from(link)) % 400;
+    UrlId((source.0 + 200).saturating_sub(neighbour as u32).max(site))
+}
+
+fn hashed(url: String) -> (String, u64) {
+    let hash = url_hash(&url);
+    (url, hash)
+}
+
+fn watermark() -> Watermark {
+    Watermark { segment: SegmentId(0), offset: 0 }
+}
+
+pub(crate) fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Duration)> {
+    let start = Instant::now();
+    let outcome = work()?;
+    Ok((outcome, start.elapsed()))
+}
+
+pub(crate) fn report(what: &str, figure: impl std::fmt::Display) {
+    println!("  {what:<32} {figure}");
+}
+
+pub(crate) fn rate(count: u64, time: Duration) -> String {
+    format!("{:.3} M/s", count as f64 / time.as_secs_f64() / 1e6)
+}
+
+pub(crate) fn per_url(bytes: u64, urls: u64) -> String {
+    format!("{:.2} bytes a URL", bytes as f64 / urls as f64)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+/// Bytes of all files, told one by one.
+fn folder_bytes(folder: &Path, urls: u64) -> Outcome<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let length = entry.metadata()?.len();
+        if length > urls / 10 {
+            report(&format!("  {}", entry.file_name().to_string_lossy()), per_url(length, urls));
+        }
+        // The journal is as long as the largest checkpoint, and is written over by the next.
+        total += length;
+    }
+    Ok(total)
+}
+
+fn folder_bytes_quietly(folder: &Path) -> Outcome<u64> {
+    let lengths = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len()));
+    lengths.sum::<Result<u64, std::io::Error>>().map_err(Into::into)
+}
+
+/// The memory that the system counts for this process; 0 where there is no `/proc`.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}

@@ -1,0 +1,74 @@
+//! The same URLs in redb: a table from hashes to ids, a table of pages, a table of URLs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use archive_storage::address::url_hash;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::web::{LINKS_PER_PAGE, Web};
+use super::{BATCH_URLS, Outcome, PAGES, per_url, rate, report, timed};
+
+const IDS: TableDefinition<'_, u64, u32> = TableDefinition::new("ids");
+const PAGE_ROWS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("pages");
+const URLS: TableDefinition<'_, u32, &str> = TableDefinition::new("urls");
+const PAGE_BYTES: usize = 19;
+const CACHE_BYTES: usize = 1 << 30;
+
+pub(crate) fn measure(folder: &Path, size: u64) -> Outcome<()> {
+    println!("{size} URLs in redb, {BATCH_URLS} a transaction, 1 GiB of cache");
+    let path = folder.join("plain.redb");
+    let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create(&path)?;
+    let mut web = Web::new();
+    let (mut inserting, mut last, mut next) = (Duration::ZERO, Duration::ZERO, 0);
+    while u64::from(next) < size {
+        let batch: Vec<String> = web.discover(BATCH_URLS).collect();
+        let ((), time) = timed(|| insert(&database, &batch, &mut next))?;
+        inserting += time;
+        last = time;
+    }
+    report(
+        "insertions",
+        format!("{} (last batch {})", rate(u64::from(next), inserting), rate(BATCH_URLS as u64, last)),
+    );
+    report("disk", per_url(path.metadata()?.len(), size));
+    let (mut looking, mut found, mut count) = (Duration::ZERO, 0, 0);
+    for _ in 0..PAGES * LINKS_PER_PAGE / BATCH_URLS {
+        let batch: Vec<u64> =
+            web.pages(BATCH_URLS / LINKS_PER_PAGE).iter().map(|url| url_hash(url)).collect();
+        count += batch.len() as u64;
+        let transaction = database.begin_read()?;
+        let ids = transaction.open_table(IDS)?;
+        let (hits, time) = timed(|| {
+            let mut hits = 0;
+            for hash in &batch {
+                hits += u64::from(ids.get(hash)?.is_some());
+            }
+            Ok(hits)
+        })?;
+        looking += time;
+        found += hits;
+    }
+    report("look-ups of a crawl", format!("{} ({found} found)", rate(count, looking)));
+    Ok(())
+}
+
+fn insert(database: &Database, batch: &[String], next: &mut u32) -> Outcome<()> {
+    let transaction = database.begin_write()?;
+    {
+        let mut ids = transaction.open_table(IDS)?;
+        let mut pages = transaction.open_table(PAGE_ROWS)?;
+        let mut urls = transaction.open_table(URLS)?;
+        for url in batch {
+            let hash = url_hash(url);
+            if ids.get(hash)?.is_none() {
+                ids.insert(hash, *next)?;
+                pages.insert(*next, [0; PAGE_BYTES].as_slice())?;
+                urls.insert(*next, url.as_str())?;
+                *next += 1;
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! What is committed is what is read, by the owner and by readers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Catalogue, Contents, FORMAT, FORMAT_VERSION, SegmentEntry, SegmentState};
+use crate::backend::RealDisk;
+use crate::checkpoint::StateError;
+use crate::ids::SegmentId;
+
+fn catalogue(folder: &Path) -> Catalogue {
+    Catalogue::new(Arc::new(RealDisk), folder)
+}
+
+fn contents() -> Contents {
+    let segment = SegmentEntry {
+        file: "a.warc.zst".into(),
+        state: SegmentState::Closed,
+        records: 12,
+        bytes: 3456,
+        first_time: Some(-1),
+        last_time: None,
+        sha256: Some("00ff".into()),
+    };
+    Contents {
+        numbers: [("one".to_owned(), 1), ("large".to_owned(), u64::MAX)].into(),
+        blocks: [("urls".to_owned(), vec![1, 2, 3])].into(),
+        mimes: vec![String::new(), "text/html".into()],
+        segments: [(SegmentId(7), segment)].into(),
+        settings: [("name".to_owned(), b"value".to_vec())].into(),
+    }
+}
+
+fn assert_same(left: &Contents, right: &Contents) {
+    assert_eq!(left.numbers, right.numbers);
+    assert_eq!(left.blocks, right.blocks);
+    assert_eq!(left.mimes, right.mimes);
+    assert_eq!(left.segments, right.segments);
+    assert_eq!(left.settings, right.settings);
+}
+
+#[test]
+fn commits_are_read_back_and_only_differences_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalogue = catalogue(folder.path());
+    assert!(!catalogue.exists().unwrap());
+    assert_same(&catalogue.load().unwrap(), &Contents::default());
+    let first = contents();
+    catalogue.commit(&Contents::default(), &first).unwrap();
+    assert_same(&catalogue.load().unwrap(), &first);
+    let mut second = first.clone();
+    second.settings.clear();
+    second.settings.insert("other".into(), Vec::new());
+    second.segments.insert(SegmentId(8), first.segments[&SegmentId(7)].clone());
+    second.segments.remove(&SegmentId(7));
+    second.numbers.insert("one".into(), 2);
+    second.numbers.remove("large");
+    second.mimes.pop();
+    catalogue.commit(&first, &second).unwrap();
+    assert_same(&catalogue.load().unwrap(), &second);
+    catalogue.settle().unwrap();
+    assert_same(&catalogue.load().unwrap(), &second);
+}
+
+#[test]
+fn a_newer_format_is_refused_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalogue = catalogue(folder.path());
+    let mut newer = contents();
+    newer.numbers.insert(FORMAT.into(), FORMAT_VERSION + 1);
+    catalogue.commit(&Contents::default(), &newer).unwrap();
+    let error = catalogue.load().unwrap_err();
+    assert!(matches!(error, StateError::NewerFormat { found: 2, supported: 1 }));
+    assert_eq!(
+        error.to_string(),
+        "this archive has format 2, but this release reads formats up to 1: use a newer release"
+    );
+}

@@ -1,0 +1,139 @@
+//! What can go wrong in the state files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an operation on the state failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The disk refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The disk could not make bytes durable: nothing is known about what was written since the last time it could.
+    #[error("{}: writing to disk failed: {source}", path.display())]
+    Sync {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A file holds bytes that were never written there. The state can be rebuilt from the segments.
+    #[error("{} is damaged at byte {offset}: {what}; rebuild the state from the segments", path.display())]
+    Corrupted {
+        /// The file.
+        path: PathBuf,
+        /// Bytes from its start.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The catalogue refused.
+    #[error("{}: {source}", path.display())]
+    Catalogue {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: Box<redb::Error>,
+    },
+    /// Another process owns the archive.
+    #[error("{} is in use by {holder}", path.display())]
+    Locked {
+        /// The archive's folder.
+        path: PathBuf,
+        /// Process id and command of the owner, as it wrote them.
+        holder: String,
+    },
+    /// A reader found no state.
+    #[error("{} holds no archive", path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The state was written by a later release.
+    #[error(
+        "this archive has format {found}, but this release reads formats up to {supported}: use a newer release"
+    )]
+    NewerFormat {
+        /// The number in the catalogue.
+        found: u64,
+        /// The newest this code knows.
+        supported: u64,
+    },
+    /// An id that was never given out.
+    #[error("there is no {what} {id}")]
+    Unknown {
+        /// What the id would name.
+        what: &'static str,
+        /// The id.
+        id: u64,
+    },
+    /// A text is longer than the tables take.
+    #[error("{what} of {length} bytes; at most {limit} are kept")]
+    TooLong {
+        /// What it is.
+        what: &'static str,
+        /// Its bytes.
+        length: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A name with a line feed in it, which no URL, host or site has.
+    #[error("a URL or name with a line feed")]
+    LineFeed,
+    /// Every id of a kind has been given out.
+    #[error("no more {what} fit: all 32-bit ids are in use")]
+    Full {
+        /// What there are too many of.
+        what: &'static str,
+    },
+    /// The state was opened for reading.
+    #[error("the archive is open for reading only")]
+    ReadOnly,
+    /// An earlier failure left memory and disk in doubt; opening again recovers.
+    #[error("the state was given up after an earlier failure ({reason}): open the archive again")]
+    Poisoned {
+        /// The earlier failure.
+        reason: String,
+    },
+}
+
+impl StateError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn sync(path: &Path, source: io::Error) -> Self {
+        Self::Sync { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn corrupted(path: &Path, offset: u64, what: &'static str) -> Self {
+        Self::Corrupted { path: path.to_owned(), offset, what }
+    }
+
+    pub(crate) fn catalogue(path: &Path, source: impl Into<redb::Error>) -> Self {
+        Self::Catalogue { path: path.to_owned(), source: Box::new(source.into()) }
+    }
+
+    /// Whether there was no room left: the operation may be tried again once there is.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        let kind = match self {
+            Self::Io { source, .. } => source.kind(),
+            Self::Catalogue { source, .. } => match source.as_ref() {
+                redb::Error::Io(source) => source.kind(),
+                _ => return false,
+            },
+            _ => return false,
+        };
+        matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+/// Shorthand of this half of the crate.
+pub(crate) type Result<T, E = StateError> = std::result::Result<T, E>;

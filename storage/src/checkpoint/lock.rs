@@ -1,0 +1,47 @@
+//! Who may do what to an archive at the same time: one owner writes, any number of readers read between checkpoints.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::error::{Result, StateError};
+use crate::backend::{Disk, DiskFile, Lock, OpenMode, read_file};
+
+/// Held by the process that changes the archive, with its id and command inside.
+pub(crate) const OWNER_LOCK: &str = "archive.lock";
+/// Shared by readers while they work, exclusive for a checkpoint's commit.
+pub(crate) const CHECKPOINT_LOCK: &str = "checkpoint.lock";
+
+/// How often a waiting checkpoint looks again.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// Makes this process the archive's owner until the file is dropped.
+pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
+    let path = folder.join(OWNER_LOCK);
+    let failed = |error| StateError::io(&path, error);
+    let file = disk.open(&path, OpenMode::Create).map_err(failed)?;
+    if !file.try_lock(Lock::Exclusive).map_err(failed)? {
+        let holder = read_file(disk, &path).map_err(failed)?;
+        let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+        return Err(StateError::Locked { path: folder.to_owned(), holder });
+    }
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let text = format!("process {} ({})\n", std::process::id(), command.join(" "));
+    file.set_len(0).map_err(failed)?;
+    file.write_at(text.as_bytes(), 0).map_err(failed)?;
+    Ok(file)
+}
+
+/// Takes the lock for a commit, waiting for readers at most so long; `false` when they did not leave.
+pub(crate) fn exclude_readers(file: &dyn DiskFile, path: &Path, wait: Duration) -> Result<bool> {
+    let start = Instant::now();
+    loop {
+        if file.try_lock(Lock::Exclusive).map_err(|error| StateError::io(path, error))? {
+            return Ok(true);
+        }
+        if start.elapsed() >= wait {
+            return Ok(false);
+        }
+        std::thread::sleep(RETRY);
+    }
+}

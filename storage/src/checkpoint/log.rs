@@ -1,0 +1,261 @@
+//! A file of compressed blocks that only grows, and the list of where each block ends.
+//!
+//! Invariant: block `i` never changes once pushed. Blocks that no checkpoint counts mean nothing after a crash and are
+//! cut off when the file is opened for writing. Every block is one zstd frame with its size and checksum, so
+//! `zstd -dc FILE` gives the raw blocks one after the other without this code.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::{self, CParameter};
+
+use super::error::{Result, StateError};
+use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
+
+/// Raw bytes a block may have: more than any writer here makes, little enough to trust a damaged header with.
+const RAW_BYTES_MAX: u64 = 64 << 20;
+/// Compressed bytes that are gathered for one write.
+const PENDING_BYTES: usize = 1 << 20;
+/// The level at which small blocks of similar text stop shrinking noticeably.
+const COMPRESSION_LEVEL: i32 = 3;
+/// Bytes of one entry in the list of ends.
+const END_BYTES: u64 = 8;
+
+thread_local! {
+    /// A decompression context costs more to make than a block to decompress.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// A log of blocks; see the module.
+pub(crate) struct BlockLog {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    ends_path: PathBuf,
+    ends_file: Arc<dyn DiskFile>,
+    /// Offset in the file at which each block ends.
+    ends: Vec<u64>,
+    ends_written: usize,
+    /// Compressed blocks that are not in the file yet; they belong at `written`.
+    pending: Vec<u8>,
+    written: u64,
+    unsynced: bool,
+    compressor: Option<Compressor<'static>>,
+}
+
+impl std::fmt::Debug for BlockLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockLog")
+            .field("path", &self.path)
+            .field("blocks", &self.ends.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BlockLog {
+    /// Opens `NAME.zst` and `NAME.ends` with as many blocks as the last checkpoint counts.
+    pub(crate) fn open(disk: &dyn Disk, stem: &std::path::Path, blocks: u64, mode: OpenMode) -> Result<Self> {
+        let (path, ends_path) = (stem.with_extension("zst"), stem.with_extension("ends"));
+        let open = |path: &PathBuf| disk.open(path, mode).map_err(|error| StateError::io(path, error));
+        let (file, ends_file) = (open(&path)?, open(&ends_path)?);
+        let mut log = Self {
+            path,
+            file,
+            ends_path,
+            ends_file,
+            ends: Vec::new(),
+            ends_written: 0,
+            pending: Vec::new(),
+            written: 0,
+            unsynced: false,
+            compressor: None,
+        };
+        log.read_ends(blocks)?;
+        if mode != OpenMode::Read {
+            log.cut()?;
+        }
+        Ok(log)
+    }
+
+    fn read_ends(&mut self, blocks: u64) -> Result<()> {
+        let first = self.ends.len() as u64;
+        let length = self.ends_file.len().map_err(|error| StateError::io(&self.ends_path, error))?;
+        if length / END_BYTES < blocks {
+            return Err(StateError::corrupted(&self.ends_path, length, "shorter than the checkpoint says"));
+        }
+        let mut bytes = vec![0; ((blocks - first) * END_BYTES) as usize];
+        read_exact_at(self.ends_file.as_ref(), &mut bytes, first * END_BYTES)
+            .map_err(|error| StateError::io(&self.ends_path, error))?;
+        for end in bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes) {
+            if end <= self.written {
+                let offset = self.ends.len() as u64 * END_BYTES;
+                return Err(StateError::corrupted(&self.ends_path, offset, "the blocks' ends do not rise"));
+            }
+            self.written = end;
+            self.ends.push(end);
+        }
+        self.ends_written = self.ends.len();
+        let length = self.file.len().map_err(|error| StateError::io(&self.path, error))?;
+        if length < self.written {
+            return Err(StateError::corrupted(&self.path, length, "shorter than the checkpoint says"));
+        }
+        Ok(())
+    }
+
+    fn cut(&self) -> Result<()> {
+        let ends = self.ends.len() as u64 * END_BYTES;
+        self.file.set_len(self.written).map_err(|error| StateError::io(&self.path, error))?;
+        self.ends_file.set_len(ends).map_err(|error| StateError::io(&self.ends_path, error))
+    }
+
+    /// Blocks in the log.
+    pub(crate) fn len(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.ends.capacity() * END_BYTES as usize + self.pending.capacity()
+    }
+
+    /// Appends a block.
+    pub(crate) fn push(&mut self, raw: &[u8]) -> Result<()> {
+        let failed = |error| StateError::io(&self.path, error);
+        let mut compressor = match self.compressor.take() {
+            Some(compressor) => compressor,
+            None => {
+                let mut compressor = Compressor::new(COMPRESSION_LEVEL).map_err(failed)?;
+                compressor.set_parameter(CParameter::ChecksumFlag(true)).map_err(failed)?;
+                compressor
+            }
+        };
+        let start = self.pending.len();
+        self.pending.resize(start + zstd_safe::compress_bound(raw.len()), 0);
+        let outcome = compressor.compress_to_buffer(raw, self.pending.split_at_mut(start).1);
+        self.pending.truncate(start + *outcome.as_ref().unwrap_or(&0));
+        self.compressor = Some(compressor);
+        outcome.map_err(|error| StateError::io(&self.path, error))?;
+        self.ends.push(self.written + self.pending.len() as u64);
+        if self.pending.len() >= PENDING_BYTES {
+            // A full disk shows at the next checkpoint; until then the blocks wait here.
+            self.write_pending().ok();
+        }
+        Ok(())
+    }
+
+    /// Decompresses a block into a buffer, over what it held.
+    pub(crate) fn read(&self, block: u64, raw: &mut Vec<u8>) -> Result<()> {
+        let position = block as usize;
+        let Some(&end) = self.ends.get(position) else {
+            return Err(StateError::Unknown { what: "block", id: block });
+        };
+        let start = if position == 0 { 0 } else { self.ends[position - 1] };
+        if start >= self.written {
+            let from = (start - self.written) as usize;
+            return self.decompress(&self.pending[from..(end - self.written) as usize], start, raw);
+        }
+        let mut compressed = vec![0; (end - start) as usize];
+        read_exact_at(self.file.as_ref(), &mut compressed, start)
+            .map_err(|error| StateError::io(&self.path, error))?;
+        self.decompress(&compressed, start, raw)
+    }
+
+    fn decompress(&self, frame: &[u8], offset: u64, raw: &mut Vec<u8>) -> Result<()> {
+        let size =
+            zstd_safe::get_frame_content_size(frame).ok().flatten().filter(|&size| size <= RAW_BYTES_MAX);
+        let Some(size) = size else {
+            return Err(StateError::corrupted(&self.path, offset, "a block's header is wrong"));
+        };
+        raw.clear();
+        raw.reserve(size as usize);
+        DECOMPRESSOR.with_borrow_mut(|slot| {
+            let decompressor = match slot {
+                Some(decompressor) => decompressor,
+                None => slot.insert(Decompressor::new().map_err(|error| StateError::io(&self.path, error))?),
+            };
+            decompressor
+                .decompress_to_buffer(frame, raw)
+                .map_err(|_| StateError::corrupted(&self.path, offset, "a block does not decompress"))
+        })?;
+        Ok(())
+    }
+
+    /// Reads a run of blocks in one go and hands each to a function.
+    pub(crate) fn read_many(
+        &self,
+        blocks: std::ops::Range<u64>,
+        mut visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut raw = Vec::new();
+        let start_of = |block: u64| if block == 0 { 0 } else { self.ends[block as usize - 1] };
+        let last = blocks.end.min(self.len());
+        let mut first = blocks.start;
+        while first < last {
+            let start = start_of(first);
+            if start >= self.written {
+                self.read(first, &mut raw)?;
+                visit(&raw)?;
+                first += 1;
+                continue;
+            }
+            let mut next = first + 1;
+            while next < last
+                && start_of(next) < self.written
+                && self.ends[next as usize] - start <= PENDING_BYTES as u64
+            {
+                next += 1;
+            }
+            let mut compressed = vec![0; (start_of(next) - start) as usize];
+            read_exact_at(self.file.as_ref(), &mut compressed, start)
+                .map_err(|error| StateError::io(&self.path, error))?;
+            for block in first..next {
+                let (from, to) = (start_of(block), start_of(block + 1));
+                self.decompress(&compressed[(from - start) as usize..(to - start) as usize], from, &mut raw)?;
+                visit(&raw)?;
+            }
+            first = next;
+        }
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> Result<()> {
+        self.unsynced = true;
+        self.file.write_at(&self.pending, self.written).map_err(|error| StateError::io(&self.path, error))?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Checkpoint: writes what waits, without making it durable.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.write_pending()?;
+        }
+        if self.ends_written < self.ends.len() {
+            let bytes: Vec<u8> =
+                self.ends[self.ends_written..].iter().flat_map(|end| end.to_le_bytes()).collect();
+            self.unsynced = true;
+            self.ends_file
+                .write_at(&bytes, self.ends_written as u64 * END_BYTES)
+                .map_err(|error| StateError::io(&self.ends_path, error))?;
+            self.ends_written = self.ends.len();
+        }
+        Ok(())
+    }
+
+    /// Checkpoint: makes everything written durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        if self.unsynced {
+            self.file.sync().map_err(|error| StateError::sync(&self.path, error))?;
+            self.ends_file.sync().map_err(|error| StateError::sync(&self.ends_path, error))?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn corrupted(&self, block: u64, what: &'static str) -> StateError {
+        let offset = (block as usize).checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        StateError::corrupted(&self.path, offset.unwrap_or(0), what)
+    }
+}

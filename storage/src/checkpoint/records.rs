@@ -1,0 +1,123 @@
+//! Records of any length, packed into the blocks of a [`BlockLog`]; a record is named by its [`Position`].
+//!
+//! Invariant: a block is closed as soon as it has [`RecordLog::block_bytes`] or more, so every record starts within the
+//! first 64 KiB of its block and a position fits 64 bits with room to spare. The open block's bytes are part of each
+//! checkpoint's commit.
+
+use std::path::Path;
+
+use super::error::Result;
+use super::log::BlockLog;
+use crate::backend::{Disk, OpenMode};
+
+/// Where a record starts: block number times 65536, plus the byte in the raw block.
+pub(crate) type Position = u64;
+
+const OFFSET_BITS: u32 = 16;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+
+/// A log of records; see the module.
+#[derive(Debug)]
+pub(crate) struct RecordLog {
+    log: BlockLog,
+    open: Vec<u8>,
+    block_bytes: usize,
+}
+
+impl RecordLog {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        stem: &Path,
+        blocks: u64,
+        open: Vec<u8>,
+        mode: OpenMode,
+        block_bytes: u16,
+    ) -> Result<Self> {
+        Ok(Self {
+            log: BlockLog::open(disk, stem, blocks, mode)?,
+            open,
+            block_bytes: usize::from(block_bytes),
+        })
+    }
+
+    /// Appends a record.
+    pub(crate) fn push(&mut self, record: &[u8]) -> Result<Position> {
+        let position = (self.log.len() << OFFSET_BITS) | self.open.len() as u64;
+        self.open.extend_from_slice(record);
+        if self.open.len() >= self.block_bytes {
+            self.log.push(&self.open)?;
+            self.open.clear();
+        }
+        Ok(position)
+    }
+
+    /// Blocks, the open one included.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.log.len() + u64::from(!self.open.is_empty())
+    }
+
+    /// The raw bytes of a block.
+    pub(crate) fn block(&self, block: u64, raw: &mut Vec<u8>) -> Result<()> {
+        if block == self.log.len() {
+            raw.clear();
+            raw.extend_from_slice(&self.open);
+            return Ok(());
+        }
+        self.log.read(block, raw)
+    }
+
+    /// The block and the byte in it that a position names.
+    pub(crate) fn split(position: Position) -> (u64, usize) {
+        (position >> OFFSET_BITS, (position & OFFSET_MASK) as usize)
+    }
+
+    /// The inverse of [`RecordLog::split`].
+    pub(crate) fn join(block: u64, offset: usize) -> Position {
+        (block << OFFSET_BITS) | offset as u64
+    }
+
+    /// The bytes of the open block, for the commit.
+    pub(crate) fn open_block(&self) -> &[u8] {
+        &self.open
+    }
+
+    pub(crate) fn log(&self) -> &BlockLog {
+        &self.log
+    }
+
+    pub(crate) fn log_mut(&mut self) -> &mut BlockLog {
+        &mut self.log
+    }
+}
+
+/// Reads records in a row, keeping the last block decompressed.
+#[derive(Debug)]
+pub(crate) struct RecordCursor<'a> {
+    log: &'a RecordLog,
+    block: Option<u64>,
+    raw: Vec<u8>,
+}
+
+impl<'a> RecordCursor<'a> {
+    pub(crate) fn new(log: &'a RecordLog) -> Self {
+        Self { log, block: None, raw: Vec::new() }
+    }
+
+    /// The bytes from a position to the end of its block.
+    pub(crate) fn bytes(&mut self, position: Position) -> Result<&[u8]> {
+        let (block, offset) = RecordLog::split(position);
+        if self.block != Some(block) {
+            self.block = None;
+            self.log.block(block, &mut self.raw)?;
+            self.block = Some(block);
+        }
+        self.raw
+            .get(offset..)
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or_else(|| self.log.log().corrupted(block, "a position beyond the block's end"))
+    }
+
+    pub(crate) fn damage(&self, position: Position, what: &'static str) -> super::error::StateError {
+        self.log.log().corrupted(RecordLog::split(position).0, what)
+    }
+}

@@ -1,0 +1,478 @@
+//! A file of fixed-size records by number, of which only the blocks in use are in memory.
+//!
+//! Invariant: blocks that the last checkpoint counts are changed on disk only by [`Table::apply`], after the redo
+//! journal that holds them is durable and the catalogue names it. Until then a changed block stays in memory. Blocks
+//! beyond the last checkpoint mean nothing after a crash, so they may be written, and thrown out of memory, at any time.
+//!
+//! A block is [`BLOCK_BYTES`] long: as many records as fit, zeros, and in the last eight bytes the XXH3 of the rest
+//! seeded with the block's number, so that torn, rotten and misplaced blocks are told from good ones.
+
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::error::{Result, StateError};
+use super::fields::{FieldReader, FieldWriter, Record};
+use super::journal::JournalWriter;
+use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
+
+/// Bytes in a block.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+/// Bytes of a block that hold records.
+const PAYLOAD_BYTES: usize = BLOCK_BYTES - 8;
+/// Blocks read at once by a scan.
+const SCAN_BLOCKS: usize = 64;
+/// Frames looked at for one to throw out before memory is allowed to grow.
+const EVICTION_STEPS_MAX: usize = 64;
+/// Blocks written in one go.
+const WRITE_BLOCKS: usize = 256;
+const ABSENT: u32 = u32::MAX;
+
+pub(crate) type Block = [u8; BLOCK_BYTES];
+
+/// The checksum in the last bytes of a block.
+fn checksum(block: &Block, number: u32) -> u64 {
+    xxh3_64_with_seed(block.split_at(PAYLOAD_BYTES).0, u64::from(number))
+}
+
+fn seal(block: &mut Block, number: u32) {
+    let sum = checksum(block, number);
+    block.split_at_mut(PAYLOAD_BYTES).1.copy_from_slice(&sum.to_le_bytes());
+}
+
+pub(crate) fn is_whole(block: &Block, number: u32) -> bool {
+    block.split_at(PAYLOAD_BYTES).1 == checksum(block, number).to_le_bytes()
+}
+
+#[derive(Debug)]
+struct Frame {
+    block: u32,
+    dirty: bool,
+    /// Used since the clock hand last came by.
+    used: bool,
+    bytes: Box<Block>,
+}
+
+/// A table of records numbered from 0; see the module.
+#[derive(Debug)]
+pub(crate) struct Table<R> {
+    /// Names the table in the journal.
+    id: u32,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    count: u32,
+    /// Blocks that the last checkpoint counts.
+    committed: u32,
+    frame_of: Vec<u32>,
+    frames: Vec<Frame>,
+    hand: usize,
+    /// Frames to keep; more only while all of them hold changes.
+    capacity: usize,
+    /// Frames that hold changes of blocks the last checkpoint counts.
+    changed_in_place: usize,
+    unsynced: bool,
+    record: PhantomData<R>,
+}
+
+impl<R: Record> Table<R> {
+    /// Records in a block.
+    pub(crate) const PER_BLOCK: u32 = (PAYLOAD_BYTES / R::BYTES) as u32;
+
+    /// Opens the file with as many records as the last checkpoint counts.
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        path: PathBuf,
+        id: u32,
+        count: u32,
+        mode: OpenMode,
+        capacity_bytes: usize,
+    ) -> Result<Self> {
+        let file = disk.open(&path, mode).map_err(|error| StateError::io(&path, error))?;
+        let committed = count.div_ceil(Self::PER_BLOCK);
+        let length = u64::from(committed) * BLOCK_BYTES as u64;
+        let found = file.len().map_err(|error| StateError::io(&path, error))?;
+        if found < length {
+            return Err(StateError::corrupted(&path, found, "shorter than the checkpoint says"));
+        }
+        if found > length && mode != OpenMode::Read {
+            file.set_len(length).map_err(|error| StateError::io(&path, error))?;
+        }
+        Ok(Self {
+            id,
+            path,
+            file,
+            count,
+            committed,
+            frame_of: vec![ABSENT; committed as usize],
+            frames: Vec::new(),
+            hand: 0,
+            capacity: (capacity_bytes / BLOCK_BYTES).max(4),
+            changed_in_place: 0,
+            unsynced: false,
+            record: PhantomData,
+        })
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// The record, or `None` beyond the last.
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Result<Option<R>> {
+        if number >= self.count {
+            return Ok(None);
+        }
+        let (block, slot) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
+        if let Some(frame) = self.frame(block) {
+            return Ok(Some(Self::decode(&frame.bytes, slot)));
+        }
+        let mut bytes = [0; BLOCK_BYTES];
+        self.read(block, &mut bytes)?;
+        Ok(Some(Self::decode(&bytes, slot)))
+    }
+
+    /// Changes a record in place; its block stays in memory. `None` beyond the last record.
+    #[inline]
+    pub(crate) fn update<T>(&mut self, number: u32, change: impl FnOnce(&mut R) -> T) -> Result<Option<T>> {
+        if number >= self.count {
+            return Ok(None);
+        }
+        let (block, slot) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
+        let frame = self.load(block)?;
+        let mut record = Self::decode(&frame.bytes, slot);
+        let outcome = change(&mut record);
+        Self::encode(&mut frame.bytes, slot, &record);
+        self.mark(block);
+        Ok(Some(outcome))
+    }
+
+    /// Appends a record and returns its number.
+    pub(crate) fn push(&mut self, record: &R) -> Result<u32> {
+        let number = self.count;
+        let (block, slot) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
+        if number == u32::MAX - 1 {
+            return Err(StateError::Full { what: "ids" });
+        }
+        if slot == 0 {
+            let frame = self.free_frame();
+            self.frame_of.push(frame as u32);
+            self.frames[frame].block = block;
+            self.frames[frame].bytes.fill(0);
+        }
+        let frame = self.load(block)?;
+        Self::encode(&mut frame.bytes, slot, record);
+        self.mark(block);
+        self.count += 1;
+        Ok(number)
+    }
+
+    /// All records from a number on, in order, read in large pieces.
+    pub(crate) fn scan(&self, from: u32) -> Scan<'_, R> {
+        Scan { table: self, next: from, first_block: 0, blocks: Vec::new() }
+    }
+
+    /// Reads single records in a row; cheap when they lie near each other.
+    pub(crate) fn cursor(&self) -> Cursor<'_, R> {
+        Cursor { table: self, block: ABSENT, bytes: Box::new([0; BLOCK_BYTES]) }
+    }
+
+    /// Puts a block from the journal in front of the file's own: for readers, who may not write.
+    pub(crate) fn overlay(&mut self, block: u32, bytes: &Block) {
+        if block < self.committed && self.frame_of[block as usize] == ABSENT {
+            self.frame_of[block as usize] = self.frames.len() as u32;
+            self.frames.push(Frame { block, dirty: false, used: true, bytes: Box::new(*bytes) });
+        }
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.frames.len() * (BLOCK_BYTES + size_of::<Frame>()) + self.frame_of.capacity() * 4
+    }
+
+    /// Bytes of blocks changed in place, which stay in memory until the next checkpoint.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.changed_in_place * BLOCK_BYTES
+    }
+
+    /// Notes that a block in memory was changed.
+    #[inline]
+    fn mark(&mut self, block: u32) {
+        let frame = &mut self.frames[self.frame_of[block as usize] as usize];
+        if !std::mem::replace(&mut frame.dirty, true) && block < self.committed {
+            self.changed_in_place += 1;
+        }
+    }
+
+    #[inline]
+    fn frame(&self, block: u32) -> Option<&Frame> {
+        self.frames.get(*self.frame_of.get(block as usize)? as usize)
+    }
+
+    #[inline]
+    fn decode(bytes: &Block, slot: u32) -> R {
+        let start = slot as usize * R::BYTES;
+        R::decode(&mut FieldReader(&bytes[start..start + R::BYTES]))
+    }
+
+    #[inline]
+    fn encode(bytes: &mut Block, slot: u32, record: &R) {
+        let start = slot as usize * R::BYTES;
+        record.encode(&mut FieldWriter(&mut bytes[start..start + R::BYTES]));
+    }
+
+    fn read(&self, block: u32, bytes: &mut Block) -> Result<()> {
+        let offset = u64::from(block) * BLOCK_BYTES as u64;
+        read_exact_at(self.file.as_ref(), bytes, offset)
+            .map_err(|error| StateError::io(&self.path, error))?;
+        if is_whole(bytes, block) { Ok(()) } else { Err(self.torn(block)) }
+    }
+
+    fn torn(&self, block: u32) -> StateError {
+        StateError::corrupted(
+            &self.path,
+            u64::from(block) * BLOCK_BYTES as u64,
+            "a block's checksum is wrong",
+        )
+    }
+
+    #[inline]
+    fn load(&mut self, block: u32) -> Result<&mut Frame> {
+        let mut frame = self.frame_of[block as usize];
+        if frame == ABSENT {
+            frame = self.load_absent(block)?;
+        }
+        let frame = &mut self.frames[frame as usize];
+        frame.used = true;
+        Ok(frame)
+    }
+
+    #[cold]
+    fn load_absent(&mut self, block: u32) -> Result<u32> {
+        let frame = self.free_frame();
+        let mut bytes = std::mem::replace(&mut self.frames[frame].bytes, Box::new([0; BLOCK_BYTES]));
+        let outcome = self.read(block, &mut bytes);
+        self.frames[frame].bytes = bytes;
+        outcome?;
+        self.frames[frame].block = block;
+        self.frame_of[block as usize] = frame as u32;
+        Ok(frame as u32)
+    }
+
+    /// A frame that holds nothing: a new one while there is room or all hold changes, else one thrown out by the clock.
+    fn free_frame(&mut self) -> usize {
+        if self.frames.len() >= self.capacity {
+            for _ in 0..EVICTION_STEPS_MAX {
+                self.hand = (self.hand + 1) % self.frames.len();
+                if let Some(frame) = self.evict(self.hand) {
+                    return frame;
+                }
+            }
+        }
+        self.frames.push(Frame {
+            block: ABSENT,
+            dirty: false,
+            used: true,
+            bytes: Box::new([0; BLOCK_BYTES]),
+        });
+        self.frames.len() - 1
+    }
+
+    fn evict(&mut self, number: usize) -> Option<usize> {
+        let frame = &mut self.frames[number];
+        if std::mem::take(&mut frame.used) || (frame.dirty && frame.block < self.committed) {
+            return None;
+        }
+        if frame.dirty {
+            seal(&mut frame.bytes, frame.block);
+            let offset = u64::from(frame.block) * BLOCK_BYTES as u64;
+            // A full disk shows at the next checkpoint; until then the block stays where it is.
+            self.file.write_at(frame.bytes.as_slice(), offset).ok()?;
+            self.unsynced = true;
+            frame.dirty = false;
+        }
+        if frame.block != ABSENT {
+            self.frame_of[frame.block as usize] = ABSENT;
+            frame.block = ABSENT;
+        }
+        Some(number)
+    }
+
+    /// Changed frames in order of their blocks, those that the last checkpoint counts or those beyond.
+    fn changed(&self, counted: bool) -> Vec<usize> {
+        let mut frames: Vec<usize> = (0..self.frames.len())
+            .filter(|&frame| {
+                self.frames[frame].dirty && (self.frames[frame].block < self.committed) == counted
+            })
+            .collect();
+        frames.sort_unstable_by_key(|&frame| self.frames[frame].block);
+        frames
+    }
+
+    /// Checkpoint, first step: writes the blocks that no checkpoint counts yet.
+    pub(crate) fn write_new(&mut self) -> Result<()> {
+        let frames = self.changed(false);
+        self.write(&frames)
+    }
+
+    /// Checkpoint, second step: hands the blocks that would change in place to the journal.
+    pub(crate) fn journal(&mut self, journal: &mut JournalWriter) -> Result<()> {
+        for frame in self.changed(true) {
+            let frame = &mut self.frames[frame];
+            seal(&mut frame.bytes, frame.block);
+            journal.push(self.id, frame.block, &frame.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was written durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        if self.unsynced {
+            self.file.sync().map_err(|error| StateError::sync(&self.path, error))?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    /// Checkpoint, after the commit: writes the journalled blocks in place.
+    pub(crate) fn apply(&mut self) -> Result<()> {
+        let frames = self.changed(true);
+        self.write(&frames)?;
+        self.committed = self.frame_of.len() as u32;
+        self.changed_in_place = 0;
+        self.shrink();
+        self.sync()
+    }
+
+    /// Writes frames, neighbouring blocks in one go.
+    fn write(&mut self, frames: &[usize]) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut start = 0;
+        for (position, &number) in frames.iter().enumerate() {
+            let frame = &mut self.frames[number];
+            seal(&mut frame.bytes, frame.block);
+            if buffer.is_empty() {
+                start = frame.block;
+            }
+            buffer.extend_from_slice(frame.bytes.as_slice());
+            let block = frame.block;
+            let next = frames.get(position + 1).map(|&next| self.frames[next].block);
+            if next != Some(block + 1) || buffer.len() >= WRITE_BLOCKS * BLOCK_BYTES {
+                self.unsynced = true;
+                let offset = u64::from(start) * BLOCK_BYTES as u64;
+                self.file.write_at(&buffer, offset).map_err(|error| StateError::io(&self.path, error))?;
+                buffer.clear();
+            }
+        }
+        for &number in frames {
+            self.frames[number].dirty = false;
+        }
+        Ok(())
+    }
+
+    /// Gives back the memory that changes took beyond the capacity.
+    fn shrink(&mut self) {
+        while self.frames.len() > self.capacity {
+            if let Some(Frame { block, .. }) = self.frames.pop()
+                && block != ABSENT
+            {
+                self.frame_of[block as usize] = ABSENT;
+            }
+        }
+        self.hand = 0;
+    }
+}
+
+/// Iterates over a table; ends after the first error.
+#[derive(Debug)]
+pub(crate) struct Scan<'a, R> {
+    table: &'a Table<R>,
+    next: u32,
+    first_block: u32,
+    blocks: Vec<Block>,
+}
+
+impl<R: Record> Scan<'_, R> {
+    fn fill(&mut self, block: u32) -> Result<()> {
+        let table = self.table;
+        let count = (table.frame_of.len() - block as usize).min(SCAN_BLOCKS);
+        self.first_block = block;
+        self.blocks.resize(count, [0; BLOCK_BYTES]);
+        // New blocks may lie in memory only, beyond the end of the file.
+        let bytes = self.blocks.as_flattened_mut();
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let offset = u64::from(block) * BLOCK_BYTES as u64 + filled as u64;
+            let (_, rest) = bytes.split_at_mut(filled);
+            match table.file.read_at(rest, offset).map_err(|error| StateError::io(&table.path, error))? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        for (number, bytes) in (block..).zip(&mut self.blocks) {
+            if let Some(frame) = table.frame(number) {
+                bytes.copy_from_slice(frame.bytes.as_slice());
+            } else if !is_whole(bytes, number) {
+                return Err(table.torn(number));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Record> Iterator for Scan<'_, R> {
+    type Item = Result<(u32, R)>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.next;
+        if number >= self.table.count {
+            return None;
+        }
+        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
+        if (block.wrapping_sub(self.first_block)) as usize >= self.blocks.len()
+            && let Err(error) = self.fill(block)
+        {
+            self.next = u32::MAX;
+            return Some(Err(error));
+        }
+        self.next += 1;
+        let bytes = &self.blocks[(block - self.first_block) as usize];
+        Some(Ok((number, Table::<R>::decode(bytes, slot))))
+    }
+}
+
+/// Reads single records, keeping the last block.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a, R> {
+    table: &'a Table<R>,
+    block: u32,
+    bytes: Box<Block>,
+}
+
+impl<R: Record> Cursor<'_, R> {
+    /// The record, or `None` beyond the last.
+    pub(crate) fn get(&mut self, number: u32) -> Result<Option<R>> {
+        if number >= self.table.count {
+            return Ok(None);
+        }
+        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
+        if block != self.block {
+            self.block = ABSENT;
+            match self.table.frame(block) {
+                Some(frame) => self.bytes.copy_from_slice(frame.bytes.as_slice()),
+                None => self.table.read(block, &mut self.bytes)?,
+            }
+            self.block = block;
+        }
+        Ok(Some(Table::<R>::decode(&self.bytes, slot)))
+    }
+}
+
+/// Writes a journalled block to its place while opening.
+pub(crate) fn write_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &Block) -> Result<()> {
+    let offset = u64::from(block) * BLOCK_BYTES as u64;
+    file.write_at(bytes, offset).map_err(|error| StateError::io(path, error))
+}

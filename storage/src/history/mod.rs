@@ -1,0 +1,229 @@
+//! Captures, and each page's in order of time.
+//!
+//! Invariant: the captures of a URL are a list from the newest to the oldest by `previous`, whatever order they were
+//! appended in; captures of the same microsecond stay in order of arrival. Beside it `jump` leads to some older capture,
+//! placed so that any time is found in a number of steps logarithmic in the length of the history (a Fenwick tree's
+//! parents: Fenwick, "A New Data Structure for Cumulative Frequency Tables", 1994). Captures that arrive out of order
+//! get no good `jump`; the order by time never depends on it.
+
+use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
+use crate::ids::{CaptureId, Location, SegmentId, UrlId};
+
+/// Where `Location::offset` must stay below: 2^48 bytes.
+const OFFSET_MAX: u64 = (1 << 48) - 1;
+
+/// What the record of a capture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum CaptureKind {
+    /// A full answer.
+    Response = 0,
+    /// The same payload as an earlier capture, of this URL or another (`revisit`, identical-payload-digest).
+    Identical = 1,
+    /// The server said that nothing changed (`revisit`, server-not-modified).
+    NotModified = 2,
+    /// Something that is no HTTP answer, for example DNS (`resource`).
+    Resource = 3,
+    /// Nothing answered; only metadata was kept.
+    Failed = 4,
+}
+
+impl CaptureKind {
+    /// Whether the record holds the payload itself.
+    #[must_use]
+    pub fn has_payload(self) -> bool {
+        matches!(self, Self::Response | Self::Resource)
+    }
+
+    fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Response,
+            1 => Self::Identical,
+            2 => Self::NotModified,
+            3 => Self::Resource,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// A media type, numbered by the store; see `State::mime`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MimeId(pub u16);
+
+/// One fetch outcome of one URL at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The URL.
+    pub url: UrlId,
+    /// Microseconds since 1970.
+    pub time: i64,
+    /// Its main record; the offset is below 2^48.
+    pub location: Location,
+    /// The first 16 bytes of the payload's digest; zeros when there is no payload.
+    pub digest: [u8; 16],
+    /// HTTP status; 0 when nothing answered.
+    pub status: u16,
+    /// Media type.
+    pub mime: MimeId,
+    /// What the record is.
+    pub kind: CaptureKind,
+    /// Payload bytes, at most 2^32 - 1.
+    pub length: u32,
+    /// Properties, by the crawler's numbers.
+    pub flags: u8,
+    /// For a revisit: the capture whose record holds the payload, if it is in this archive.
+    pub original: Option<CaptureId>,
+}
+
+/// A capture and its place in the page's history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CaptureRecord {
+    pub(crate) capture: Capture,
+    previous: Option<u32>,
+    jump: Option<u32>,
+}
+
+const CAPTURE_BYTES: usize = 8 + 16 + 4 + 6 + 2 + 6 * 4 + 2 + 1 + 1;
+const _: () = assert!(CAPTURE_BYTES == 64);
+
+impl Record for CaptureRecord {
+    const BYTES: usize = CAPTURE_BYTES;
+
+    fn encode(&self, fields: &mut FieldWriter<'_>) {
+        let capture = &self.capture;
+        let location = &capture.location;
+        fields.i64(capture.time).bytes(&capture.digest).u32(capture.url.0);
+        fields.u32(location.segment.0).u48(location.offset).u16(capture.mime.0).u32(location.length);
+        fields
+            .u32(capture.length)
+            .id(self.previous)
+            .id(self.jump)
+            .id(capture.original.map(|original| original.0));
+        fields.u16(capture.status).u8(capture.kind as u8).u8(capture.flags);
+    }
+
+    fn decode(fields: &mut FieldReader<'_>) -> Self {
+        let time = fields.i64();
+        let digest = fields.array();
+        let url = UrlId(fields.u32());
+        let segment = SegmentId(fields.u32());
+        let offset = fields.u48();
+        let mime = MimeId(fields.u16());
+        let location = Location { segment, offset, length: fields.u32() };
+        let length = fields.u32();
+        let (previous, jump) = (fields.id(), fields.id());
+        let original = fields.id().map(CaptureId);
+        let status = fields.u16();
+        let [kind, flags] = fields.array();
+        let kind = CaptureKind::from_code(kind);
+        let capture = Capture { url, time, location, digest, status, mime, kind, length, flags, original };
+        Self { capture, previous, jump }
+    }
+}
+
+/// Appends a capture to a page's history and returns its id, and whether it is the page's newest.
+///
+/// `newest` is the page's newest capture so far and `count` how many it has.
+pub(crate) fn append(
+    captures: &mut Table<CaptureRecord>,
+    capture: &Capture,
+    newest: Option<CaptureId>,
+    count: u32,
+) -> Result<(CaptureId, bool)> {
+    let mut capture = *capture;
+    capture.location.offset = capture.location.offset.min(OFFSET_MAX);
+    let Some(newest) = newest else {
+        let id = captures.push(&CaptureRecord { capture, previous: None, jump: None })?;
+        return Ok((CaptureId(id), true));
+    };
+    let record = |number: u32| captures.get(number).map(|record| record.map(|record| (number, record)));
+    let Some((_, newest_record)) = record(newest.0)? else {
+        return Err(StateError::Unknown { what: "capture", id: u64::from(newest.0) });
+    };
+    if newest_record.capture.time <= capture.time {
+        let mut jump = Some(newest.0);
+        for _ in 0..(count.saturating_add(1)).trailing_zeros() {
+            jump = match jump {
+                Some(number) => record(number)?.and_then(|(_, record)| record.jump),
+                None => None,
+            };
+        }
+        let id = captures.push(&CaptureRecord { capture, previous: Some(newest.0), jump })?;
+        return Ok((CaptureId(id), true));
+    }
+    let (after, before) = around(captures, newest.0, capture.time)?;
+    let id = captures.push(&CaptureRecord { capture, previous: before, jump: before })?;
+    captures.update(after, |record| record.previous = Some(id))?;
+    Ok((CaptureId(id), false))
+}
+
+/// The oldest capture after a time and the newest at or before it. The capture to start from must be after the time.
+fn around(captures: &Table<CaptureRecord>, start: u32, time: i64) -> Result<(u32, Option<u32>)> {
+    let mut cursor = captures.cursor();
+    let mut after = start;
+    loop {
+        let Some(record) = cursor.get(after)? else { return Ok((after, None)) };
+        let is_after = |number: u32, cursor: &mut Cursor<'_, CaptureRecord>| {
+            Ok(cursor.get(number)?.is_some_and(|record| record.capture.time > time))
+        };
+        after = match (record.jump, record.previous) {
+            (Some(jump), _) if is_after(jump, &mut cursor)? => jump,
+            (_, Some(previous)) if is_after(previous, &mut cursor)? => previous,
+            (_, previous) => return Ok((after, previous)),
+        };
+    }
+}
+
+/// The capture nearest to a time; of two equally near ones the older.
+pub(crate) fn nearest(
+    captures: &Table<CaptureRecord>,
+    newest: CaptureId,
+    time: i64,
+) -> Result<Option<(CaptureId, Capture)>> {
+    let get = |number: u32| Ok(captures.get(number)?.map(|record| (CaptureId(number), record.capture)));
+    let Some(found) = get(newest.0)? else { return Ok(None) };
+    if found.1.time <= time {
+        return Ok(Some(found));
+    }
+    let (after, before) = around(captures, newest.0, time)?;
+    let (after, before) = (get(after)?, before.map(get).transpose()?.flatten());
+    Ok(match (after, before) {
+        (Some(after), Some(before)) => {
+            let distance = |capture: &Capture| capture.time.abs_diff(time);
+            Some(if distance(&after.1) < distance(&before.1) { after } else { before })
+        }
+        (after, before) => after.or(before),
+    })
+}
+
+/// A page's captures from the newest to the oldest; ends after the first error.
+#[derive(Debug)]
+pub struct History<'a> {
+    cursor: Cursor<'a, CaptureRecord>,
+    next: Option<u32>,
+}
+
+impl<'a> History<'a> {
+    pub(crate) fn new(captures: &'a Table<CaptureRecord>, newest: Option<CaptureId>) -> Self {
+        Self { cursor: captures.cursor(), next: newest.map(|capture| capture.0) }
+    }
+}
+
+impl Iterator for History<'_> {
+    type Item = Result<(CaptureId, Capture)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.next.take()?;
+        match self.cursor.get(number) {
+            Ok(record) => record.map(|record| {
+                self.next = record.previous;
+                Ok((CaptureId(number), record.capture))
+            }),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

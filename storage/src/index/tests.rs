@@ -1,0 +1,103 @@
+//! The index against a plain map, over every layout of its lines.
+
+use std::collections::HashMap;
+
+use super::HashIndex;
+use super::shard::Shard;
+
+/// SplitMix64: numbers that look random, from a seed.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[test]
+fn a_shard_finds_what_it_holds_through_all_its_layouts() {
+    let mut shard = Shard::default();
+    let mut model = HashMap::new();
+    let mut state = 7;
+    // 1024 lines of 7 slots are full at about 6 600 entries, so this crosses both changes of layout.
+    for id in 0..20_000 {
+        let rest = random(&mut state) & super::REST_MASK;
+        assert_eq!(shard.get(rest), model.get(&rest).copied());
+        shard.insert(rest, id);
+        model.entry(rest).or_insert(id);
+        if id % 1000 == 0 {
+            assert!(model.iter().all(|(&rest, &id)| shard.get(rest) == Some(id)), "after {id}");
+        }
+    }
+    assert!(model.iter().all(|(&rest, &id)| shard.get(rest) == Some(id)));
+    assert!((0..100_000).all(|_| {
+        let rest = random(&mut state) & super::REST_MASK;
+        shard.get(rest) == model.get(&rest).copied()
+    }));
+    let bytes = shard.memory_bytes() as f64 / model.len() as f64;
+    assert!(bytes < 11.5, "{bytes} bytes an entry");
+}
+
+#[test]
+fn numbers_that_differ_in_one_bit_are_told_apart() {
+    let mut shard = Shard::default();
+    let mut state = 3;
+    for id in 0..10_000 {
+        shard.insert(random(&mut state) & super::REST_MASK, id);
+    }
+    let known = random(&mut state) & super::REST_MASK;
+    shard.insert(known, 77);
+    for bit in 0..super::REST_BITS {
+        assert_eq!(shard.get(known ^ (1 << bit)), None, "bit {bit}");
+    }
+    assert_eq!(shard.get(known), Some(77));
+}
+
+#[test]
+fn chosen_numbers_only_make_a_shard_larger() {
+    let mut shard = Shard::default();
+    let chosen: Vec<u64> = (0..200).map(|low| 0x1234_5600_0000 | low).collect();
+    for (&rest, id) in chosen.iter().zip(0..) {
+        shard.insert(rest, id);
+    }
+    assert!(chosen.iter().zip(0..).all(|(&rest, id)| shard.get(rest) == Some(id)));
+}
+
+#[test]
+fn the_index_keeps_the_first_id_of_a_fingerprint() {
+    let mut index = HashIndex::with_capacity(0);
+    assert_eq!(index.insert(42, 1), None);
+    assert_eq!(index.insert(42, 2), Some(1));
+    assert_eq!(index.get(42), Some(1));
+}
+
+#[test]
+fn inserting_batches_is_inserting_one_by_one() {
+    let mut state = 11;
+    let fingerprints: Vec<u64> = (0..50_000).map(|_| random(&mut state)).collect();
+    let entries: Vec<(u64, u32)> = fingerprints.iter().copied().zip(100..).collect();
+    for capacity in [0, 50_000, 1_000_000] {
+        let mut index = HashIndex::with_capacity(capacity);
+        index.insert(fingerprints[123], 9);
+        let again = [(fingerprints[30_000], 7)];
+        let batches = [&entries[..20_000], &entries[20_000..], &again].map(|entries| index.batch(entries));
+        index.insert_batches(&batches);
+        for &(fingerprint, id) in &entries {
+            let expected = if fingerprint == fingerprints[123] { 9 } else { id };
+            assert_eq!(index.get(fingerprint), Some(expected));
+        }
+    }
+}
+
+#[test]
+fn a_shard_made_for_its_entries_does_not_grow() {
+    for count in [1, 5, 100, 2000, 5000, 6000, 7000, 24_414] {
+        let mut shard = Shard::with_capacity(count as usize);
+        let bytes = shard.memory_bytes();
+        let mut state = u64::from(count);
+        for id in 0..count {
+            shard.insert(random(&mut state) & super::REST_MASK, id);
+        }
+        assert_eq!(shard.memory_bytes(), bytes, "{count} entries");
+    }
+}

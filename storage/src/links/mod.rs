@@ -1,0 +1,189 @@
+//! The link log: for every fetch of a page that changed its links, the list of them.
+//!
+//! A list, as bytes: source (varint); links (varint); per link the difference of its target to the one before, the first
+//! to the source (zigzag varint); then per link its kind (one byte). Links stay in the order of the document. New URLs
+//! get ids in that order too, so most differences are 1, and the links that all pages of a site share repeat the same
+//! bytes, which the compression of the blocks finds.
+//!
+//! Invariant: lists are only appended. The newest of a page is the one its visit points to; earlier ones stay readable.
+
+use std::path::Path;
+
+use crate::backend::{Disk, OpenMode};
+use crate::checkpoint::{
+    BlockLog, Position, RecordCursor, RecordLog, Result, StateError, push_varint, take_varint, unzigzag,
+    zigzag,
+};
+use crate::ids::UrlId;
+use crate::pages::LinksPosition;
+
+/// Links that one list may have.
+pub const LINKS_PER_PAGE_MAX: usize = 1 << 20;
+/// Raw bytes at which a block is closed.
+const BLOCK_BYTES: u16 = 48 * 1024;
+
+/// A link as the log keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkTarget {
+    /// Where it leads.
+    pub target: UrlId,
+    /// What kind of link it is, by the parser's codes.
+    pub kind: u8,
+}
+
+/// The links of one fetch of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkList {
+    /// Where the list lies.
+    pub position: Option<LinksPosition>,
+    /// The page they are on.
+    pub source: Option<UrlId>,
+    /// The links in order of the document.
+    pub links: Vec<LinkTarget>,
+}
+
+/// The log; see the module.
+#[derive(Debug)]
+pub(crate) struct LinkLog {
+    records: RecordLog,
+    buffer: Vec<u8>,
+}
+
+impl LinkLog {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        stem: &Path,
+        blocks: u64,
+        open: Vec<u8>,
+        mode: OpenMode,
+    ) -> Result<Self> {
+        Ok(Self {
+            records: RecordLog::open(disk, stem, blocks, open, mode, BLOCK_BYTES)?,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends a list.
+    pub(crate) fn push(&mut self, source: UrlId, links: &[LinkTarget]) -> Result<LinksPosition> {
+        if links.len() > LINKS_PER_PAGE_MAX {
+            return Err(StateError::TooLong {
+                what: "a list of links",
+                length: links.len(),
+                limit: LINKS_PER_PAGE_MAX,
+            });
+        }
+        self.buffer.clear();
+        push_varint(&mut self.buffer, u64::from(source.0));
+        push_varint(&mut self.buffer, links.len() as u64);
+        let mut before = source.0;
+        for link in links {
+            push_varint(&mut self.buffer, zigzag(i64::from(link.target.0) - i64::from(before)));
+            before = link.target.0;
+        }
+        self.buffer.extend(links.iter().map(|link| link.kind));
+        self.records.push(&self.buffer).map(LinksPosition)
+    }
+
+    pub(crate) fn cursor(&self) -> LinkCursor<'_> {
+        LinkCursor { records: RecordCursor::new(&self.records) }
+    }
+
+    pub(crate) fn scan(&self) -> LinkScan<'_> {
+        LinkScan { log: &self.records, cursor: RecordCursor::new(&self.records), block: 0, offset: 0 }
+    }
+
+    pub(crate) fn open_block(&self) -> &[u8] {
+        self.records.open_block()
+    }
+
+    pub(crate) fn log(&self) -> &BlockLog {
+        self.records.log()
+    }
+
+    pub(crate) fn log_mut(&mut self) -> &mut BlockLog {
+        self.records.log_mut()
+    }
+}
+
+/// Decodes a list into `list` and returns its length in bytes; `None` when the bytes are no list.
+fn decode(bytes: &[u8], list: &mut LinkList) -> Option<usize> {
+    let mut rest = bytes;
+    let source = u32::try_from(take_varint(&mut rest)?).ok()?;
+    let count = usize::try_from(take_varint(&mut rest)?).ok()?;
+    // Every link has two bytes at least, so a wrong count can't ask for much memory.
+    if count > rest.len() {
+        return None;
+    }
+    list.source = Some(UrlId(source));
+    list.links.clear();
+    list.links.reserve(count);
+    let mut before = i64::from(source);
+    for _ in 0..count {
+        before = before.checked_add(unzigzag(take_varint(&mut rest)?))?;
+        list.links.push(LinkTarget { target: UrlId(u32::try_from(before).ok()?), kind: 0 });
+    }
+    let kinds = rest.get(..count)?;
+    for (link, &kind) in list.links.iter_mut().zip(kinds) {
+        link.kind = kind;
+    }
+    Some(bytes.len() - rest.len() + count)
+}
+
+/// Reads lists by their positions; cheap when these lie near each other.
+#[derive(Debug)]
+pub struct LinkCursor<'a> {
+    records: RecordCursor<'a>,
+}
+
+impl LinkCursor<'_> {
+    /// Reads the list at a position into `list`.
+    ///
+    /// # Errors
+    /// [`StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    pub fn get(&mut self, position: LinksPosition, list: &mut LinkList) -> Result<()> {
+        list.position = Some(position);
+        let bytes = self.records.bytes(position.0)?;
+        match decode(bytes, list) {
+            Some(_) => Ok(()),
+            None => Err(self.records.damage(position.0, "no list of links")),
+        }
+    }
+}
+
+/// Reads all lists in order of their fetches.
+#[derive(Debug)]
+pub struct LinkScan<'a> {
+    log: &'a RecordLog,
+    cursor: RecordCursor<'a>,
+    block: u64,
+    offset: usize,
+}
+
+impl LinkScan<'_> {
+    /// Reads the next list into `list`; `false` after the last.
+    ///
+    /// # Errors
+    /// [`StateError::Corrupted`], and what the disk refuses.
+    pub fn read_next(&mut self, list: &mut LinkList) -> Result<bool> {
+        if self.block >= self.log.blocks() {
+            return Ok(false);
+        }
+        let position: Position = RecordLog::join(self.block, self.offset);
+        let bytes = self.cursor.bytes(position)?;
+        let available = bytes.len();
+        let Some(length) = decode(bytes, list) else {
+            return Err(self.cursor.damage(position, "no list of links"));
+        };
+        list.position = Some(LinksPosition(position));
+        if length == available {
+            self.block += 1;
+            self.offset = 0;
+        } else {
+            self.offset += length;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

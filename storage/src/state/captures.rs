@@ -1,0 +1,118 @@
+//! Captures, histories and the digests of payloads.
+
+use super::State;
+use super::pages::unknown;
+use crate::checkpoint::{Result, StateError, Table};
+use crate::history::{self, Capture, CaptureKind, CaptureRecord, History};
+use crate::ids::{CaptureId, UrlId};
+use crate::index::HashIndex;
+
+/// Captures whose digests are gathered before they are put into the index.
+const REBUILD_CAPTURES: usize = 1 << 20;
+
+impl State {
+    /// Adds a capture to the history of its URL, in order of time.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] for an unknown URL, and what the disk refuses.
+    pub fn append_capture(&mut self, capture: &Capture) -> Result<CaptureId> {
+        self.writable()?;
+        self.digests()?;
+        let url = capture.url;
+        let visit_id = self.visit_of(url)?;
+        let visit = self.visits.get(visit_id.0)?.ok_or_else(|| unknown(url))?.visit;
+        let outcome = history::append(&mut self.captures, capture, visit.last_capture, visit.captures);
+        let (id, is_newest) = self.finish(outcome)?;
+        let outcome = self.visits.update(visit_id.0, |record| {
+            record.visit.captures += 1;
+            if is_newest {
+                record.visit.last_capture = Some(id);
+            }
+        });
+        self.finish(outcome)?;
+        if let (Some(key), Some(digests)) = (digest_key(capture), self.digests.get_mut()) {
+            digests.insert(key, id.0);
+        }
+        self.count_capture(capture);
+        Ok(id)
+    }
+
+    /// A capture.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn capture(&self, id: CaptureId) -> Result<Capture> {
+        let record = self.captures.get(id.0)?;
+        record
+            .map(|record| record.capture)
+            .ok_or(StateError::Unknown { what: "capture", id: u64::from(id.0) })
+    }
+
+    /// All captures in order of arrival; ends after the first error.
+    pub fn captures(&self) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
+        self.captures.scan(0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))
+    }
+
+    /// A URL's captures from the newest to the oldest.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn history(&self, url: UrlId) -> Result<History<'_>> {
+        let newest = self.visit(url)?.and_then(|visit| visit.last_capture);
+        Ok(History::new(&self.captures, newest))
+    }
+
+    /// A URL's capture nearest to a time in microseconds since 1970; of two equally near ones the older.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn nearest(&self, url: UrlId, time: i64) -> Result<Option<(CaptureId, Capture)>> {
+        match self.visit(url)?.and_then(|visit| visit.last_capture) {
+            Some(newest) => history::nearest(&self.captures, newest, time),
+            None => Ok(None),
+        }
+    }
+
+    /// The first capture whose record holds a payload with this digest, by the digest's first 16 bytes.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn by_digest(&self, digest: &[u8; 16]) -> Result<Option<CaptureId>> {
+        let Some(id) = self.digests()?.get(key_of(digest)) else { return Ok(None) };
+        let found = self.captures.get(id)?;
+        Ok(found.is_some_and(|record| record.capture.digest == *digest).then_some(CaptureId(id)))
+    }
+}
+
+/// The first half of a digest is as good a fingerprint as any; the rest is compared in the capture.
+fn key_of(digest: &[u8; 16]) -> u64 {
+    let (first, _) = digest.as_chunks::<8>();
+    first.first().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn digest_key(capture: &Capture) -> Option<u64> {
+    (capture.kind.has_payload() && capture.digest != [0; 16]).then(|| key_of(&capture.digest))
+}
+
+/// Adds the captures from a number on to the index of digests.
+pub(super) fn index_digests(index: &mut HashIndex, captures: &Table<CaptureRecord>, from: u32) -> Result<()> {
+    let mut batch = Vec::new();
+    for record in captures.scan(from) {
+        let (id, record) = record?;
+        batch.extend(digest_key(&record.capture).map(|key| (key, id)));
+        if batch.len() == REBUILD_CAPTURES {
+            index.insert_batches(&[index.batch(&batch)]);
+            batch.clear();
+        }
+    }
+    index.insert_batches(&[index.batch(&batch)]);
+    Ok(())
+}
+
+impl State {
+    fn count_capture(&mut self, capture: &Capture) {
+        let payload = if matches!(capture.kind, CaptureKind::Failed) { 0 } else { u64::from(capture.length) };
+        self.add(super::small::PAYLOAD_BYTES, payload);
+        self.add(super::small::STORED_BYTES, u64::from(capture.location.length));
+    }
+}

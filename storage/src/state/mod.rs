@@ -1,0 +1,164 @@
+//! Everything the archive knows besides the segments: URLs, pages, visits, captures, titles, links, hosts, sites.
+//!
+//! One owner changes a [`State`] in memory and makes all changes durable at once with [`State::checkpoint`], together
+//! with a [`Watermark`] that says which part of the segments it reflects. Readers, in this or other processes, open the
+//! last checkpoint while the owner goes on. Nothing in here locks: reading needs `&State`, changing `&mut State`.
+//!
+//! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture` and `links` are kept by the
+//! store, whatever the caller puts there; what was changed since the last checkpoint is gone after a crash, and is made
+//! again by replaying the segments from the watermark.
+
+mod captures;
+mod check;
+mod commit;
+mod names;
+mod open;
+mod pages;
+mod small;
+mod texts;
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::backend::{Disk, DiskFile};
+use crate::catalogue::{Catalogue, Contents, NUMBER};
+use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
+use crate::history::CaptureRecord;
+use crate::ids::Watermark;
+use crate::index::HashIndex;
+use crate::links::LinkLog;
+use crate::pages::{Host, Page, Site, VisitRecord};
+use crate::urls::NameTable;
+
+pub use check::Inconsistency;
+pub use commit::Checkpointed;
+pub use names::UrlCursor;
+pub use small::{Ledger, Totals};
+pub use texts::{TITLE_BYTES_MAX, TitleCursor};
+
+/// What a [`State`] is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// To change it; there is one owner at a time. An archive that is not there is made.
+    Own,
+    /// To read it as of the last checkpoint, beside an owner. Checkpoints wait while a reader is open.
+    Read,
+}
+
+/// How a state uses the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct StateOptions {
+    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes.
+    pub cache_bytes: usize,
+    /// How long a checkpoint waits for readers before it is deferred.
+    pub reader_wait: Duration,
+}
+
+impl Default for StateOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, reader_wait: Duration::from_secs(2) }
+    }
+}
+
+/// The state; see the module.
+#[derive(Debug)]
+pub struct State {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    mode: Mode,
+    options: StateOptions,
+    /// Held for as long as the state is open for changing.
+    owner: Option<Arc<dyn DiskFile>>,
+    checkpoint_lock: Arc<dyn DiskFile>,
+    catalogue: Catalogue,
+    /// What the catalogue holds.
+    committed: Contents,
+    /// What it will hold after the next checkpoint, except lengths and open blocks.
+    contents: Contents,
+    journal: Journal,
+    urls: NameTable,
+    host_names: NameTable,
+    site_names: NameTable,
+    pages: Table<Page>,
+    visits: Table<VisitRecord>,
+    captures: Table<CaptureRecord>,
+    hosts: Table<Host>,
+    sites: Table<Site>,
+    titles: RecordLog,
+    links: LinkLog,
+    /// Captures that hold a payload, by the first eight bytes of its digest.
+    digests: OnceLock<HashIndex>,
+    mime_ids: std::collections::HashMap<String, u16>,
+    /// Why the state was given up, if it was.
+    poison: Option<String>,
+}
+
+impl State {
+    /// The number of the last checkpoint; 0 before the first.
+    #[must_use]
+    pub fn checkpoint_number(&self) -> u64 {
+        self.committed.number(NUMBER)
+    }
+
+    /// Which part of the segments the last checkpoint reflects.
+    #[must_use]
+    pub fn watermark(&self) -> Watermark {
+        small::watermark(&self.committed)
+    }
+
+    /// What it was opened for.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Bytes of memory in use by tables, indexes and caches.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        [&self.urls, &self.host_names, &self.site_names].map(NameTable::memory_bytes).iter().sum::<usize>()
+            + self.pages.memory_bytes()
+            + self.visits.memory_bytes()
+            + self.captures.memory_bytes()
+            + self.hosts.memory_bytes()
+            + self.sites.memory_bytes()
+            + self.titles.log().memory_bytes()
+            + self.links.log().memory_bytes()
+            + self.digests.get().map_or(0, HashIndex::memory_bytes)
+    }
+
+    /// Bytes of changes in place that wait in memory for the next checkpoint: a reason to make one.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> usize {
+        self.pages.dirty_bytes()
+            + self.visits.dirty_bytes()
+            + self.captures.dirty_bytes()
+            + self.hosts.dirty_bytes()
+            + self.sites.dirty_bytes()
+    }
+
+    /// Fails unless the state may be changed.
+    #[inline]
+    fn writable(&self) -> Result<()> {
+        if self.mode == Mode::Own && self.poison.is_none() { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> StateError {
+        match &self.poison {
+            Some(reason) => StateError::Poisoned { reason: reason.clone() },
+            None => StateError::ReadOnly,
+        }
+    }
+
+    /// Passes the outcome of a step on; a failure halfway through a change gives the state up.
+    fn finish<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome {
+            self.poison.get_or_insert_with(|| error.to_string());
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! URLs, hosts and sites by name.
+
+use std::ops::Range;
+
+use super::State;
+use crate::address::url_hash;
+use crate::checkpoint::{Result, StateError};
+use crate::ids::{HostId, SiteId, UrlId};
+use crate::pages::{Host, Page, Site};
+use crate::urls::{NameCursor, NameTable};
+
+impl State {
+    /// The id of a URL, given out now if it has none; whether it is new. `hash` is [`url_hash`] of the URL.
+    ///
+    /// Known URLs cost one look-up in memory: two URLs with the same hash are taken for the same (see the index for
+    /// how rare that is). A new URL gets an empty page.
+    ///
+    /// # Errors
+    /// A URL that is too long, a full table, and what the disk refuses.
+    #[inline]
+    pub fn intern(&mut self, url: &str, hash: u64) -> Result<(UrlId, bool)> {
+        self.writable()?;
+        if let Some(id) = self.urls.find_hash(hash)? {
+            return Ok((UrlId(id), false));
+        }
+        NameTable::check(url)?;
+        self.pages.push(&Page::NEW)?;
+        let outcome = self.urls.push(url, hash);
+        self.finish(outcome).map(|id| (UrlId(id), true))
+    }
+
+    /// The id of a URL.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn find(&self, url: &str) -> Result<Option<UrlId>> {
+        Ok(self.urls.find(url)?.map(UrlId))
+    }
+
+    /// The id of the URL with a hash, without a look at the URL itself.
+    ///
+    /// # Errors
+    /// What the disk refuses to a reader that makes its index now.
+    pub fn find_hash(&self, hash: u64) -> Result<Option<UrlId>> {
+        Ok(self.urls.find_hash(hash)?.map(UrlId))
+    }
+
+    /// The URL with an id.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn url(&self, id: UrlId) -> Result<String> {
+        self.urls.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
+    }
+
+    /// Looks up many URLs; cheap when neighbours are asked for one after the other.
+    #[must_use]
+    pub fn url_cursor(&self) -> UrlCursor<'_> {
+        UrlCursor(NameCursor::new(&self.urls))
+    }
+
+    /// Hands the URLs of a range of ids to a function, in order.
+    ///
+    /// # Errors
+    /// The function's, and what the disk refuses.
+    pub fn scan_urls(&self, ids: Range<u32>, mut visit: impl FnMut(UrlId, &str) -> Result<()>) -> Result<()> {
+        self.urls.scan(ids, |id, url| visit(UrlId(id), url))
+    }
+
+    /// URLs known.
+    #[must_use]
+    pub fn url_count(&self) -> u32 {
+        self.urls.len()
+    }
+
+    /// The id of a host, given out now if it has none; `site` is where a new one belongs.
+    ///
+    /// # Errors
+    /// As [`State::intern`].
+    pub fn intern_host(&mut self, name: &str, site: SiteId) -> Result<(HostId, bool)> {
+        self.writable()?;
+        let hash = url_hash(name);
+        if let Some(id) = self.host_names.find_hash(hash)? {
+            return Ok((HostId(id), false));
+        }
+        NameTable::check(name)?;
+        self.hosts.push(&Host::new(site))?;
+        let outcome = self.host_names.push(name, hash);
+        self.finish(outcome).map(|id| (HostId(id), true))
+    }
+
+    /// The id of a host.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn find_host(&self, name: &str) -> Result<Option<HostId>> {
+        Ok(self.host_names.find(name)?.map(HostId))
+    }
+
+    /// A host's name.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn host_name(&self, id: HostId) -> Result<String> {
+        self.host_names.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
+    }
+
+    /// What is known of a host.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn host(&self, id: HostId) -> Result<Host> {
+        self.hosts.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
+    }
+
+    /// Replaces what is known of a host.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn set_host(&mut self, id: HostId, host: &Host) -> Result<()> {
+        self.update_host(id, |stored| *stored = *host)
+    }
+
+    /// Changes what is known of a host.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn update_host<T>(&mut self, id: HostId, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
+        self.writable()?;
+        self.hosts.update(id.0, change)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
+    }
+
+    /// All hosts with their names, in order of discovery; ends after the first error.
+    pub fn hosts(&self) -> impl Iterator<Item = Result<(HostId, String, Host)>> + '_ {
+        let mut names = NameCursor::new(&self.host_names);
+        self.hosts.scan(0).map(move |host| {
+            let (id, host) = host?;
+            Ok((HostId(id), named(&mut names, id, "host")?, host))
+        })
+    }
+
+    /// Hosts known.
+    #[must_use]
+    pub fn host_count(&self) -> u32 {
+        self.hosts.len()
+    }
+
+    /// The id of a site, given out now if it has none.
+    ///
+    /// # Errors
+    /// As [`State::intern`].
+    pub fn intern_site(&mut self, name: &str) -> Result<(SiteId, bool)> {
+        self.writable()?;
+        let hash = url_hash(name);
+        if let Some(id) = self.site_names.find_hash(hash)? {
+            return Ok((SiteId(id), false));
+        }
+        NameTable::check(name)?;
+        self.sites.push(&Site::default())?;
+        let outcome = self.site_names.push(name, hash);
+        self.finish(outcome).map(|id| (SiteId(id), true))
+    }
+
+    /// The id of a site.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn find_site(&self, name: &str) -> Result<Option<SiteId>> {
+        Ok(self.site_names.find(name)?.map(SiteId))
+    }
+
+    /// A site's name.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn site_name(&self, id: SiteId) -> Result<String> {
+        self.site_names.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
+    }
+
+    /// What is known of a site.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn site(&self, id: SiteId) -> Result<Site> {
+        self.sites.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
+    }
+
+    /// Replaces what is known of a site.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn set_site(&mut self, id: SiteId, site: &Site) -> Result<()> {
+        self.update_site(id, |stored| *stored = *site)
+    }
+
+    /// Changes what is known of a site.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn update_site<T>(&mut self, id: SiteId, change: impl FnOnce(&mut Site) -> T) -> Result<T> {
+        self.writable()?;
+        self.sites.update(id.0, change)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
+    }
+
+    /// All sites with their names, in order of discovery; ends after the first error.
+    pub fn sites(&self) -> impl Iterator<Item = Result<(SiteId, String, Site)>> + '_ {
+        let mut names = NameCursor::new(&self.site_names);
+        self.sites.scan(0).map(move |site| {
+            let (id, site) = site?;
+            Ok((SiteId(id), named(&mut names, id, "site")?, site))
+        })
+    }
+
+    /// Sites known.
+    #[must_use]
+    pub fn site_count(&self) -> u32 {
+        self.sites.len()
+    }
+}
+
+fn named(names: &mut NameCursor<'_>, id: u32, what: &'static str) -> Result<String> {
+    names.get(id)?.map(str::to_owned).ok_or(StateError::Unknown { what, id: u64::from(id) })
+}
+
+/// Looks up URLs, keeping the last block decompressed.
+#[derive(Debug)]
+pub struct UrlCursor<'a>(NameCursor<'a>);
+
+impl UrlCursor<'_> {
+    /// The URL with an id.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn get(&mut self, id: UrlId) -> Result<&str> {
+        self.0.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
+    }
+}

@@ -1,0 +1,367 @@
+//! Opening: recovery for the owner, a consistent view for readers.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::{Mode, State, StateOptions, captures};
+use crate::backend::{Disk, DiskFile, Lock, OpenMode};
+use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
+use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
+use crate::index::HashIndex;
+use crate::links::LinkLog;
+use crate::urls::NameTable;
+
+/// The folder of the state files in the archive's folder.
+const FOLDER: &str = "state";
+/// How long an owner that opens waits for readers.
+const OPEN_WAIT: Duration = Duration::from_secs(60);
+/// Raw bytes at which a block of titles is closed.
+const TITLE_BLOCK_BYTES: u16 = 16 * 1024;
+
+/// Tables by their number in the journal.
+pub(super) const TABLES: [&str; 5] = ["pages", "visits", "captures", "hosts", "sites"];
+/// Logs of blocks.
+pub(super) const LOGS: [&str; 5] = ["urls", "host-names", "site-names", "titles", "links"];
+
+fn table_file(table: &str) -> String {
+    format!("{table}.table")
+}
+
+impl State {
+    /// Opens the archive in a folder.
+    ///
+    /// # Errors
+    /// [`StateError::Locked`] when another process owns it, [`StateError::Missing`] when a reader finds none,
+    /// [`StateError::NewerFormat`], [`StateError::Corrupted`], and whatever the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, folder: &Path, mode: Mode) -> Result<Self> {
+        Self::open_with(disk, folder, mode, StateOptions::default())
+    }
+
+    /// Opens the archive in a folder; see [`State::open`].
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_with(disk: Arc<dyn Disk>, folder: &Path, mode: Mode, options: StateOptions) -> Result<Self> {
+        match mode {
+            Mode::Own => Self::open_own(disk, folder, options),
+            Mode::Read => Self::open_read(disk, folder, options),
+        }
+    }
+
+    fn open_own(disk: Arc<dyn Disk>, folder: &Path, options: StateOptions) -> Result<Self> {
+        let state_folder = folder.join(FOLDER);
+        disk.create_dir_all(&state_folder).map_err(|error| StateError::io(&state_folder, error))?;
+        let owner = lock::own(disk.as_ref(), folder)?;
+        let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
+        let failed = |error| StateError::io(&lock_path, error);
+        let checkpoint_lock = disk.open(&lock_path, OpenMode::Create).map_err(failed)?;
+        if !lock::exclude_readers(checkpoint_lock.as_ref(), &lock_path, OPEN_WAIT)? {
+            return Err(busy_readers(folder));
+        }
+        let catalogue = Catalogue::new(disk.clone(), &state_folder);
+        let contents = catalogue.load()?;
+        let journal = Journal::open(disk.as_ref(), state_folder.join("journal"), OpenMode::Create)?;
+        if journal.is_pending(contents.number(NUMBER))? {
+            catalogue.settle()?;
+            redo(disk.as_ref(), &state_folder, &journal, contents.number(NUMBER))?;
+        }
+        let state = Self::assemble(
+            disk,
+            folder,
+            Mode::Own,
+            options,
+            Some(owner),
+            checkpoint_lock,
+            catalogue,
+            contents,
+        )?;
+        for folder in [&state_folder, folder] {
+            state.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
+        }
+        state.checkpoint_lock.unlock().map_err(failed)?;
+        state.digests()?;
+        Ok(state)
+    }
+
+    fn open_read(disk: Arc<dyn Disk>, folder: &Path, options: StateOptions) -> Result<Self> {
+        let state_folder = folder.join(FOLDER);
+        let catalogue = Catalogue::new(disk.clone(), &state_folder);
+        let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
+        let failed = |error| StateError::io(&lock_path, error);
+        if !disk.exists(&lock_path).map_err(failed)? {
+            return Err(StateError::Missing { path: folder.to_owned() });
+        }
+        let checkpoint_lock = disk.open(&lock_path, OpenMode::Read).map_err(failed)?;
+        checkpoint_lock.lock(Lock::Shared).map_err(failed)?;
+        if !catalogue.exists()? {
+            return Err(StateError::Missing { path: folder.to_owned() });
+        }
+        let contents = catalogue.load()?;
+        if contents.number(NUMBER) == 0 {
+            return Err(StateError::Missing { path: folder.to_owned() });
+        }
+        let mut state =
+            Self::assemble(disk, folder, Mode::Read, options, None, checkpoint_lock, catalogue, contents)?;
+        state.overlay_journal()?;
+        Ok(state)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts that differ between owner and reader")]
+    fn assemble(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        mode: Mode,
+        options: StateOptions,
+        owner: Option<Arc<dyn DiskFile>>,
+        checkpoint_lock: Arc<dyn DiskFile>,
+        catalogue: Catalogue,
+        contents: Contents,
+    ) -> Result<Self> {
+        let state_folder = folder.join(FOLDER);
+        let open_mode = if mode == Mode::Own { OpenMode::Create } else { OpenMode::Read };
+        let files =
+            Files { disk: disk.as_ref(), folder: &state_folder, mode: open_mode, contents: &contents };
+        let cache = options.cache_bytes;
+        let mime_ids = contents.mimes.iter().cloned().zip(0..).collect();
+        Ok(Self {
+            urls: files.names("urls", "pages")?,
+            host_names: files.names("host-names", "hosts")?,
+            site_names: files.names("site-names", "sites")?,
+            pages: files.table(0, cache / 2)?,
+            visits: files.table(1, cache / 4)?,
+            captures: files.table(2, cache / 8)?,
+            hosts: files.table(3, cache / 16)?,
+            sites: files.table(4, cache / 16)?,
+            titles: files.titles()?,
+            links: files.links()?,
+            journal: Journal::open(disk.as_ref(), state_folder.join("journal"), open_mode)?,
+            digests: OnceLock::new(),
+            folder: folder.to_owned(),
+            mode,
+            options,
+            owner,
+            checkpoint_lock,
+            catalogue,
+            committed: contents.clone(),
+            contents,
+            mime_ids,
+            poison: None,
+            disk,
+        })
+    }
+
+    /// Puts the journal of a checkpoint that was committed but not applied in front of the tables.
+    fn overlay_journal(&mut self) -> Result<()> {
+        let journal = self.journal.clone();
+        journal.replay(self.checkpoint_number(), |entry| {
+            match entry.table {
+                0 => self.pages.overlay(entry.block, entry.bytes),
+                1 => self.visits.overlay(entry.block, entry.bytes),
+                2 => self.captures.overlay(entry.block, entry.bytes),
+                3 => self.hosts.overlay(entry.block, entry.bytes),
+                4 => self.sites.overlay(entry.block, entry.bytes),
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets everything that can be made again from the segments, durably: the settings stay. The watermark is the
+    /// very beginning afterwards, so the next replay is a rebuild.
+    ///
+    /// # Errors
+    /// [`StateError::ReadOnly`] and what the disk refuses; the state is then given up.
+    pub fn reset(&mut self) -> Result<()> {
+        if self.mode == Mode::Read {
+            return Err(StateError::ReadOnly);
+        }
+        let outcome = self.try_reset();
+        self.finish(outcome)
+    }
+
+    fn try_reset(&mut self) -> Result<()> {
+        let path = self.lock_path();
+        let failed = |error| StateError::io(&path, error);
+        if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
+            return Err(busy_readers(&self.folder));
+        }
+        let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::default() };
+        for (name, number) in [
+            (FORMAT, FORMAT_VERSION),
+            // A checkpoint that was deferred may have left a journal with the next number.
+            (NUMBER, self.checkpoint_number() + 2),
+            (GENERATION, self.committed.number(GENERATION) + 1),
+        ] {
+            contents.numbers.insert(name.to_owned(), number);
+        }
+        self.catalogue.commit(&self.committed, &contents)?;
+        let lock = self.checkpoint_lock.clone();
+        let parts = (self.disk.clone(), self.catalogue.clone(), self.owner.take());
+        let (disk, catalogue, owner) = parts;
+        *self =
+            Self::assemble(disk, &self.folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
+        self.checkpoint_lock.unlock().map_err(failed)
+    }
+
+    /// Takes away a state that can't be opened, settings and all, so that it can be opened anew and rebuilt.
+    ///
+    /// # Errors
+    /// [`StateError::Locked`] when another process owns the archive, and what the disk refuses.
+    pub fn discard(disk: Arc<dyn Disk>, folder: &Path) -> Result<()> {
+        let _owner = lock::own(disk.as_ref(), folder)?;
+        Catalogue::new(disk, &folder.join(FOLDER)).remove()
+    }
+
+    /// For a reader: goes on to the newest checkpoint. Between [`State::pause`] and this nothing may be read.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn refresh(&mut self) -> Result<()> {
+        if self.mode == Mode::Own {
+            return Ok(());
+        }
+        self.pause()?;
+        let path = self.lock_path();
+        self.checkpoint_lock.lock(Lock::Shared).map_err(|error| StateError::io(&path, error))?;
+        let found = self.catalogue.load()?;
+        let is_same = |name: &str| found.number(name) == self.committed.number(name);
+        if is_same(NUMBER) && is_same(GENERATION) {
+            return Ok(());
+        }
+        let mut newer = Self::open_read(self.disk.clone(), &self.folder, self.options)?;
+        if is_same(GENERATION) {
+            newer.adopt_indexes(self)?;
+        }
+        *self = newer;
+        Ok(())
+    }
+
+    /// Takes over what indexes an earlier checkpoint's reader has made, and adds what came since.
+    fn adopt_indexes(&mut self, earlier: &mut Self) -> Result<()> {
+        self.urls.adopt_index(&mut earlier.urls)?;
+        self.host_names.adopt_index(&mut earlier.host_names)?;
+        self.site_names.adopt_index(&mut earlier.site_names)?;
+        if let Some(mut index) = earlier.digests.take() {
+            captures::index_digests(&mut index, &self.captures, earlier.captures.len())?;
+            self.digests = OnceLock::from(index);
+        }
+        Ok(())
+    }
+
+    /// For a reader: lets checkpoints happen until [`State::refresh`].
+    ///
+    /// # Errors
+    /// When the lock can't be given back.
+    pub fn pause(&mut self) -> Result<()> {
+        if self.mode == Mode::Own {
+            return Ok(());
+        }
+        let path = self.lock_path();
+        self.checkpoint_lock.unlock().map_err(|error| StateError::io(&path, error))
+    }
+
+    pub(super) fn lock_path(&self) -> std::path::PathBuf {
+        self.folder.join(FOLDER).join(lock::CHECKPOINT_LOCK)
+    }
+
+    /// The index of digests, made now if this is a reader that did not need it yet.
+    pub(super) fn digests(&self) -> Result<&HashIndex> {
+        match self.digests.get() {
+            Some(index) => Ok(index),
+            None => {
+                let mut index = HashIndex::with_capacity(self.captures.len() as usize);
+                captures::index_digests(&mut index, &self.captures, 0)?;
+                Ok(self.digests.get_or_init(|| index))
+            }
+        }
+    }
+}
+
+fn busy_readers(folder: &Path) -> StateError {
+    StateError::Locked { path: folder.to_owned(), holder: "a reader that does not finish".to_owned() }
+}
+
+/// Writes the blocks of the committed checkpoint to their places again.
+fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Result<()> {
+    let mut files: [Option<Arc<dyn DiskFile>>; TABLES.len()] = Default::default();
+    let path_of = |table: usize| folder.join(table_file(TABLES[table]));
+    journal.replay(number, |entry| {
+        let table = entry.table as usize;
+        let Some(slot) = files.get_mut(table) else {
+            return Err(StateError::corrupted(journal.path(), 0, "a table that does not exist"));
+        };
+        let path = path_of(table);
+        let file = match slot {
+            Some(file) => file,
+            None => {
+                slot.insert(disk.open(&path, OpenMode::Write).map_err(|error| StateError::io(&path, error))?)
+            }
+        };
+        write_block(file.as_ref(), &path, entry.block, entry.bytes)
+    })?;
+    for (table, file) in files.iter().enumerate() {
+        if let Some(file) = file {
+            file.sync().map_err(|error| StateError::sync(&path_of(table), error))?;
+        }
+    }
+    journal.applied(number)
+}
+
+/// Opens files with the lengths that a checkpoint gives them.
+struct Files<'a> {
+    disk: &'a dyn Disk,
+    folder: &'a Path,
+    mode: OpenMode,
+    contents: &'a Contents,
+}
+
+impl Files<'_> {
+    fn number(&self, name: &str) -> u64 {
+        self.contents.number(name)
+    }
+
+    fn open_block(&self, log: &str) -> Vec<u8> {
+        self.contents.blocks.get(log).cloned().unwrap_or_default()
+    }
+
+    fn count(&self, table: &str) -> u32 {
+        u32::try_from(self.number(&count_of(table))).unwrap_or(u32::MAX)
+    }
+
+    fn names(&self, log: &str, table: &str) -> Result<NameTable> {
+        NameTable::open(
+            self.disk,
+            &self.folder.join(log),
+            self.count(table),
+            &self.open_block(log),
+            self.mode,
+        )
+    }
+
+    fn table<R: crate::checkpoint::Record>(&self, id: u32, capacity_bytes: usize) -> Result<Table<R>> {
+        let name = TABLES[id as usize];
+        let path = self.folder.join(table_file(name));
+        Table::open(self.disk, path, id, self.count(name), self.mode, capacity_bytes)
+    }
+
+    fn titles(&self) -> Result<RecordLog> {
+        let (stem, blocks) = (self.folder.join("titles"), self.number(&blocks_of("titles")));
+        RecordLog::open(self.disk, &stem, blocks, self.open_block("titles"), self.mode, TITLE_BLOCK_BYTES)
+    }
+
+    fn links(&self) -> Result<LinkLog> {
+        let blocks = self.number(&blocks_of("links"));
+        LinkLog::open(self.disk, &self.folder.join("links"), blocks, self.open_block("links"), self.mode)
+    }
+}
+
+/// The name of the number of records in a table.
+pub(super) fn count_of(table: &str) -> String {
+    format!("count.{table}")
+}
+
+/// The name of the number of full blocks in a log.
+pub(super) fn blocks_of(log: &str) -> String {
+    format!("blocks.{log}")
+}

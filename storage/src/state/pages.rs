@@ -1,0 +1,105 @@
+//! Pages and visits.
+
+use super::State;
+use crate::checkpoint::{Result, StateError};
+use crate::ids::UrlId;
+use crate::pages::{Page, Visit, VisitId, VisitRecord};
+
+impl State {
+    /// What is known of a URL.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    #[inline]
+    pub fn page(&self, url: UrlId) -> Result<Page> {
+        self.pages.get(url.0)?.ok_or_else(|| unknown(url))
+    }
+
+    /// Replaces what is known of a URL, except its `visit`.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    #[inline]
+    pub fn set_page(&mut self, url: UrlId, page: &Page) -> Result<()> {
+        self.update_page(url, |stored| *stored = *page)
+    }
+
+    /// Changes what is known of a URL, except its `visit`. The page's neighbours become cheap to reach.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    #[inline]
+    pub fn update_page<T>(&mut self, url: UrlId, change: impl FnOnce(&mut Page) -> T) -> Result<T> {
+        self.writable()?;
+        let change = |page: &mut Page| {
+            let visit = page.visit;
+            let outcome = change(page);
+            page.visit = visit;
+            outcome
+        };
+        self.pages.update(url.0, change)?.ok_or_else(|| unknown(url))
+    }
+
+    /// All pages from a URL on, in order of discovery; ends after the first error.
+    pub fn pages(&self, from: UrlId) -> impl Iterator<Item = Result<(UrlId, Page)>> + '_ {
+        self.pages.scan(from.0).map(|page| page.map(|(id, page)| (UrlId(id), page)))
+    }
+
+    /// What is known of a URL's fetches; `None` before the first.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn visit(&self, url: UrlId) -> Result<Option<Visit>> {
+        match self.page(url)?.visit {
+            Some(visit) => Ok(self.visits.get(visit.0)?.map(|record| record.visit)),
+            None => Ok(None),
+        }
+    }
+
+    /// Replaces what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`, `links`.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn set_visit(&mut self, url: UrlId, visit: &Visit) -> Result<()> {
+        self.update_visit(url, |stored| *stored = *visit)
+    }
+
+    /// Changes what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`, `links`.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn update_visit<T>(&mut self, url: UrlId, change: impl FnOnce(&mut Visit) -> T) -> Result<T> {
+        self.writable()?;
+        let id = self.visit_of(url)?;
+        let change = |record: &mut VisitRecord| {
+            let kept = record.visit;
+            let outcome = change(&mut record.visit);
+            let visit = &mut record.visit;
+            (visit.captures, visit.last_capture, visit.links) =
+                (kept.captures, kept.last_capture, kept.links);
+            outcome
+        };
+        self.visits.update(id.0, change)?.ok_or_else(|| unknown(url))
+    }
+
+    /// All visits in order of first fetches; ends after the first error.
+    pub fn visits(&self) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
+        self.visits.scan(0).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
+    }
+
+    /// A URL's visit, made now if it has none.
+    pub(super) fn visit_of(&mut self, url: UrlId) -> Result<VisitId> {
+        // Changing nothing brings the block into memory, so that the change below can't fail halfway.
+        if let Some(visit) = self.pages.update(url.0, |page| page.visit)?.ok_or_else(|| unknown(url))? {
+            return Ok(visit);
+        }
+        let visit = VisitId(self.visits.push(&VisitRecord { url, visit: Visit::default() })?);
+        let outcome = self.pages.update(url.0, |page| page.visit = Some(visit));
+        self.finish(outcome)?;
+        Ok(visit)
+    }
+}
+
+pub(super) fn unknown(url: UrlId) -> StateError {
+    StateError::Unknown { what: "URL", id: u64::from(url.0) }
+}

@@ -1,0 +1,223 @@
+//! What is small: totals, the ledger's numbers, media types, segments, settings. All of it is in the catalogue.
+
+use std::collections::BTreeMap;
+
+use super::State;
+use crate::catalogue::{Contents, SegmentEntry};
+use crate::checkpoint::Result;
+use crate::history::MimeId;
+use crate::ids::{SegmentId, Watermark};
+
+pub(super) const PAYLOAD_BYTES: &str = "total.payload-bytes";
+pub(super) const STORED_BYTES: &str = "total.stored-bytes";
+pub(super) const LINKS: &str = "total.links";
+const WATERMARK_SEGMENT: &str = "watermark.segment";
+const WATERMARK_OFFSET: &str = "watermark.offset";
+const VIRTUAL_CASH: &str = "ledger.virtual-cash";
+const OFFSET: &str = "ledger.offset";
+const CLOCK: &str = "ledger.clock";
+const TOTAL: &str = "ledger.total";
+/// Names of the callers' own numbers start with this.
+const COUNTER: &str = "counter.";
+/// Media types that are numbered; further ones share number 0.
+const MIMES_MAX: usize = u16::MAX as usize;
+
+/// How much there is; kept up to date, so asking costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// URLs known.
+    pub urls: u64,
+    /// URLs fetched at least once.
+    pub fetched: u64,
+    /// Captures.
+    pub captures: u64,
+    /// Bytes of the captures' payloads, as often as they were fetched.
+    pub payload_bytes: u64,
+    /// Bytes of the captures' main records on disk.
+    pub stored_bytes: u64,
+    /// Links in all lists.
+    pub links: u64,
+    /// Hosts known.
+    pub hosts: u64,
+    /// Sites known.
+    pub sites: u64,
+}
+
+/// The global numbers of the importance computation; what they mean is the crawler's business.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// Cash of the virtual page.
+    pub virtual_cash: i64,
+    /// What every page's cash is to be raised by.
+    pub offset: i64,
+    /// The credit clock G.
+    pub clock: f64,
+    /// All cash there is.
+    pub total: i64,
+}
+
+pub(super) fn watermark(contents: &Contents) -> Watermark {
+    let segment = u32::try_from(contents.number(WATERMARK_SEGMENT)).unwrap_or(u32::MAX);
+    Watermark { segment: SegmentId(segment), offset: contents.number(WATERMARK_OFFSET) }
+}
+
+pub(super) fn set_watermark(numbers: &mut BTreeMap<String, u64>, watermark: Watermark) {
+    numbers.insert(WATERMARK_SEGMENT.to_owned(), u64::from(watermark.segment.0));
+    numbers.insert(WATERMARK_OFFSET.to_owned(), watermark.offset);
+}
+
+impl State {
+    /// How much there is.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals {
+            urls: u64::from(self.pages.len()),
+            fetched: u64::from(self.visits.len()),
+            captures: u64::from(self.captures.len()),
+            payload_bytes: self.contents.number(PAYLOAD_BYTES),
+            stored_bytes: self.contents.number(STORED_BYTES),
+            links: self.contents.number(LINKS),
+            hosts: u64::from(self.hosts.len()),
+            sites: u64::from(self.sites.len()),
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &'static str, amount: u64) {
+        match self.contents.numbers.get_mut(name) {
+            Some(number) => *number = number.saturating_add(amount),
+            None => {
+                self.contents.numbers.insert(name.to_owned(), amount);
+            }
+        }
+    }
+
+    /// The global numbers of the importance computation.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger {
+            virtual_cash: self.contents.number(VIRTUAL_CASH).cast_signed(),
+            offset: self.contents.number(OFFSET).cast_signed(),
+            clock: f64::from_bits(self.contents.number(CLOCK)),
+            total: self.contents.number(TOTAL).cast_signed(),
+        }
+    }
+
+    /// Replaces the global numbers of the importance computation.
+    ///
+    /// # Errors
+    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    pub fn set_ledger(&mut self, ledger: &Ledger) -> Result<()> {
+        self.writable()?;
+        let numbers = [
+            (VIRTUAL_CASH, ledger.virtual_cash.cast_unsigned()),
+            (OFFSET, ledger.offset.cast_unsigned()),
+            (CLOCK, ledger.clock.to_bits()),
+            (TOTAL, ledger.total.cast_unsigned()),
+        ];
+        for (name, number) in numbers {
+            self.contents.numbers.insert(name.to_owned(), number);
+        }
+        Ok(())
+    }
+
+    /// A number the caller keeps under a name of its own; 0 when it never did.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.contents.number(&format!("{COUNTER}{name}"))
+    }
+
+    /// Keeps a number under a name.
+    ///
+    /// # Errors
+    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    pub fn set_counter(&mut self, name: &str, number: u64) -> Result<()> {
+        self.writable()?;
+        self.contents.numbers.insert(format!("{COUNTER}{name}"), number);
+        Ok(())
+    }
+
+    /// The number of a media type, given out now if it has none. Number 0 is the empty type, and all types beyond
+    /// the 65 535th.
+    ///
+    /// # Errors
+    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    pub fn intern_mime(&mut self, mime: &str) -> Result<MimeId> {
+        self.writable()?;
+        if self.contents.mimes.is_empty() {
+            self.contents.mimes.push(String::new());
+            self.mime_ids.insert(String::new(), 0);
+        }
+        if let Some(&id) = self.mime_ids.get(mime) {
+            return Ok(MimeId(id));
+        }
+        if self.contents.mimes.len() >= MIMES_MAX {
+            return Ok(MimeId(0));
+        }
+        let id = self.contents.mimes.len() as u16;
+        self.contents.mimes.push(mime.to_owned());
+        self.mime_ids.insert(mime.to_owned(), id);
+        Ok(MimeId(id))
+    }
+
+    /// A media type; empty for a number that was never given out.
+    #[must_use]
+    pub fn mime(&self, id: MimeId) -> &str {
+        self.contents.mimes.get(usize::from(id.0)).map_or("", String::as_str)
+    }
+
+    /// The number of a media type that some capture has.
+    #[must_use]
+    pub fn find_mime(&self, mime: &str) -> Option<MimeId> {
+        self.mime_ids.get(mime).map(|&id| MimeId(id))
+    }
+
+    /// All segments in order.
+    pub fn segments(&self) -> impl Iterator<Item = (SegmentId, &SegmentEntry)> {
+        self.contents.segments.iter().map(|(&id, entry)| (id, entry))
+    }
+
+    /// A segment.
+    #[must_use]
+    pub fn segment(&self, id: SegmentId) -> Option<&SegmentEntry> {
+        self.contents.segments.get(&id)
+    }
+
+    /// Replaces what the catalogue tells of a segment; `None` removes it.
+    ///
+    /// # Errors
+    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    pub fn set_segment(&mut self, id: SegmentId, entry: Option<SegmentEntry>) -> Result<()> {
+        self.writable()?;
+        match entry {
+            Some(entry) => self.contents.segments.insert(id, entry),
+            None => self.contents.segments.remove(&id),
+        };
+        Ok(())
+    }
+
+    /// A setting.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&[u8]> {
+        self.contents.settings.get(name).map(Vec::as_slice)
+    }
+
+    /// The settings whose names start with a prefix, in order of their names.
+    pub fn settings<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let from = self.contents.settings.range(prefix.to_owned()..);
+        from.take_while(move |(name, _)| name.starts_with(prefix))
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// Keeps a setting from the next checkpoint on; `None` removes it.
+    ///
+    /// # Errors
+    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    pub fn set_setting(&mut self, name: &str, value: Option<&[u8]>) -> Result<()> {
+        self.writable()?;
+        match value {
+            Some(value) => self.contents.settings.insert(name.to_owned(), value.to_vec()),
+            None => self.contents.settings.remove(name),
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! The state against plain maps, through checkpoints and reopenings, and a reader beside the owner.
+
+mod crash;
+mod model;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Checkpointed, Ledger, Mode, State, StateOptions};
+use crate::address::url_hash;
+use crate::backend::RealDisk;
+use crate::checkpoint::StateError;
+use crate::ids::{SegmentId, SiteId, UrlId, Watermark};
+use crate::links::LinkTarget;
+use crate::pages::{Page, PageFlags, Visit};
+
+fn open(folder: &Path, mode: Mode) -> Result<State, StateError> {
+    let options = StateOptions { cache_bytes: 1 << 20, reader_wait: Duration::ZERO };
+    State::open_with(Arc::new(RealDisk), folder, mode, options)
+}
+
+fn intern(state: &mut State, url: &str) -> UrlId {
+    state.intern(url, url_hash(url)).unwrap().0
+}
+
+fn watermark(offset: u64) -> Watermark {
+    Watermark { segment: SegmentId(1), offset }
+}
+
+#[test]
+fn a_state_is_shared_between_threads() {
+    fn assert_shared<T: Send + Sync>() {}
+    assert_shared::<State>();
+}
+
+#[test]
+fn what_was_not_checkpointed_is_gone_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let kept = intern(&mut state, "https://example.org/kept");
+    state.update_page(kept, |page| page.cash = 5).unwrap();
+    assert_eq!(state.checkpoint(watermark(10)).unwrap(), Checkpointed::Done);
+    state.update_page(kept, |page| page.cash = 6).unwrap();
+    intern(&mut state, "https://example.org/lost");
+    drop(state);
+    let state = open(folder.path(), Mode::Own).unwrap();
+    assert_eq!(state.watermark(), watermark(10));
+    assert_eq!(state.checkpoint_number(), 1);
+    assert_eq!(state.url_count(), 1);
+    assert_eq!(state.page(kept).unwrap().cash, 5);
+    assert_eq!(state.find("https://example.org/lost").unwrap(), None);
+}
+
+#[test]
+fn there_is_one_owner_and_its_name_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let _owner = open(folder.path(), Mode::Own).unwrap();
+    match open(folder.path(), Mode::Own) {
+        Err(StateError::Locked { holder, .. }) => {
+            assert!(holder.contains(&std::process::id().to_string()), "{holder}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn readers_need_a_checkpoint_and_may_not_change_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
+    owner.checkpoint(watermark(0)).unwrap();
+    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    assert!(matches!(reader.intern("https://example.org/", 1), Err(StateError::ReadOnly)));
+    assert!(matches!(reader.set_setting("a", None), Err(StateError::ReadOnly)));
+    assert!(matches!(reader.checkpoint(watermark(1)), Err(StateError::ReadOnly)));
+}
+
+#[test]
+fn a_reader_sees_one_checkpoint_and_holds_the_next_one_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let url = intern(&mut owner, "https://example.org/");
+    owner.update_page(url, |page| page.cash = 1).unwrap();
+    owner.checkpoint(watermark(1)).unwrap();
+    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    owner.update_page(url, |page| page.cash = 2).unwrap();
+    let other = intern(&mut owner, "https://example.org/other");
+    assert_eq!(owner.checkpoint(watermark(2)).unwrap(), Checkpointed::Deferred);
+    assert_eq!(reader.page(url).unwrap().cash, 1);
+    assert_eq!(reader.find("https://example.org/").unwrap(), Some(url));
+    assert_eq!(reader.url_count(), 1);
+    reader.pause().unwrap();
+    assert_eq!(owner.checkpoint(watermark(2)).unwrap(), Checkpointed::Done);
+    reader.refresh().unwrap();
+    assert_eq!(reader.watermark(), watermark(2));
+    assert_eq!(reader.page(url).unwrap().cash, 2);
+    assert_eq!(reader.find("https://example.org/other").unwrap(), Some(other));
+}
+
+#[test]
+fn a_refreshed_reader_finds_old_and_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut reader: Option<State> = None;
+    for number in 0..5 {
+        for url in 0..300 {
+            intern(&mut owner, &format!("https://example.org/{number}/{url}"));
+        }
+        if let Some(reader) = &mut reader {
+            reader.pause().unwrap();
+        }
+        owner.checkpoint(watermark(number)).unwrap();
+        let reader = match &mut reader {
+            Some(reader) => {
+                reader.refresh().unwrap();
+                reader
+            }
+            None => reader.insert(open(folder.path(), Mode::Read).unwrap()),
+        };
+        for number in 0..=number {
+            assert!(reader.find(&format!("https://example.org/{number}/7")).unwrap().is_some());
+        }
+        assert_eq!(reader.find("https://example.org/5/7").unwrap(), None);
+        reader.refresh().unwrap();
+        assert_eq!(reader.url_count(), 300 * (number as u32 + 1));
+    }
+}
+
+#[test]
+fn readers_always_see_one_whole_checkpoint() {
+    const URLS: u32 = 2000;
+    const CASH: i64 = 1 << 40;
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    owner.options.reader_wait = Duration::from_secs(30);
+    for number in 0..URLS {
+        intern(&mut owner, &format!("http://a/{number}"));
+    }
+    owner.update_page(UrlId(0), |page| page.cash = CASH).unwrap();
+    owner.checkpoint(watermark(0)).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let read = || {
+            let mut seen = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) || seen == 0 {
+                let reader = open(folder.path(), Mode::Read).unwrap();
+                let cash: i64 = reader.pages(UrlId(0)).map(|page| page.unwrap().1.cash).sum();
+                assert_eq!(cash, CASH, "at checkpoint {}", reader.checkpoint_number());
+                reader.check(&mut |found| panic!("{found}")).unwrap();
+                seen += 1;
+                drop(reader);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for round in 1..=15 {
+            for step in 0..300 {
+                let (from, to) = (UrlId(step * 7919 % URLS), UrlId(step * 104_729 % URLS));
+                let cash = owner.update_page(from, |page| std::mem::take(&mut page.cash)).unwrap();
+                owner.update_page(to, |page| page.cash += cash).unwrap();
+                owner.append_links(from, &[LinkTarget { target: to, kind: 1 }]).unwrap();
+            }
+            intern(&mut owner, &format!("http://b/{round}"));
+            assert_eq!(owner.checkpoint(watermark(round)).unwrap(), Checkpointed::Done);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_check_finds_what_does_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let urls: Vec<UrlId> = (0..3).map(|number| intern(&mut state, &format!("http://a/{number}"))).collect();
+    state.append_links(urls[0], &[LinkTarget { target: UrlId(3), kind: 1 }]).unwrap();
+    state.update_page(urls[1], |page| page.host = crate::HostId(0)).unwrap();
+    state.intern_site("a").unwrap();
+    state.intern_host("b", SiteId(1)).unwrap();
+    let mut found = Vec::new();
+    state.check(&mut |inconsistency| found.push(inconsistency.to_string())).unwrap();
+    assert_eq!(
+        found,
+        ["visit 0: a link leads to a URL that does not exist", "host 0: its site does not exist"]
+    );
+}
+
+#[test]
+fn a_reset_keeps_only_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    for number in 0..1000 {
+        intern(&mut state, &format!("https://example.org/{number}"));
+    }
+    state.set_setting("scope", Some(b"all")).unwrap();
+    state.set_counter("fetches", 3).unwrap();
+    state.intern_mime("text/html").unwrap();
+    state.checkpoint(watermark(77)).unwrap();
+    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    assert!(reader.find("https://example.org/7").unwrap().is_some());
+    reader.pause().unwrap();
+    state.reset().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!((reader.url_count(), reader.find("https://example.org/7").unwrap()), (0, None));
+    reader.pause().unwrap();
+    let again = intern(&mut state, "https://example.org/other");
+    assert_eq!(again, UrlId(0));
+    drop(state);
+    for _ in 0..2 {
+        let state = open(folder.path(), Mode::Own).unwrap();
+        assert_eq!(
+            (state.url_count(), state.counter("fetches"), state.watermark()),
+            (0, 0, Watermark::default())
+        );
+        assert_eq!((state.setting("scope"), state.find_mime("text/html")), (Some(b"all".as_slice()), None));
+    }
+    State::discard(Arc::new(RealDisk), folder.path()).unwrap();
+    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
+    assert_eq!(open(folder.path(), Mode::Own).unwrap().setting("scope"), None);
+}
+
+#[test]
+fn what_the_store_keeps_can_not_be_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let url = intern(&mut state, "https://example.org/");
+    let links = [LinkTarget { target: url, kind: 3 }];
+    let position = state.append_links(url, &links).unwrap();
+    assert_eq!(state.append_links(url, &links).unwrap(), position, "the same links are stored once");
+    state.set_visit(url, &Visit { status: 200, captures: 99, ..Visit::default() }).unwrap();
+    let page = Page { cash: 3, depth: 2, flags: PageFlags(9), ..Page::NEW };
+    state.set_page(url, &page).unwrap();
+    let visit = state.visit(url).unwrap().unwrap();
+    assert_eq!((visit.status, visit.captures, visit.links), (200, 0, Some(position)));
+    assert_eq!(state.page(url).unwrap(), Page { visit: state.page(url).unwrap().visit, ..page });
+    assert_eq!(state.links(url).unwrap().links, links);
+    assert_eq!(state.totals().links, 1);
+}
+
+#[test]
+fn only_the_newest_lists_of_links_are_ranked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let urls: Vec<UrlId> = (0..50).map(|number| intern(&mut state, &format!("http://a/{number}"))).collect();
+    let link = |target: usize| LinkTarget { target: urls[target], kind: 1 };
+    for &source in &urls {
+        state.append_links(source, &[link(1)]).unwrap();
+    }
+    state.append_links(urls[7], &[link(2), link(3)]).unwrap();
+    let mut seen = Vec::new();
+    state
+        .newest_links(|source, links| {
+            seen.push((source, links.len()));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(seen.len(), 50);
+    assert_eq!(seen.last(), Some(&(urls[7], 2)));
+    let mut scan = state.all_links();
+    let mut list = crate::links::LinkList::default();
+    let mut all = 0;
+    while scan.read_next(&mut list).unwrap() {
+        all += 1;
+    }
+    assert_eq!(all, 51);
+}
+
+#[test]
+fn small_things_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let ledger = Ledger { virtual_cash: -5, offset: i64::MIN, clock: 0.1 + 0.2, total: 1 << 60 };
+    state.set_ledger(&ledger).unwrap();
+    state.set_counter("fetches", 12).unwrap();
+    let html = state.intern_mime("text/html").unwrap();
+    assert_eq!(state.intern_mime("").unwrap().0, 0);
+    for (name, value) in [("seed/1", "a"), ("seed/2", "b"), ("scope", "c")] {
+        state.set_setting(name, Some(value.as_bytes())).unwrap();
+    }
+    let (site, _) = state.intern_site("example.org").unwrap();
+    let (host, new) = state.intern_host("www.example.org", site).unwrap();
+    assert!(new);
+    state.update_host(host, |host| host.urls = 7).unwrap();
+    state.update_site(site, |site| site.cash = 8).unwrap();
+    let title = state.append_title("Ein schöner Titel").unwrap();
+    let long = state.append_title(&"ü".repeat(4000)).unwrap();
+    state.checkpoint(watermark(1)).unwrap();
+    drop(state);
+    for mode in [Mode::Own, Mode::Read] {
+        let state = open(folder.path(), mode).unwrap();
+        assert_eq!(state.ledger(), ledger);
+        assert_eq!((state.counter("fetches"), state.counter("other")), (12, 0));
+        assert_eq!((state.find_mime("text/html"), state.mime(html)), (Some(html), "text/html"));
+        assert_eq!(state.settings("seed/").map(|(name, _)| name).collect::<Vec<_>>(), ["seed/1", "seed/2"]);
+        assert_eq!(state.setting("scope"), Some(b"c".as_slice()));
+        let hosts: Vec<_> = state.hosts().map(Result::unwrap).collect();
+        assert_eq!(
+            (hosts.len(), hosts[0].1.as_str(), hosts[0].2.urls, hosts[0].2.site),
+            (1, "www.example.org", 7, site)
+        );
+        let sites: Vec<_> = state.sites().map(Result::unwrap).collect();
+        assert_eq!((sites[0].1.as_str(), sites[0].2.cash), ("example.org", 8));
+        assert_eq!(
+            (state.find_host("www.example.org").unwrap(), state.find_site("x").unwrap()),
+            (Some(host), None)
+        );
+        assert_eq!(
+            (state.host_name(host).unwrap().as_str(), state.site_name(site).unwrap().as_str()),
+            ("www.example.org", "example.org")
+        );
+        assert!(matches!(state.site(SiteId(1)), Err(StateError::Unknown { .. })));
+        assert_eq!(state.title(title).unwrap(), "Ein schöner Titel");
+        assert_eq!(state.title(long).unwrap(), "ü".repeat(2048));
+        let totals = state.totals();
+        assert_eq!((totals.hosts, totals.sites, totals.urls), (1, 1, 0));
+    }
+}

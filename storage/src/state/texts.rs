@@ -1,0 +1,127 @@
+//! Titles and links.
+
+use super::State;
+use super::pages::unknown;
+use crate::checkpoint::{RecordCursor, Result, push_varint, take_varint};
+use crate::ids::UrlId;
+use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
+use crate::pages::{LinksPosition, Page, TextPosition, VisitRecord};
+
+/// Bytes of a title that are kept.
+pub const TITLE_BYTES_MAX: usize = 4096;
+
+impl State {
+    /// Stores a title, cut to [`TITLE_BYTES_MAX`], and returns its position, which belongs into the visit.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn append_title(&mut self, title: &str) -> Result<TextPosition> {
+        self.writable()?;
+        let title = title.get(..title.floor_char_boundary(TITLE_BYTES_MAX)).unwrap_or_default();
+        let mut record = Vec::with_capacity(title.len() + 2);
+        push_varint(&mut record, title.len() as u64);
+        record.extend_from_slice(title.as_bytes());
+        let outcome = self.titles.push(&record);
+        self.finish(outcome).map(TextPosition)
+    }
+
+    /// The title at a position.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    pub fn title(&self, position: TextPosition) -> Result<String> {
+        self.title_cursor().get(position).map(str::to_owned)
+    }
+
+    /// Looks up many titles; cheap when neighbours are asked for one after the other.
+    #[must_use]
+    pub fn title_cursor(&self) -> TitleCursor<'_> {
+        TitleCursor(RecordCursor::new(&self.titles))
+    }
+
+    /// Stores the links of a page as its newest, unless they are what its newest list already says.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Unknown`], [`crate::StateError::TooLong`] and what the disk refuses.
+    pub fn append_links(&mut self, source: UrlId, links: &[LinkTarget]) -> Result<LinksPosition> {
+        self.writable()?;
+        let visit_id = self.visit_of(source)?;
+        let newest = self.visits.get(visit_id.0)?.and_then(|record| record.visit.links);
+        if let Some(position) = newest {
+            let mut list = LinkList::default();
+            self.links.cursor().get(position, &mut list)?;
+            if list.links == links {
+                return Ok(position);
+            }
+        }
+        let position = self.links.push(source, links)?;
+        let outcome = self.visits.update(visit_id.0, |record| record.visit.links = Some(position));
+        self.finish(outcome)?;
+        self.add(super::small::LINKS, links.len() as u64);
+        Ok(position)
+    }
+
+    /// The newest links of a page; none when none were stored.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Unknown`] and what the disk refuses.
+    pub fn links(&self, source: UrlId) -> Result<LinkList> {
+        let mut list = LinkList { source: Some(source), ..LinkList::default() };
+        if let Some(position) = self.visit(source)?.and_then(|visit| visit.links) {
+            self.links.cursor().get(position, &mut list)?;
+        }
+        Ok(list)
+    }
+
+    /// Looks up many lists; cheap when neighbours are asked for one after the other.
+    #[must_use]
+    pub fn link_cursor(&self) -> LinkCursor<'_> {
+        self.links.cursor()
+    }
+
+    /// Every list ever stored, in order of arrival.
+    #[must_use]
+    pub fn all_links(&self) -> LinkScan<'_> {
+        self.links.scan()
+    }
+
+    /// Hands the newest list of every page to a function, in order of arrival: what a ranking is computed from.
+    ///
+    /// # Errors
+    /// The function's, and what the disk refuses.
+    pub fn newest_links(&self, mut visit: impl FnMut(UrlId, &[LinkTarget]) -> Result<()>) -> Result<()> {
+        let (mut scan, mut list) = (self.links.scan(), LinkList::default());
+        let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
+        while scan.read_next(&mut list)? {
+            let Some(source) = list.source else { continue };
+            let page: Page = pages.get(source.0)?.ok_or_else(|| unknown(source))?;
+            let record: Option<VisitRecord> = match page.visit {
+                Some(visit) => visits.get(visit.0)?,
+                None => None,
+            };
+            if record.is_some_and(|record| record.visit.links == list.position) {
+                visit(source, &list.links)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks up titles, keeping the last block decompressed.
+#[derive(Debug)]
+pub struct TitleCursor<'a>(RecordCursor<'a>);
+
+impl TitleCursor<'_> {
+    /// The title at a position.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Corrupted`] for a position that is none, and what the disk refuses.
+    pub fn get(&mut self, position: TextPosition) -> Result<&str> {
+        let damaged = self.0.damage(position.0, "no title");
+        let mut bytes = self.0.bytes(position.0)?;
+        let title = take_varint(&mut bytes)
+            .and_then(|length| bytes.get(..usize::try_from(length).ok()?))
+            .and_then(|title| std::str::from_utf8(title).ok());
+        title.ok_or(damaged)
+    }
+}

@@ -1,0 +1,121 @@
+//! Front coding: a name is stored as how many bytes it shares with the one before it, and the bytes after them.
+//!
+//! A block: the shared bytes of each name (varints), then the rest of each name, with a line feed behind it. Numbers and
+//! text apart compress better than interleaved (8.8 against 9.7 bytes a URL of a real crawl, in blocks of 128), and the
+//! text stays readable. The first name of a block shares nothing; no name holds a line feed.
+
+use crate::checkpoint::{push_varint, take_varint};
+
+/// Ends the rest of a name.
+pub(super) const SEPARATOR: u8 = b'\n';
+
+/// Collects the names of one block.
+#[derive(Debug, Default)]
+pub(super) struct FrontCoder {
+    shared: Vec<u8>,
+    text: Vec<u8>,
+    last: Vec<u8>,
+    count: u32,
+}
+
+impl FrontCoder {
+    /// Goes on with a block that has `count` names; `None` when it has not.
+    pub(super) fn resume(bytes: &[u8], count: u32) -> Option<Self> {
+        let mut decoder = Decoder::default();
+        decoder.start(bytes, count)?;
+        if let Some(slot) = count.checked_sub(1) {
+            decoder.seek(bytes, slot)?;
+        }
+        let (shared, text) = bytes.split_at(decoder.text_start);
+        let is_whole = decoder.text_offset == bytes.len();
+        is_whole.then(|| Self { shared: shared.to_vec(), text: text.to_vec(), last: decoder.name, count })
+    }
+
+    pub(super) fn push(&mut self, name: &str) {
+        let name = name.as_bytes();
+        let shared = self.last.iter().zip(name).take_while(|(left, right)| left == right).count();
+        let (_, rest) = name.split_at(shared);
+        push_varint(&mut self.shared, shared as u64);
+        self.text.extend_from_slice(rest);
+        self.text.push(SEPARATOR);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
+        self.count += 1;
+    }
+
+    /// The block's bytes, over what `bytes` held.
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        bytes.extend_from_slice(&self.shared);
+        bytes.extend_from_slice(&self.text);
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.shared.clear();
+        self.text.clear();
+        self.last.clear();
+        self.count = 0;
+    }
+}
+
+/// Decodes the names of a block one after the other. Its functions return `None` when the bytes are no such block.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    name: Vec<u8>,
+    shared_offset: usize,
+    text_start: usize,
+    text_offset: usize,
+    /// Names decoded.
+    decoded: u32,
+}
+
+impl Decoder {
+    /// Begins with a block of `count` names.
+    pub(super) fn start(&mut self, block: &[u8], count: u32) -> Option<()> {
+        let mut rest = block;
+        for _ in 0..count {
+            take_varint(&mut rest)?;
+        }
+        self.text_start = block.len() - rest.len();
+        self.rewind();
+        Some(())
+    }
+
+    fn rewind(&mut self) {
+        self.name.clear();
+        (self.shared_offset, self.text_offset, self.decoded) = (0, self.text_start, 0);
+    }
+
+    /// The name in a slot.
+    pub(super) fn seek(&mut self, block: &[u8], slot: u32) -> Option<&str> {
+        if self.decoded > slot + 1 {
+            self.rewind();
+        }
+        while self.decoded <= slot {
+            self.step(block)?;
+        }
+        std::str::from_utf8(&self.name).ok()
+    }
+
+    /// The next name's bytes.
+    pub(super) fn step(&mut self, block: &[u8]) -> Option<&[u8]> {
+        let mut numbers = block.get(self.shared_offset..self.text_start)?;
+        let before = numbers.len();
+        let shared = usize::try_from(take_varint(&mut numbers)?).ok()?;
+        let text = block.get(self.text_offset..)?;
+        let rest = text.get(..memchr::memchr(SEPARATOR, text)?)?;
+        if shared > self.name.len() {
+            return None;
+        }
+        self.name.truncate(shared);
+        self.name.extend_from_slice(rest);
+        self.shared_offset += before - numbers.len();
+        self.text_offset += rest.len() + 1;
+        self.decoded += 1;
+        Some(&self.name)
+    }
+}

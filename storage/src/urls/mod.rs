@@ -1,0 +1,270 @@
+//! Names and their ids: URLs, hosts and sites, numbered in order of discovery.
+//!
+//! Invariant: id `i` is the `i`-th name ever added, in block `i / NAMES_PER_BLOCK` of the log; names are never changed
+//! nor removed. A name is known by the fingerprint [`url_hash`] of its bytes (see [`crate::index`] for how rarely two
+//! share one); [`NameTable::find`] compares the names themselves, [`NameTable::find_hash`] does not read the disk.
+//!
+//! The index from fingerprints to ids is not stored: reading all names and hashing them again is fast enough, and leaves
+//! a third of the bytes of a URL out of the disk. Readers build it when they first need it.
+
+mod front;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::thread::ScopedJoinHandle;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::address::url_hash;
+use crate::backend::{Disk, OpenMode};
+use crate::checkpoint::{BlockLog, Result, StateError};
+use crate::index::{Batch, HashIndex};
+use front::{Decoder, FrontCoder, SEPARATOR};
+
+/// Names in a block of the log.
+const NAMES_PER_BLOCK: u32 = 128;
+/// Bytes a name may have. Longer URLs are refused; browsers and servers stop far earlier.
+pub const NAME_BYTES_MAX: usize = 16 * 1024;
+/// Names whose fingerprints are gathered before they are put into the index.
+const REBUILD_NAMES: u32 = 1 << 21;
+
+/// A table of names; see the module.
+#[derive(Debug)]
+pub(crate) struct NameTable {
+    log: BlockLog,
+    /// The names after the last full block.
+    open: FrontCoder,
+    buffer: Vec<u8>,
+    index: OnceLock<HashIndex>,
+}
+
+impl NameTable {
+    /// Opens the table with `count` names; `open` holds those after the last full block.
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        stem: &Path,
+        count: u32,
+        open: &[u8],
+        mode: OpenMode,
+    ) -> Result<Self> {
+        let log = BlockLog::open(disk, stem, u64::from(count / NAMES_PER_BLOCK), mode)?;
+        let Some(open) = FrontCoder::resume(open, count % NAMES_PER_BLOCK) else {
+            return Err(log.corrupted(log.len(), "the open block in the catalogue"));
+        };
+        let table = Self { log, open, buffer: Vec::new(), index: OnceLock::new() };
+        if mode != OpenMode::Read {
+            table.index()?;
+        }
+        Ok(table)
+    }
+
+    /// Names in the table.
+    pub(crate) fn len(&self) -> u32 {
+        self.log.len() as u32 * NAMES_PER_BLOCK + self.open.count()
+    }
+
+    /// Fails for a name that the table does not take: too long, or with a line feed, which no URL has.
+    pub(crate) fn check(name: &str) -> Result<()> {
+        if name.len() > NAME_BYTES_MAX {
+            return Err(StateError::TooLong {
+                what: "a URL or name",
+                length: name.len(),
+                limit: NAME_BYTES_MAX,
+            });
+        }
+        if memchr::memchr(SEPARATOR, name.as_bytes()).is_some() {
+            return Err(StateError::LineFeed);
+        }
+        Ok(())
+    }
+
+    /// Adds a name whose fingerprint is not known yet and returns its id.
+    pub(crate) fn push(&mut self, name: &str, fingerprint: u64) -> Result<u32> {
+        let id = self.len();
+        self.index()?;
+        if let Some(index) = self.index.get_mut() {
+            index.insert(fingerprint, id);
+        }
+        self.open.push(name);
+        if self.open.count() == NAMES_PER_BLOCK {
+            self.open.write(&mut self.buffer);
+            self.open.clear();
+            self.log.push(&self.buffer)?;
+        }
+        Ok(id)
+    }
+
+    /// The id that a fingerprint has, without looking at the name.
+    pub(crate) fn find_hash(&self, fingerprint: u64) -> Result<Option<u32>> {
+        Ok(self.index()?.get(fingerprint))
+    }
+
+    /// The id of a name.
+    pub(crate) fn find(&self, name: &str) -> Result<Option<u32>> {
+        let Some(id) = self.find_hash(url_hash(name))? else { return Ok(None) };
+        Ok((self.get(id)?.as_deref() == Some(name)).then_some(id))
+    }
+
+    /// The name of an id, or `None` beyond the last.
+    pub(crate) fn get(&self, id: u32) -> Result<Option<String>> {
+        NameCursor::new(self).get(id).map(|name| name.map(str::to_owned))
+    }
+
+    /// Hands all names of a range of ids to a function, in order.
+    pub(crate) fn scan(&self, ids: Range<u32>, mut visit: impl FnMut(u32, &str) -> Result<()>) -> Result<()> {
+        self.scan_bytes(ids, |id, name| match std::str::from_utf8(name) {
+            Ok(name) => visit(id, name),
+            Err(_) => Err(self.damaged(u64::from(id / NAMES_PER_BLOCK))),
+        })
+    }
+
+    fn scan_bytes(&self, ids: Range<u32>, mut visit: impl FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
+        let last = ids.end.min(self.len());
+        let mut block = ids.start / NAMES_PER_BLOCK;
+        let blocks = u64::from(block)..u64::from(last.div_ceil(NAMES_PER_BLOCK)).min(self.log.len());
+        let mut decoder = Decoder::default();
+        let mut visit_block = |block: u32, raw: &[u8]| {
+            let damaged = || self.damaged(u64::from(block));
+            decoder.start(raw, self.count_in(u64::from(block))).ok_or_else(damaged)?;
+            for id in block * NAMES_PER_BLOCK..((block + 1) * NAMES_PER_BLOCK).min(last) {
+                let name = decoder.step(raw).ok_or_else(damaged)?;
+                if id >= ids.start {
+                    visit(id, name)?;
+                }
+            }
+            Ok(())
+        };
+        self.log.read_many(blocks, |raw| {
+            visit_block(block, raw)?;
+            block += 1;
+            Ok(())
+        })?;
+        if u64::from(block) == self.log.len() { visit_block(block, &self.open_block()) } else { Ok(()) }
+    }
+
+    /// Full blocks.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.log.len()
+    }
+
+    /// The bytes of the open block, for the commit.
+    pub(crate) fn open_block(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.open.write(&mut bytes);
+        bytes
+    }
+
+    /// Names in a block.
+    fn count_in(&self, block: u64) -> u32 {
+        if block < self.log.len() { NAMES_PER_BLOCK } else { self.open.count() }
+    }
+
+    pub(crate) fn log_mut(&mut self) -> &mut BlockLog {
+        &mut self.log
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.log.memory_bytes() + self.index.get().map_or(0, HashIndex::memory_bytes)
+    }
+
+    fn damaged(&self, block: u64) -> StateError {
+        self.log.corrupted(block, "a block's names end too early")
+    }
+
+    /// Takes over the index of the same table with fewer names, if that has one.
+    pub(crate) fn adopt_index(&mut self, earlier: &mut Self) -> Result<()> {
+        if let Some(mut index) = earlier.index.take() {
+            self.scan_bytes(earlier.len()..self.len(), |id, name| {
+                index.insert(xxh3_64(name), id);
+                Ok(())
+            })?;
+            self.index = OnceLock::from(index);
+        }
+        Ok(())
+    }
+
+    fn index(&self) -> Result<&HashIndex> {
+        match self.index.get() {
+            Some(index) => Ok(index),
+            None => {
+                let index = self.build_index()?;
+                Ok(self.index.get_or_init(|| index))
+            }
+        }
+    }
+
+    /// Hashes all names, a part on each processor.
+    fn build_index(&self) -> Result<HashIndex> {
+        let mut index = HashIndex::with_capacity(self.len() as usize);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+        let part = (REBUILD_NAMES / threads).next_multiple_of(NAMES_PER_BLOCK);
+        for first in (0..self.len()).step_by((part * threads) as usize) {
+            let parts = (0..threads)
+                .map(|number| first.saturating_add(number * part))
+                .filter(|&start| start < self.len());
+            let batches: Result<Vec<Batch>> = std::thread::scope(|scope| {
+                let index = &index;
+                let work =
+                    |start| move || Ok(index.batch(&self.fingerprints(start..start.saturating_add(part))?));
+                let workers: Vec<_> = parts.map(|start| scope.spawn(work(start))).collect();
+                let join = |worker: ScopedJoinHandle<'_, _>| match worker.join() {
+                    Ok(batch) => batch,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+                workers.into_iter().map(join).collect()
+            });
+            index.insert_batches(&batches?);
+        }
+        Ok(index)
+    }
+
+    fn fingerprints(&self, ids: Range<u32>) -> Result<Vec<(u64, u32)>> {
+        let mut entries = Vec::with_capacity(ids.len());
+        self.scan_bytes(ids, |id, name| {
+            entries.push((xxh3_64(name), id));
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+}
+
+/// Looks names up in a row; cheap when their ids are near each other.
+#[derive(Debug)]
+pub(crate) struct NameCursor<'a> {
+    table: &'a NameTable,
+    block: Option<u64>,
+    raw: Vec<u8>,
+    decoder: Decoder,
+}
+
+impl<'a> NameCursor<'a> {
+    pub(crate) fn new(table: &'a NameTable) -> Self {
+        Self { table, block: None, raw: Vec::new(), decoder: Decoder::default() }
+    }
+
+    /// The name of an id, or `None` beyond the last.
+    pub(crate) fn get(&mut self, id: u32) -> Result<Option<&str>> {
+        if id >= self.table.len() {
+            return Ok(None);
+        }
+        let (block, slot) = (u64::from(id / NAMES_PER_BLOCK), id % NAMES_PER_BLOCK);
+        if self.block != Some(block) {
+            self.block = None;
+            if block == self.table.log.len() {
+                self.table.open.write(&mut self.raw);
+            } else {
+                self.table.log.read(block, &mut self.raw)?;
+            }
+            let started = self.decoder.start(&self.raw, self.table.count_in(block));
+            started.ok_or_else(|| self.table.damaged(block))?;
+            self.block = Some(block);
+        }
+        let name = self.decoder.seek(&self.raw, slot);
+        name.map(Some).ok_or_else(|| self.table.damaged(block))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Foreign test suites and hostile input: robots.txt, URLs, SURT, sitemaps, feeds, XML.
+//!
+//! Every test prints how many cases hold, and each that doesn't with the reason. Counts only go up: a test fails when fewer
+//! hold than it says, and also when a miss has no reason. The data is not part of the project; without it a test says that
+//! it is skipped, but under `CI=true` it fails.
+
+mod archives;
+mod feeds;
+mod hostile;
+mod robots;
+mod sitemaps;
+mod surt;
+mod urls;
+mod xml;
+
+use std::path::PathBuf;
+
+use archive::parse::{Limits, Parsed, Source, parse};
+use url::Url;
+
+/// The bytes of a file of test data; none, with a word about it, when there is no such folder.
+fn data(path: &str) -> Option<Vec<u8>> {
+    let root = std::env::var_os("ARCHIVE_TEST_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
+    match std::fs::read(root.join("conformance").join(path)) {
+        Ok(bytes) => Some(bytes),
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{path}: {error}");
+            println!("skipped: {path}: {error}");
+            None
+        }
+    }
+}
+
+/// The text of a file of test data.
+fn text(path: &str) -> Option<String> {
+    data(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Counts the cases of a suite, and lists those that don't hold.
+#[derive(Default)]
+struct Tally {
+    held: usize,
+    missed: usize,
+    without_reason: usize,
+}
+
+impl Tally {
+    fn held(&mut self) {
+        self.held += 1;
+    }
+
+    fn missed(&mut self, case: &str, reason: Option<&str>) {
+        self.missed += 1;
+        self.without_reason += usize::from(reason.is_none());
+        println!("  missed: {case}: {}", reason.unwrap_or("NO REASON KNOWN"));
+    }
+
+    /// Prints the counts, and fails when fewer cases hold than before or one is missed without a reason.
+    fn finish(self, suite: &str, held_min: usize) {
+        println!("{suite}: {} of {} hold", self.held, self.held + self.missed);
+        assert_eq!(self.without_reason, 0, "{suite}: misses without a reason");
+        assert!(self.held >= held_min, "{suite}: {} hold, {held_min} did before", self.held);
+    }
+}
+
+/// Reads a document as the crawler would.
+fn read(url: &str, content_type: &str, body: &[u8]) -> Parsed {
+    let url = Url::parse(url).unwrap();
+    let source = Source { url: &url, status: 200, content_type: Some(content_type), headers: &[], body };
+    parse(&source, &Limits::default())
+}

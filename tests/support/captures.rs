@@ -1,0 +1,65 @@
+//! What an archive holds, read through the storage library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use archive::ledger::Credits;
+use archive_storage::{Capture, CaptureKind, Store};
+
+/// Every URL that was captured, with its captures in the order in which they were stored.
+pub(crate) struct Captured(pub(crate) BTreeMap<String, Vec<Capture>>);
+
+/// All captures of an archive.
+pub(crate) fn captures(archive: &Path) -> Captured {
+    let store = Store::read_only(archive).unwrap();
+    let mut by_url: BTreeMap<String, Vec<Capture>> = BTreeMap::new();
+    for capture in store.state().captures() {
+        let (_, capture) = capture.unwrap();
+        by_url.entry(store.state().url(capture.url).unwrap()).or_default().push(capture);
+    }
+    Captured(by_url)
+}
+
+impl Captured {
+    /// All URLs.
+    pub(crate) fn urls(&self) -> BTreeSet<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// How many captures there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.values().map(|captures| captures.len() as u64).sum()
+    }
+
+    /// Fails if a URL was captured more than once, or if a fetch gave nothing.
+    pub(crate) fn are_single(&self) {
+        for (url, captures) in &self.0 {
+            assert_eq!(captures.len(), 1, "{url} was captured {} times: {captures:?}", captures.len());
+            assert_ne!(captures[0].kind, CaptureKind::Failed, "{url} gave nothing");
+        }
+    }
+
+    /// URLs whose newest capture is of this kind.
+    pub(crate) fn of_kind(&self, kind: CaptureKind) -> Vec<String> {
+        let newest = |captures: &[Capture]| captures.last().is_some_and(|capture| capture.kind == kind);
+        self.0.iter().filter(|(_, captures)| newest(captures)).map(|(url, _)| url.clone()).collect()
+    }
+}
+
+/// Fails unless all cash of the archive's books is there, exactly.
+pub(crate) fn ledger_balances(archive: &Path) {
+    let store = Store::read_only(archive).unwrap();
+    Credits::open(store.state()).unwrap().audit(store.state()).unwrap();
+}
+
+/// Fails unless two sets of URLs are the same, and says what differs.
+pub(crate) fn assert_same(found: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str) {
+    let missing: Vec<&String> = expected.difference(found).take(20).collect();
+    let surplus: Vec<&String> = found.difference(expected).take(20).collect();
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "{what}: {} URLs found, {} expected; missing: {missing:#?}; not expected: {surplus:#?}",
+        found.len(),
+        expected.len(),
+    );
+}

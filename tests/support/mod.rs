@@ -1,0 +1,93 @@
+//! What the tests of the program share: the test web, the program itself, and a look into the archives it makes.
+//!
+//! Every test has its own web on a free port and its own folder, so that all of them can run at the same time.
+
+pub(crate) mod captures;
+pub(crate) mod judges;
+pub(crate) mod program;
+pub(crate) mod reach;
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use archive::testweb::{Config, Server, Web};
+
+pub(crate) use captures::{Captured, captures, ledger_balances};
+pub(crate) use program::{Archive, Finished, Running};
+
+/// A test web that is being served.
+pub(crate) struct TestWeb {
+    pub(crate) web: Arc<Web>,
+    pub(crate) server: Server,
+}
+
+impl TestWeb {
+    /// Serves a web on a free port of this machine.
+    pub(crate) fn start(config: Config) -> Self {
+        Self::start_on(config, &["127.0.0.1:0".parse().unwrap()])
+    }
+
+    /// Serves a web at several addresses.
+    pub(crate) fn start_on(config: Config, addresses: &[SocketAddr]) -> Self {
+        let web = Arc::new(Web::new(config).unwrap());
+        let server = Server::start_on(Arc::clone(&web), addresses, 2).unwrap();
+        Self { web, server }
+    }
+
+    /// The options that bring the program to this web, without any delay.
+    pub(crate) fn at_once(&self) -> Vec<String> {
+        let mut options = vec!["--delay".to_owned(), "0".to_owned()];
+        options.extend(self.connection());
+        options
+    }
+
+    /// The options that lead every host to this web.
+    pub(crate) fn connection(&self) -> [String; 2] {
+        ["--connect-to".to_owned(), format!("::{}", self.server.address())]
+    }
+}
+
+/// Numbers that look random and follow from a seed, which a test prints so that it can be repeated.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// Dice by `$ARCHIVE_TEST_SEED`, or by the time.
+    pub(crate) fn new(test: &str) -> Self {
+        let seed = match env::var("ARCHIVE_TEST_SEED") {
+            Ok(text) => text.parse().unwrap(),
+            Err(_) => chrono::Utc::now().timestamp_micros().cast_unsigned(),
+        };
+        println!("{test}: ARCHIVE_TEST_SEED={seed} repeats this run's choices");
+        Self(seed)
+    }
+
+    /// A number below `end` (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits ^ (bits >> 31)) % end.max(1)
+    }
+}
+
+/// Says that a test cannot run on this machine; on a machine of continuous integration that is a failure.
+pub(crate) fn skip(reason: &str) {
+    assert!(env::var("CI").as_deref() != Ok("true"), "not skipped where CI=true: {reason}");
+    println!("skipped: {reason}");
+}
+
+/// A file in a folder whose name ends in one of these.
+pub(crate) fn files_with(folder: &Path, endings: &[&str]) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            endings.iter().any(|ending| name.ends_with(ending))
+        })
+        .collect();
+    files.sort();
+    files
+}

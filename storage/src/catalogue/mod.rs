@@ -9,6 +9,7 @@
 mod backend;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,12 +123,23 @@ impl Catalogue {
         if bytes.is_empty() {
             return Ok(Contents::default());
         }
-        let backend = memory_backend(&bytes).map_err(|error| StateError::io(&self.path, error))?;
-        let database = redb::Builder::new()
-            .set_cache_size(CACHE_BYTES)
-            .create_with_backend(backend)
-            .map_err(|error| self.failed(error))?;
+        // redb checks what it needs for its own work, and panics over some of the damage it meets.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.load_bytes(&bytes)));
+        outcome.unwrap_or_else(|_| Err(self.damaged()))
+    }
+
+    fn load_bytes(&self, bytes: &[u8]) -> Result<Contents> {
+        let backend = memory_backend(bytes).map_err(|error| StateError::io(&self.path, error))?;
+        let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend);
+        let mut database = database.map_err(|error| self.failed(error))?;
+        if !database.check_integrity().map_err(|error| self.failed(error))? {
+            return Err(self.damaged());
+        }
         self.read(&database)
+    }
+
+    fn damaged(&self) -> StateError {
+        StateError::corrupted(&self.path, 0, "redb finds it inconsistent")
     }
 
     /// Makes what [`Catalogue::load`] reads durable, whatever the commit that wrote it met.

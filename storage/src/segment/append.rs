@@ -328,8 +328,7 @@ impl Segments {
         if age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
-        (self.codec == Codec::Zstd && active.payoff.is_due())
-            .then_some(RotationReason::DictionaryPays)
+        (self.codec == Codec::Zstd && active.payoff.is_due()).then_some(RotationReason::DictionaryPays)
     }
 
     /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.

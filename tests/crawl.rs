@@ -43,7 +43,7 @@ fn a_crawl_captures_all_that_is_reachable_and_allowed_once() {
     assert!(first.errors.contains("nothing left to fetch"), "{}", first.errors);
     let captured = captures(&archive.path);
     assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured");
-    captured.are_single();
+    captured.are_single_answers();
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
     let stats = &archive.json::<&str>("stats", &[])[0];
@@ -67,10 +67,11 @@ fn a_crawl_keeps_to_its_scope() {
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
 
     let captured = captures(&archive.path);
-    captured.are_single();
+    captured.are_single_answers();
     let urls = captured.urls();
     let is_own = |url: &str| url.starts_with(&seeds[0]);
-    let (inside, outside): (BTreeSet<String>, BTreeSet<String>) = urls.into_iter().partition(|url| is_own(url));
+    let (inside, outside): (BTreeSet<String>, BTreeSet<String>) =
+        urls.into_iter().partition(|url| is_own(url));
     let expected = reach_within(&served.web, &seeds, |url| is_own(url) || outside.contains(url));
     let expected = expected.into_iter().filter(|url| is_own(url)).collect();
     assert_same(&inside, &expected, "captured of the seed's host");
@@ -125,7 +126,7 @@ fn a_crawl_stops_when_it_is_told_to_and_goes_on_later() {
     assert!(!rest.errors.contains("did not end well"), "{}", rest.errors);
     let captured = captures(&archive.path);
     assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in five runs");
-    captured.are_single();
+    captured.are_single_answers();
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
 }

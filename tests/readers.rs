@@ -67,7 +67,8 @@ struct Chosen {
 /// One capture of every kind that replay treats in its own way.
 fn choose(archive: &Archive, captured: &Captured) -> Vec<Chosen> {
     let store = Store::read_only(&archive.path).unwrap();
-    let head = |capture: &Capture| HttpHead::parse(&split(&store.record(capture.location).unwrap().content).0);
+    let head =
+        |capture: &Capture| HttpHead::parse(&split(&store.record(capture.location).unwrap().content).0);
     let has = |capture: &Capture, field: &str| {
         capture.kind == CaptureKind::Response && capture.status == 200 && head(capture).get(field).is_some()
     };
@@ -96,8 +97,14 @@ fn choose(archive: &Archive, captured: &Captured) -> Vec<Chosen> {
         ("before a change", Box::new(|h| Some(first(h)).filter(|_| changed(h)))),
         ("after a change", Box::new(|h| Some(last(h)).filter(|_| changed(h)))),
         ("a picture", Box::new(|h| Some(first(h)).filter(|c| c.kind == CaptureKind::Response && is_png(c)))),
-        ("a style sheet", Box::new(|h| Some(first(h)).filter(|c| c.kind == CaptureKind::Response && is_css(c)))),
-        ("not found", Box::new(|h| Some(first(h)).filter(|c| c.status == 404 && c.kind == CaptureKind::Response))),
+        (
+            "a style sheet",
+            Box::new(|h| Some(first(h)).filter(|c| c.kind == CaptureKind::Response && is_css(c))),
+        ),
+        (
+            "not found",
+            Box::new(|h| Some(first(h)).filter(|c| c.status == 404 && c.kind == CaptureKind::Response)),
+        ),
     ];
     let choose = |(why, fits): (&'static str, Fits<'_>)| {
         let found = captured.0.iter().find_map(|(url, history)| Some((url, fits(history)?)));
@@ -135,8 +142,10 @@ fn pywb_replays_what_get_prints() {
     };
     manage(&["init", "archive"]);
     manage(&["add", "archive"]);
-    let lines: Vec<String> =
-        chosen.iter().map(|capture| format!("{} {}", capture.time.format("%Y%m%d%H%M%S"), capture.url)).collect();
+    let lines: Vec<String> = chosen
+        .iter()
+        .map(|capture| format!("{} {}", capture.time.format("%Y%m%d%H%M%S"), capture.url))
+        .collect();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/replay.py");
     let output = succeed(judges.program("python").arg(script).arg(&collections), &lines.join("\n"));
     let replayed: Vec<BTreeMap<String, serde_json::Value>> =

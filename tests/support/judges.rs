@@ -41,11 +41,17 @@ impl Records {
 /// The judges, if there are any on this machine.
 pub(crate) fn find() -> Option<Judges> {
     let Some(programs) = std::env::var_os("ARCHIVE_TEST_JUDGES") else {
-        skip("ARCHIVE_TEST_JUDGES does not name a folder with warcio, fastwarc and pywb; tests/run makes one");
+        skip(
+            "ARCHIVE_TEST_JUDGES does not name a folder with warcio, fastwarc and pywb; tests/run makes one",
+        );
         return None;
     };
     let programs = PathBuf::from(programs);
-    assert!(programs.join("python").exists(), "ARCHIVE_TEST_JUDGES: there is no python in {}", programs.display());
+    assert!(
+        programs.join("python").exists(),
+        "ARCHIVE_TEST_JUDGES: there is no python in {}",
+        programs.display()
+    );
     Some(Judges { programs })
 }
 
@@ -62,12 +68,21 @@ impl Judges {
         for file in files_with(segments, &[".warc.gz"]) {
             let checked = self.program("warcio").args(["check", "-v"]).arg(&file).output().unwrap();
             let text = String::from_utf8_lossy(&checked.stdout);
-            assert!(checked.status.success() && !text.contains("fail"), "warcio check {}: {text}", file.display());
+            assert!(
+                checked.status.success() && !text.contains("fail"),
+                "warcio check {}: {text}",
+                file.display()
+            );
             assert!(text.contains("digest pass"), "warcio check {}: {text}", file.display());
         }
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/read_segments.py");
         let read = self.program("python").arg(script).arg(segments).output().unwrap();
-        assert!(read.status.success(), "reading {}: {}", segments.display(), String::from_utf8_lossy(&read.stderr));
+        assert!(
+            read.status.success(),
+            "reading {}: {}",
+            segments.display(),
+            String::from_utf8_lossy(&read.stderr)
+        );
         let records: Records = serde_json::from_slice(&read.stdout).unwrap();
         assert!(records.wrong.is_empty(), "{:#?}", records.wrong);
         records

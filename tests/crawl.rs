@@ -43,7 +43,7 @@ fn a_crawl_captures_all_that_is_reachable_and_allowed_once() {
     assert!(first.errors.contains("nothing left to fetch"), "{}", first.errors);
     let captured = captures(&archive.path);
     assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured");
-    captured.are_single();
+    captured.are_single_answers();
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
     let stats = &archive.json::<&str>("stats", &[])[0];
@@ -67,7 +67,7 @@ fn a_crawl_keeps_to_its_scope() {
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
 
     let captured = captures(&archive.path);
-    captured.are_single();
+    captured.are_single_answers();
     let urls = captured.urls();
     let is_own = |url: &str| url.starts_with(&seeds[0]);
     let (inside, outside): (BTreeSet<String>, BTreeSet<String>) =
@@ -126,7 +126,7 @@ fn a_crawl_stops_when_it_is_told_to_and_goes_on_later() {
     assert!(!rest.errors.contains("did not end well"), "{}", rest.errors);
     let captured = captures(&archive.path);
     assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in five runs");
-    captured.are_single();
+    captured.are_single_answers();
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
 }

@@ -84,7 +84,7 @@ fn a_crawl_killed_ten_times_loses_nothing_and_repeats_nothing() {
 
     let captured = captures(&archive.path);
     assert_same(&captured.urls(), &undisturbed.urls(), "captured in spite of kills");
-    captured.are_single();
+    captured.are_single_answers();
     for (url, captures) in &captured.0 {
         let calm = undisturbed.0[url][0];
         assert_eq!(captures[0].status, calm.status, "{url}");

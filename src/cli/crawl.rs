@@ -1,17 +1,22 @@
 //! `archive crawl`: begin a crawl, or go on with it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use archive::crawl::{self, End, Plan, Seed, read_seeds, scope_of};
 use archive::ledger::ScopeKind;
+use archive_storage::Store;
+use archive_storage::address::canonical;
 
 use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, interrupt, open};
+
+/// Seeds without an answer that are listed.
+const FAILED_SEEDS_MAX: usize = 10;
 
 /// Begin a crawl from a list of seeds, or go on with it: the same command again continues where the last one stopped.
 #[derive(clap::Args)]
@@ -50,6 +55,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds = load_seeds(&args.seeds)?;
+    let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
     let scope = scope_of(&seeds, &args.scope, args.max_depth);
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
@@ -62,9 +68,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
             progress.show(status);
         })?;
+    let failed = failed_seeds(&store, &urls)?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
+    for line in failed {
+        eprintln!("archive: {line}");
+    }
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// The seeds that gave nothing so far, each with the reason: a person has to know of them.
+fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for url in urls {
+        let Some(id) = store.state().find(url)? else { continue };
+        let newest = store.state().history(id)?.next().transpose()?;
+        let Some((_, capture)) = newest else { continue };
+        lines.extend(
+            super::failure(store, &capture)?.map(|error| format!("the seed {url} gave nothing: {error}")),
+        );
+    }
+    let more = lines.len().saturating_sub(FAILED_SEEDS_MAX);
+    lines.truncate(FAILED_SEEDS_MAX);
+    if more > 0 {
+        lines.push(format!("{more} more seeds gave nothing; see `archive history URL`"));
+    }
+    Ok(lines)
 }
 
 /// Reads the seeds; every bad line is reported before anything is fetched.
@@ -83,18 +112,17 @@ fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
 }
 
 fn read_file(path: &Path) -> anyhow::Result<String> {
-    match fs::read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(text),
-            Err(error) => bail!(
-                "the seeds file {} is not UTF-8 text (byte {}); save it as UTF-8",
-                path.display(),
-                error.utf8_error().valid_up_to()
-            ),
-        },
-        Err(error) => Err(error).with_context(|| {
-            let path: PathBuf = path.to_owned();
-            format!("cannot read the seeds file {}; write one URL a line into it", path.display())
-        }),
-    }
+    let bytes = fs::read(path).map_err(|error| {
+        super::UsageError(format!(
+            "cannot read the seeds file {}: {error}; write one URL a line into it",
+            path.display()
+        ))
+    })?;
+    Ok(String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        super::UsageError(format!(
+            "the seeds file {} is not UTF-8 text (byte {place}); save it as UTF-8",
+            path.display()
+        ))
+    })?)
 }

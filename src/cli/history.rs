@@ -35,6 +35,9 @@ struct Row {
     digest: String,
     segment: u32,
     offset: u64,
+    /// Why nothing came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -61,6 +64,7 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
             digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
             segment: capture.location.segment.0,
             offset: capture.location.offset,
+            error: super::failure(&store, &capture)?,
         };
         if json {
             output::json_line(&row)?;
@@ -72,7 +76,7 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
         table.add_row([
             local,
             status,
-            kind_name(row.kind).to_owned(),
+            row.error.map_or_else(|| kind_name(row.kind).to_owned(), |error| format!("no answer: {error}")),
             row.content_type,
             row.bytes.to_string(),
             digest,

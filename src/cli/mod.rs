@@ -21,11 +21,13 @@ mod review;
 mod stats;
 mod verify;
 
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::ledger::Facts;
 use archive_storage::address::canonical;
-use archive_storage::{StateError, Store, UrlId};
+use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -67,6 +69,10 @@ enum Command {
     },
 }
 
+/// What to do when a disk is full.
+const DISK_FULL: &str =
+    "; make room and give the same command again: it goes on, nothing that was stored is lost";
+
 /// A mistake in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -96,10 +102,31 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("archive: {error:#}");
+            let advice = if is_disk_full(&error) { DISK_FULL } else { "" };
+            eprintln!("archive: {}{advice}", sentence(&error));
             exit_code(&error)
         }
     }
+}
+
+/// Whether there was no room left on a disk.
+fn is_disk_full(error: &anyhow::Error) -> bool {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| full.contains(&error.kind())))
+}
+
+/// An error and its causes in one line. Many errors tell their cause themselves: then it is not told again.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
@@ -114,6 +141,14 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Why a fetch gave nothing, in the words that were stored with it; nothing for a fetch that gave something.
+fn failure(store: &Store, capture: &Capture) -> anyhow::Result<Option<String>> {
+    if capture.kind != CaptureKind::Failed {
+        return Ok(None);
+    }
+    Ok(Facts::from_fields(&store.record(capture.location)?.fields()).error)
 }
 
 /// The id of a URL that a person typed.

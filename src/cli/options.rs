@@ -52,6 +52,12 @@ pub(crate) struct FetchArgs {
     /// Longest body; what is longer is cut and marked as truncated
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     max_body: u64,
+    /// Longest wait for a connection, for the head of an answer, and for more of its body
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
+    timeout: Duration,
+    /// Longest time for one answer; what has not come by then is cut off and marked as truncated
+    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
+    max_time: Duration,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -93,7 +99,14 @@ impl FetchArgs {
                 user_agent: self.user_agent.clone(),
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
-                limits: Limits { body_bytes: self.max_body << 20, ..Limits::default() },
+                limits: Limits {
+                    connect: self.timeout.min(Limits::default().connect),
+                    head: self.timeout,
+                    idle: self.timeout,
+                    total: self.max_time,
+                    body_bytes: self.max_body << 20,
+                    ..Limits::default()
+                },
             },
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::engine::CrawlError;
 use super::process::{has_text, read_page};
+use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::search::{Document, Error, FOLDER, Options, Writer};
 
@@ -81,14 +82,20 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id).map_err(StoreError::from)?;
-        if capture.kind != CaptureKind::Response || capture.status != 200 {
+        // A page that is a copy of another one has a text of its own to be found by.
+        let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
+        if !is_version || capture.status != 200 {
+            continue;
+        }
+        if store.state().page(capture.url).map_err(StoreError::from)?.flags.0 & page_flags::ROBOTS != 0 {
             continue;
         }
         let url = store.state().url(capture.url).map_err(StoreError::from)?;
         let Ok(parsed_url) = Url::parse(&url) else { continue };
         let record = store.record(capture.location)?;
         let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
-        let parsed = read_page(&parsed_url, capture.status, &head, &record.payload(), &Limits::default());
+        let Some(payload) = store.payload(&capture)? else { continue };
+        let parsed = read_page(&parsed_url, capture.status, &head, &payload, &Limits::default());
         if has_text(parsed.kind) {
             writer.add(&document(capture.url, url, true, parsed))?;
         }

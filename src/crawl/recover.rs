@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use archive_storage::segment::SegmentOptions;
+use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{SegmentId, Store, StoreError};
+use archive_storage::{Capture, SegmentId, State, Store, StoreError};
 
 use crate::ledger::{CreditError, Credits, Outcome};
 
@@ -45,7 +45,8 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     let mut replayed = 0;
     let mut candidates = Vec::new();
     let broken = store.replay::<OpenError>(|state, capture| {
-        let outcome = Outcome::of_replayed(&capture);
+        let original = original(state, &capture)?;
+        let outcome = Outcome::of_replayed(&capture, original.as_ref());
         if outcome.facts.robots {
             credits.know_robots(state, &outcome.url)?;
         }
@@ -61,4 +62,13 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     }
     let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
     Ok(Opened { store, replayed, cut_bytes, broken })
+}
+
+/// The capture that a revisit refers to, by URL and time.
+fn original(state: &State, capture: &ReplayedCapture) -> Result<Option<Capture>, CreditError> {
+    let Some((url, time)) = &capture.original else { return Ok(None) };
+    let Some(id) = state.find(url)? else { return Ok(None) };
+    let time = time.timestamp_micros();
+    let nearest = state.nearest(id, time)?.map(|(_, capture)| capture);
+    Ok(nearest.filter(|capture| capture.time == time))
 }

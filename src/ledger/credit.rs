@@ -21,6 +21,9 @@ use crate::parse::LinkKind;
 /// Requisites of requisites (a style sheet's pictures) are followed this far.
 const REQUISITE_DEPTH_MAX: u16 = 3;
 
+/// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
+const REDIRECTS_MAX: usize = 20;
+
 /// Something that became worth fetching, or more worth than it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
@@ -110,7 +113,7 @@ impl Credits {
             let id = UrlId(number);
             let mut page = state.page(id)?;
             if page.flags.0 & (flags::ACCOUNT | flags::ROBOTS) == flags::ACCOUNT {
-                let inside = self.is_inside(&state.url(id)?, &page);
+                let inside = self.is_inside(state, &state.url(id)?, &page)?;
                 page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
                 state.set_page(id, &page)?;
             }
@@ -297,18 +300,23 @@ impl Credits {
         {
             for link in state.links(source)?.links {
                 let kind = LinkKind::from_code(link.kind).unwrap_or(LinkKind::Speculative);
-                targets.push((link.target, kind, Weight::LINK));
+                let has_account = state.page(link.target)?.flags.0 & flags::ACCOUNT != 0;
+                targets.push((link.target, kind, if has_account { Weight::LINK } else { Weight::NONE }));
             }
         } else {
             for link in &outcome.facts.links {
                 let target = self.know(state, &link.url, link.hash)?;
                 self.note_link(state, target, source, from, link)?;
+                let page = state.page(target)?;
                 let traits = LinkTraits {
-                    between_hosts: state.page(target)?.host != from.host,
+                    between_hosts: page.host != from.host,
                     nofollow: link.nofollow,
                     template: false,
                 };
-                targets.push((target, link.kind, self.weights.of(traits)));
+                // A robots.txt has no account: what it would get stays with the virtual page.
+                let has_account = page.flags.0 & flags::ACCOUNT != 0;
+                let weight = if has_account { self.weights.of(traits) } else { Weight::NONE };
+                targets.push((target, link.kind, weight));
             }
         }
         self.targets = targets;
@@ -339,7 +347,7 @@ impl Credits {
         }
         let opened = link.kind.carries_cash() && self.open_account(&mut page);
         if opened || page.depth < before.depth {
-            let inside = self.is_inside(&link.url, &page);
+            let inside = self.is_inside(state, &link.url, &page)?;
             page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
         }
         if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
@@ -386,9 +394,10 @@ impl Credits {
         Ok(state.intern_host(host, site)?.0)
     }
 
-    fn is_inside(&self, url: &str, page: &Page) -> bool {
+    fn is_inside(&self, state: &State, url: &str, page: &Page) -> Result<bool, CreditError> {
         let host = authority(url);
-        self.scope.contains(url, host, site_of(host_name(host)), page.depth)
+        let is_near = self.scope.contains(url, host, site_of(host_name(host)), page.depth);
+        Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
     /// Whether and how urgently a URL is to be fetched that never was.
@@ -407,4 +416,16 @@ impl Credits {
         };
         Some(Candidate { url: id, host: page.host, level })
     }
+}
+
+/// How many redirects in a row led to a page, counted to one more than [`REDIRECTS_MAX`] at most.
+fn redirects_to(state: &State, page: &Page) -> Result<usize, CreditError> {
+    let mut redirects = 0;
+    let mut step = *page;
+    while step.hop == b'R' && redirects <= REDIRECTS_MAX {
+        redirects += 1;
+        let Some(before) = step.via else { break };
+        step = state.page(before)?;
+    }
+    Ok(redirects)
 }

@@ -4,8 +4,8 @@
 //! it. So whatever the state is to know of a capture has to stand in its records: the fields of the `metadata` record
 //! are written and read here.
 
-use archive_storage::Digest;
 use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, ReplayedCapture};
+use archive_storage::{Capture, Digest};
 use chrono::{DateTime, Utc};
 
 use crate::parse::LinkKind;
@@ -99,9 +99,12 @@ pub struct Facts {
 }
 
 impl Outcome {
-    /// The outcome that a capture's records tell of.
+    /// The outcome that a capture's records tell of; `original` is the capture that a revisit refers to.
+    ///
+    /// A revisit has the payload digest of its original's record, which is another one where the original was chunked
+    /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.
     #[must_use]
-    pub fn of_replayed(capture: &ReplayedCapture) -> Self {
+    pub fn of_replayed(capture: &ReplayedCapture, original: Option<&Capture>) -> Self {
         let kind = match capture.kind {
             CaptureKind::Response | CaptureKind::Resource => Kind::Response,
             CaptureKind::Identical => Kind::Identical,
@@ -114,8 +117,14 @@ impl Outcome {
             kind,
             status: capture.status.unwrap_or(0),
             media_type: capture.mime.clone().unwrap_or_default(),
-            payload_bytes: capture.payload_length.unwrap_or(0),
-            digest: capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
+            payload_bytes: match (kind, original) {
+                (Kind::Identical, Some(original)) => u64::from(original.length),
+                _ => capture.payload_length.unwrap_or(0),
+            },
+            digest: match original {
+                Some(original) => original.digest,
+                None => capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
+            },
             facts: Facts::from_fields(&capture.metadata),
         }
     }

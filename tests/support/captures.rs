@@ -31,12 +31,18 @@ impl Captured {
         self.0.values().map(|captures| captures.len() as u64).sum()
     }
 
-    /// Fails if a URL was captured more than once, or if a fetch gave nothing.
+    /// Fails if a URL was captured more than once.
     pub(crate) fn are_single(&self) {
         for (url, captures) in &self.0 {
             assert_eq!(captures.len(), 1, "{url} was captured {} times: {captures:?}", captures.len());
-            assert_ne!(captures[0].kind, CaptureKind::Failed, "{url} gave nothing");
         }
+    }
+
+    /// Fails if a URL was captured more than once, or if a fetch gave nothing.
+    pub(crate) fn are_single_answers(&self) {
+        self.are_single();
+        let failed = self.of_kind(CaptureKind::Failed);
+        assert!(failed.is_empty(), "{failed:?} gave nothing");
     }
 
     /// URLs whose newest capture is of this kind.

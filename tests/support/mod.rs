@@ -15,7 +15,7 @@ use std::sync::Arc;
 use archive::testweb::{Config, Server, Web};
 
 pub(crate) use captures::{Captured, captures, ledger_balances};
-pub(crate) use program::{Archive, Finished, Running};
+pub(crate) use program::Archive;
 
 /// A test web that is being served.
 pub(crate) struct TestWeb {

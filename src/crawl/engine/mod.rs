@@ -142,6 +142,9 @@ impl Run<'_> {
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
     fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
         let now = Instant::now();
+        if self.store.state().totals().captures > 0 {
+            self.frontier.goes_on(now);
+        }
         match plan {
             Plan::Discover { seeds, scope } => {
                 self.credits.set_scope(self.store.state_mut(), scope)?;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use archive_storage::{HostId, UrlId};
 use url::Url;
@@ -56,13 +56,13 @@ impl Run<'_> {
         if self.robots.moved_to(host).is_none()
             && let Some(rules) = self.stored_rules(&usual)?
         {
-            self.frontier.completed(host, now, Duration::ZERO, None);
+            self.frontier.cancelled(host, now);
             self.settle_robots(host, &rules, now);
             return Ok(None);
         }
         let url = self.robots.moved_to(host).map_or(usual, str::to_owned);
         let Ok(parsed) = Url::parse(&url) else {
-            self.frontier.completed(host, now, Duration::ZERO, None);
+            self.frontier.cancelled(host, now);
             self.settle_robots(host, &Rules::Free, now);
             return Ok(None);
         };

@@ -69,6 +69,8 @@ struct Host {
     robots_wanted: bool,
     active: u32,
     next: Option<Instant>,
+    /// When the last request to it was over.
+    last: Option<Instant>,
     delay: Option<Duration>,
     /// The level under which the host stands among the awake (or the unresolved), if it does.
     awake_level: Option<u8>,
@@ -104,6 +106,8 @@ pub struct Frontier {
     /// Counts entries, so that equals leave a heap in the order they came.
     ticket: u64,
     active: usize,
+    /// Until when an earlier run may have asked servers.
+    earlier: Option<Instant>,
 }
 
 impl Frontier {
@@ -123,7 +127,13 @@ impl Frontier {
             waiting: BinaryHeap::new(),
             ticket: 0,
             active: 0,
+            earlier: None,
         }
+    }
+
+    /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
+    pub fn goes_on(&mut self, now: Instant) {
+        self.earlier = Some(now);
     }
 
     /// URLs that wait to be fetched.
@@ -178,10 +188,12 @@ impl Frontier {
         self.push(url, host, level, now);
     }
 
-    /// Gives every host its own delay where its seed or its robots.txt asks for one.
+    /// Gives a host its own delay, which its seed or its robots.txt asks for; it counts from its last request on.
     pub fn set_delay(&mut self, host: HostId, delay: Duration) {
         self.grow(host);
-        self.hosts[host.index()].delay = Some(delay);
+        let entry = &mut self.hosts[host.index()];
+        entry.delay = Some(delay);
+        entry.next = entry.next.max(after(entry.last, delay));
     }
 
     /// The next thing to do at `now`, if there is anything.
@@ -214,11 +226,12 @@ impl Frontier {
     pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
         self.resolving = self.resolving.saturating_sub(1);
         let Some(address) = address else { return self.give_up(host) };
-        let addresses = &mut self.addresses;
+        let (addresses, earlier) = (&mut self.addresses, self.earlier);
+        let address_delay = self.politeness.address_delay;
         let number = *self.address_numbers.entry(address.ip()).or_insert_with(|| {
             addresses.push(Address {
                 active: 0,
-                next: None,
+                next: after(earlier, address_delay),
                 awake: BinaryHeap::new(),
                 asleep: BinaryHeap::new(),
                 ready_level: None,
@@ -229,6 +242,9 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::At(number, address);
         entry.awake_level = None;
+        entry.last = entry.last.max(earlier);
+        let delay = entry.delay.unwrap_or(self.politeness.host_delay);
+        entry.next = entry.next.max(after(entry.last, delay));
         self.offer(host, now);
         self.enter(number, now);
         Vec::new()
@@ -253,12 +269,13 @@ impl Frontier {
         // A server that takes long to answer is busy: it is left in peace for as long as it took.
         let delay = if delay.is_zero() { delay } else { delay.max(elapsed) };
         let delay = delay.max(pause.unwrap_or_default());
-        entry.next = (!delay.is_zero()).then(|| now + delay);
+        entry.last = Some(now);
+        // Another request may have learned that the server wants to be left alone for longer.
+        entry.next = entry.next.max(after(entry.last, delay));
         let Phase::At(number, _) = entry.phase else { return };
         let address = &mut self.addresses[number];
         address.active = address.active.saturating_sub(1);
-        let address_delay = self.politeness.address_delay;
-        address.next = (!address_delay.is_zero()).then(|| now + address_delay);
+        address.next = after(Some(now), self.politeness.address_delay);
         self.offer(host, now);
         self.enter(number, now);
     }
@@ -362,11 +379,11 @@ impl Frontier {
             self.active += 1;
             let delay = entry.delay.unwrap_or(self.politeness.host_delay);
             // Until the answer is there nobody knows when the next request may go out, but never before this.
-            entry.next = (!delay.is_zero()).then(|| now + delay);
+            entry.next = after(Some(now), delay);
             let address_delay = self.politeness.address_delay;
             let address = &mut self.addresses[number];
             address.active += 1;
-            address.next = (!address_delay.is_zero()).then(|| now + address_delay);
+            address.next = after(Some(now), address_delay);
             self.offer(host, now);
             return Some(pick);
         }
@@ -508,6 +525,11 @@ impl Frontier {
             self.addresses[number].awake.push((level, Reverse(self.ticket), host));
         }
     }
+}
+
+/// When a server may be asked again that was asked at `time`; nothing when there is no delay.
+fn after(time: Option<Instant>, delay: Duration) -> Option<Instant> {
+    time.filter(|_| !delay.is_zero()).map(|time| time + delay)
 }
 
 #[cfg(test)]

@@ -142,6 +142,44 @@ fn no_host_and_no_address_is_asked_within_its_delay() {
 }
 
 #[test]
+fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
+    let start = Instant::now();
+    let at = |milliseconds| start + Duration::from_millis(milliseconds);
+    let mut frontier = Frontier::new(polite(1, 0));
+    let host = HostId(0);
+    frontier.push(UrlId(1), host, 3, start);
+    frontier.next(start);
+    frontier.resolved(host, Some(address(1)), start);
+    assert_eq!(frontier.next(start), Some(Pick::Robots(host, address(1))));
+    frontier.completed(host, at(100), Duration::ZERO, None);
+    frontier.set_delay(host, Duration::from_secs(3));
+    frontier.robots_known(host, at(100));
+    assert_eq!(frontier.next(at(3099)), None);
+    assert_eq!(frontier.next(at(3100)), Some(Pick::Page(host, UrlId(1), address(1))));
+}
+
+#[test]
+fn a_run_that_goes_on_lets_servers_rest_first() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut frontier = Frontier::new(polite(4, 2));
+    frontier.goes_on(start);
+    for number in 0..2 {
+        frontier.push(UrlId(number), HostId(number), 3, start);
+        frontier.next(start);
+        frontier.resolved(HostId(number), Some(address(1)), start);
+    }
+    // The rules of one host are in the archive, with a delay of its own.
+    frontier.set_delay(HostId(0), Duration::from_secs(9));
+    frontier.robots_known(HostId(0), start);
+    assert_eq!(frontier.next(at(3)), None);
+    assert_eq!(frontier.next(at(4)), Some(Pick::Robots(HostId(1), address(1))));
+    frontier.completed(HostId(1), at(4), Duration::ZERO, None);
+    assert_eq!(frontier.next(at(8)), None);
+    assert_eq!(frontier.next(at(9)), Some(Pick::Page(HostId(0), UrlId(0), address(1))));
+}
+
+#[test]
 fn a_host_without_an_address_gives_its_urls_back() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));

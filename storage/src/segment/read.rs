@@ -16,6 +16,7 @@ use super::codec::{Codec, cut};
 use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
+use super::replay::parse_fields;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::ids::{Location, SegmentId};
 use crate::warc::{self, Header};
@@ -39,6 +40,12 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
+    /// The lines of an `application/warc-fields` record, names and values in their order.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(String, String)> {
+        parse_fields(&self.content)
+    }
+
     /// The content without head and transfer coding, if it is an HTTP message, else the content.
     #[must_use]
     pub fn payload(&self) -> Bytes {

@@ -231,7 +231,7 @@ fn http_head(kind: CaptureKind, content: &Bytes, fields: &mut Vec<(String, Strin
     }
 }
 
-fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
+pub(super) fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
     let lines = content.split(|byte| *byte == b'\n');
     lines
         .filter_map(|line| {

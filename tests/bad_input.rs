@@ -1,0 +1,245 @@
+//! Whatever goes wrong is told in one clear sentence and an exit code, and costs nothing that was stored.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use archive::testweb::Config;
+use archive_storage::CaptureKind;
+use redb::ReadableTable as _;
+
+use crate::crawl::{everything, lively};
+use crate::support::captures::assert_same;
+use crate::support::program::start;
+use crate::support::reach::reach;
+use crate::support::{Archive, TestWeb, captures, ledger_balances, skip};
+
+/// Exit codes as the help text has them.
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const IN_USE: i32 = 3;
+
+/// A small file system of its own in memory, which is gone with the test.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one; nothing, and a word about it, where a test may not.
+    fn mount(path: PathBuf, options: &str) -> Option<Self> {
+        std::fs::create_dir_all(&path).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&path).output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self(path)),
+            Ok(output) => {
+                skip(&format!(
+                    "a file system cannot be mounted: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                ));
+                None
+            }
+            Err(error) => {
+                skip(&format!("there is no mount: {error}"));
+                None
+            }
+        }
+    }
+
+    fn change(&self, options: &str) {
+        let options = format!("remount,{options}");
+        assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Detached at once, also if something in it is still open.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn seeds_that_cannot_be_read_are_told_before_anything_is_made() {
+    let archive = Archive::new();
+    let crawl = |seeds: &Path| start(archive.command("crawl").arg("--seeds").arg(seeds)).wait();
+
+    crawl(Path::new("/nowhere/seeds.txt")).refused(
+        USAGE,
+        &["cannot read the seeds file /nowhere/seeds.txt", "No such file", "write one URL a line"],
+    );
+    let bad = archive.file("bad.txt", "http://a.test/\n  ftp://b.test/\n# fine\nhttp://c.test/ dept=3\n");
+    crawl(&bad).refused(
+        USAGE,
+        &[
+            "bad.txt, line 2, column 3: 'ftp://b.test/' has the scheme ftp",
+            "bad.txt, line 4, column 16",
+            "'dept'",
+        ],
+    );
+    let binary = archive.file("binary.txt", b"http://a.test/\n\xff\xfe\n");
+    crawl(&binary).refused(USAGE, &["binary.txt is not UTF-8 text (byte 15)", "save it as UTF-8"]);
+    let empty = archive.file("empty.txt", "# nothing\n");
+    crawl(&empty).refused(USAGE, &["empty.txt", "there is no seed in it"]);
+    assert!(!archive.path.exists(), "no archive is made by mistake");
+}
+
+#[test]
+fn options_that_make_no_sense_are_told() {
+    let archive = Archive::new();
+    let seeds = archive.seeds(&["http://a.test/".to_owned()]);
+    let crawl = |more: &[&str]| start(archive.command("crawl").arg("--seeds").arg(&seeds).args(more)).wait();
+    crawl(&["--scope", "everything"]).refused(USAGE, &["'everything' is not a scope", "host, site, any"]);
+    crawl(&["--scope", "regex:("]).refused(USAGE, &["pattern"]);
+    crawl(&["--for", "soon"]).refused(USAGE, &["'soon' is not a span of time", "10m"]);
+    crawl(&["--per-host", "4"]).refused(USAGE, &["--per-host above 1 needs --delay 0"]);
+    crawl(&["--connect-to", "a:b"]).refused(USAGE, &["HOST:PORT:ADDR:PORT"]);
+    assert!(!archive.path.exists());
+}
+
+#[test]
+fn commands_on_an_archive_that_is_not_there_say_so() {
+    let archive = Archive::new();
+    for command in ["stats", "verify"] {
+        archive.run::<&str>(command, &[]).refused(FAILED, &["web.archive holds no archive"]);
+    }
+    archive.run("history", &["http://a.test/"]).refused(FAILED, &["web.archive holds no archive"]);
+    archive.run("query", &["site importance > 1"]).refused(FAILED, &["web.archive holds no archive"]);
+    archive
+        .run("refresh", &["--budget", "1"])
+        .refused(FAILED, &["there is no archive in", "archive crawl --seeds"]);
+    assert!(!archive.path.exists());
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_told() {
+    let mut archive = Archive::new();
+    let folder = archive.folder().join("readonly");
+    let Some(_disk) = SmallDisk::mount(folder.clone(), "ro,size=1m") else { return };
+    let seeds = archive.seeds(&["http://a.test/".to_owned()]);
+    archive.path = folder.join("web.archive");
+    let refused = start(archive.command("crawl").arg("--seeds").arg(seeds)).wait();
+    let refused = refused.refused(FAILED, &["readonly/web.archive", "Read-only file system"]);
+    assert_eq!(refused.errors.matches("Read-only").count(), 1, "said once: {}", refused.errors);
+    assert_eq!(refused.errors.lines().count(), 1, "{}", refused.errors);
+}
+
+#[test]
+fn a_full_disk_ends_a_crawl_which_goes_on_when_there_is_room() {
+    let mut archive = Archive::new();
+    let folder = archive.folder().join("small");
+    let Some(disk) = SmallDisk::mount(folder.clone(), "size=2500k") else { return };
+    archive.path = folder.join("web.archive");
+    let served = TestWeb::start(lively(61, 8, 400));
+    let seeds = served.web.seeds(2);
+    let options = everything(&served);
+    let crawl = |more: &[&str]| start(archive.crawl(&seeds, &options).args(more)).wait();
+
+    // Some captures are stored and reported before the disk is full.
+    crawl(&["--limit", "100"]).succeeded();
+    let acknowledged = captures(&archive.path);
+    for _ in 0..2 {
+        let full = crawl(&[])
+            .refused(FAILED, &["No space left on device", "make room and give the same command again"]);
+        let sentences = full.errors.lines().filter(|line| line.contains("No space left")).count();
+        assert_eq!(sentences, 1, "{}", full.errors);
+    }
+    disk.change("size=100m");
+    let rest = crawl(&[]).succeeded();
+    assert!(rest.errors.contains("nothing left to fetch"), "{}", rest.errors);
+
+    let captured = captures(&archive.path);
+    assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in spite of a full disk");
+    captured.are_single_answers();
+    for (url, before) in &acknowledged.0 {
+        assert_eq!(captured.0[url][0], before[0], "{url} is where it was");
+    }
+    assert_eq!(archive.verify(), captured.count());
+    ledger_balances(&archive.path);
+}
+
+#[test]
+fn hosts_that_do_not_answer_are_told_and_recorded() {
+    let archive = Archive::new();
+    let seeds = ["http://nothing.invalid/a".to_owned(), "http://127.0.0.1:9/".to_owned()];
+    let ended = start(&mut archive.crawl::<&str>(&seeds, &[])).wait().succeeded();
+    let reasons =
+        ["the host name cannot be resolved", "127.0.0.1 is not a public address; --allow-private permits it"];
+    for (url, reason) in seeds.iter().zip(reasons) {
+        let line = format!("archive: the seed {url} gave nothing: {reason}");
+        assert!(ended.errors.contains(&line), "{line}: {}", ended.errors);
+        let history = archive.json("history", &[url]);
+        assert_eq!(history.len(), 1, "{history:?}");
+        assert_eq!((&history[0]["kind"], &history[0]["error"]), (&"failed".into(), &reason.into()));
+        archive.run("get", &[url]).refused(FAILED, &["nothing was ever captured of", url]);
+    }
+    assert_eq!(captures(&archive.path).of_kind(CaptureKind::Failed).len(), 2);
+    archive.verify();
+}
+
+#[test]
+fn an_archive_of_a_newer_format_is_refused() {
+    let served = TestWeb::start(Config::plain(62, 1, 3));
+    let archive = Archive::new();
+    let seeds = served.web.seeds(1);
+    start(&mut archive.crawl(&seeds, &everything(&served))).wait().succeeded();
+
+    const NUMBERS: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("numbers");
+    let catalogue = redb::Database::open(archive.path.join("state/catalogue.redb")).unwrap();
+    let transaction = catalogue.begin_write().unwrap();
+    let format = {
+        let mut numbers = transaction.open_table(NUMBERS).unwrap();
+        let format = numbers.get("format").unwrap().unwrap().value();
+        numbers.insert("format", format + 1).unwrap();
+        format
+    };
+    transaction.commit().unwrap();
+    drop(catalogue);
+
+    let sentence =
+        format!("this archive has format {}, but this release reads formats up to {format}", format + 1);
+    let words = [sentence.as_str(), "use a newer release"];
+    start(&mut archive.crawl(&seeds, &everything(&served))).wait().refused(FAILED, &words);
+    archive.run::<&str>("stats", &[]).refused(FAILED, &words);
+    archive.run("query", &["site importance > 1"]).refused(FAILED, &words);
+}
+
+#[test]
+fn a_second_crawl_leaves_the_first_alone() {
+    let served = TestWeb::start(Config { latency: Duration::from_millis(20), ..lively(63, 4, 150) });
+    let archive = Archive::new();
+    let seeds = served.web.seeds(2);
+    let options = everything(&served);
+    let mut first = start(&mut archive.crawl(&seeds, &options));
+    assert!(first.wait_until(|| served.server.requests() > 5), "the first crawl has begun");
+    let process = format!("process {}", first.id());
+    let words = ["web.archive is in use by", process.as_str(), "crawl"];
+    start(&mut archive.crawl(&seeds, &options)).wait().refused(IN_USE, &words);
+    archive.run("refresh", &["--budget", "5"]).refused(IN_USE, &words);
+    // Readers see the last checkpoint.
+    archive.run::<&str>("stats", &[]).succeeded();
+    let ended = first.wait().succeeded();
+    assert!(ended.errors.contains("nothing left to fetch"), "{}", ended.errors);
+    captures(&archive.path).are_single_answers();
+}
+
+#[test]
+fn a_mistake_in_a_query_is_shown_where_it_is() {
+    let served = TestWeb::start(Config::plain(64, 1, 3));
+    let archive = Archive::new();
+    start(&mut archive.crawl(&served.web.seeds(1), &everything(&served))).wait().succeeded();
+    archive.run("query", &["site importence > 10"]).refused(
+        USAGE,
+        &[
+            "line 1, column 6",
+            "no field `importence`",
+            "  site importence > 10\n       ^^^^^^^^^^",
+            "`importance`",
+        ],
+    );
+    archive
+        .run("query", &["site importance > "])
+        .refused(USAGE, &["line 1, column 1", "expected a value", "^"]);
+    archive.run("get", &["http://[/"]).refused(USAGE, &["'http://[/' is not a URL"]);
+    archive
+        .run("get", &["http://a.test/", "--at", "yesterday"])
+        .refused(USAGE, &["'yesterday' is not a time"]);
+    archive.run("get", &["http://a.test/"]).refused(FAILED, &["web.archive knows nothing of http://a.test/"]);
+}

@@ -26,7 +26,8 @@ pub use surt::surt;
 /// The stable 64-bit hash of a canonical URL by which the seen-set finds it: XXH3-64 with seed 0 over its bytes.
 ///
 /// The algorithm is frozen (<https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>), so hashes may stand in
-/// files. Two URLs with one hash are told apart by the URL table; the hash is no proof of sameness.
+/// files. The URL table takes 62 of its bits for the URL while crawling, and compares the URLs themselves when one is
+/// asked for by name.
 #[must_use]
 pub fn url_hash(url: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(url.as_bytes())

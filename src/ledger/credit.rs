@@ -18,8 +18,9 @@ use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting
 use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
 use crate::parse::LinkKind;
 
-/// Requisites of requisites (a style sheet's pictures) are followed this far.
-const REQUISITE_DEPTH_MAX: u16 = 3;
+/// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
+/// pictures.
+const REQUISITE_DEPTH_MAX: u16 = 6;
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;

@@ -18,9 +18,9 @@ pub const REFUSED: u16 = 1 << 6;
 pub const GONE: u16 = 1 << 7;
 /// It was fetched, with whatever result.
 pub const FETCHED: u16 = 1 << 10;
-/// Lowest bit of the number of requisite links that led here (2 bits).
-const REQUISITE_DEPTH_SHIFT: u16 = 8;
-const REQUISITE_DEPTH_MASK: u16 = 0b11;
+/// Lowest bit of the number of requisite links that led here (3 bits).
+const REQUISITE_DEPTH_SHIFT: u16 = 11;
+const REQUISITE_DEPTH_MASK: u16 = 0b111;
 
 /// How many requisite links in a row led here.
 #[must_use]
@@ -28,7 +28,7 @@ pub fn requisite_depth(flags: u16) -> u16 {
     (flags >> REQUISITE_DEPTH_SHIFT) & REQUISITE_DEPTH_MASK
 }
 
-/// `flags` with another requisite depth (at most 3).
+/// `flags` with another requisite depth (at most 7).
 #[must_use]
 pub fn with_requisite_depth(flags: u16, depth: u16) -> u16 {
     let cleared = flags & !(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
@@ -43,7 +43,7 @@ mod tests {
     fn the_requisite_depth_does_not_touch_other_flags() {
         let flags = with_requisite_depth(IN_SCOPE, 2);
         assert_eq!((requisite_depth(flags), flags & IN_SCOPE), (2, IN_SCOPE));
-        assert_eq!(requisite_depth(with_requisite_depth(flags, 9)), 3);
+        assert_eq!(requisite_depth(with_requisite_depth(flags, 9)), 7);
         assert_eq!(with_requisite_depth(flags, 0), IN_SCOPE);
     }
 }

@@ -4,6 +4,7 @@
 //! these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
 //! [`archive_storage`].
 
+pub mod columns;
 pub mod crawl;
 pub mod fetch;
 pub mod importance;

@@ -104,7 +104,7 @@ pub(crate) fn plan(text: &str, rows: &ArchiveRows<'_>) -> anyhow::Result<Plan> {
 }
 
 /// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
-fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
+pub(crate) fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
     let store = Store::read_only(archive)?;
     let rows = ArchiveRows::new(&store)?;
     let mut plan = plan(text, &rows)?;

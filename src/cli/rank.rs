@@ -1,5 +1,8 @@
 //! `archive rank`: importance off line, over a whole link graph.
 
+mod sliced;
+mod source;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,24 +10,30 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use archive::lab::graphs::{self, Recorded};
 use archive::lab::memory::peak_bytes;
 use archive::lab::ranking::{Column, Method, Request};
-use archive::lab::slices::{self, Which};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
+use self::source::Source;
+use super::options::ArchiveArgs;
 use super::{UsageError, output};
 
-/// Rank the pages of a graph
+/// Rank the pages or sites of an archive, or the pages of a graph
 ///
 /// Methods: pagerank (fast, with a proven error bound), walk (the papers' iteration), interest, interest-of-important,
 /// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
+    /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
-    graph: PathBuf,
+    graph: Option<PathBuf>,
+    /// Rank sites by the links between them instead of pages
+    #[arg(long, conflicts_with = "graph")]
+    sites: bool,
     /// How to rank
     #[arg(long, default_value = "pagerank")]
     method: Method,
@@ -43,6 +52,9 @@ pub(crate) struct Args {
     /// Pages that jumps lead to, or that are of interest: a number or URL a line, perhaps TAB and a weight
     #[arg(long, value_name = "FILE")]
     chosen: Option<PathBuf>,
+    /// The same by a query, for example 'type = xml'
+    #[arg(long, value_name = "QUERY", conflicts_with_all = ["graph", "sites", "chosen"])]
+    chosen_query: Option<String>,
     /// Restore the rank that pages without links lose by one factor, as Xyleme does
     #[arg(long)]
     renormalise: bool,
@@ -57,7 +69,7 @@ pub(crate) struct Args {
     samples: Option<usize>,
     /// Keep the graph on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank,
     /// interest and combined
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "graph")]
     memory: Option<usize>,
     /// Folder for the slices [default: a temporary one]
     #[arg(long, value_name = "DIR", requires = "memory")]
@@ -68,6 +80,10 @@ pub(crate) struct Args {
     /// Print the best pages
     #[arg(long, default_value_t = 0, value_name = "N")]
     top: usize,
+    /// Keep the values (mean 1) in the archive as a column for queries, under this name; with several columns the
+    /// second gets `_` and its own name after it
+    #[arg(long, value_name = "NAME", conflicts_with = "graph")]
+    save: Option<String>,
     /// Write all values here, tab-separated, one line a page
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -99,21 +115,21 @@ struct Best<'a> {
     column: &'a str,
     rank: usize,
     page: usize,
-    url: Option<&'a str>,
+    name: Option<String>,
     value: f64,
     importance: f64,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if let Some(memory) = args.memory {
-        return sliced(args, memory);
+    if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
+        return sliced::run(args, graph, memory);
     }
     let start = Instant::now();
-    let Recorded { graph, urls, .. } = graphs::read(&args.graph)?;
+    let (graph, source) = Source::read(args)?;
     let load_seconds = start.elapsed().as_secs_f64();
     let graph = if args.unweighted { graph.unweighted() } else { graph };
     let (pages, arcs) = (graph.pages(), graph.arcs());
-    let chosen = args.chosen.as_deref().map(|path| read_chosen(path, pages, urls.as_deref())).transpose()?;
+    let chosen = source.chosen(args, pages)?;
     let threads = threads(args);
     let request = Request {
         method: args.method,
@@ -152,98 +168,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print_lines(&lines)?;
     }
     for column in &columns {
-        print_best(column, args, urls.as_deref())?;
+        print_best(column, args, &source)?;
+    }
+    if let Some(name) = &args.save {
+        source.save(name, &columns)?;
     }
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
-        write_values(path, &columns).with_context(|| path.display().to_string())?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Serialize)]
-struct SlicedLine {
-    method: String,
-    pages: usize,
-    links: u64,
-    threads: usize,
-    memory: usize,
-    slices: usize,
-    slice_bytes: u64,
-    build_seconds: f64,
-    seconds: f64,
-    seconds_per_iteration: f64,
-    iterations: u32,
-    bytes_read: u64,
-    residual: f64,
-    peak_bytes: Option<u64>,
-}
-
-/// Ranks with the graph on disk.
-fn sliced(args: &Args, memory: usize) -> anyhow::Result<ExitCode> {
-    let which = match args.method {
-        Method::PageRank => Which::Direct,
-        Method::Interest => Which::Inverse,
-        Method::Combined => Which::Combined,
-        method => return Err(UsageError(format!("{method} does not work in slices")).into()),
-    };
-    let threads = threads(args);
-    let temporary = tempfile::tempdir()?;
-    let folder = args.work.as_deref().unwrap_or(temporary.path());
-    let start = Instant::now();
-    let matrix = {
-        let web = graphs::open(&args.graph)?;
-        let mut builder = slices::Builder::new(folder, web.pages(), memory, which.vectors(), threads)?;
-        let mut buffer = Vec::new();
-        for page in 0..web.pages() as u32 {
-            builder.push(web.links(page, &mut buffer))?;
-        }
-        builder.finish()?
-    };
-    let build_seconds = start.elapsed().as_secs_f64();
-    let chosen = args.chosen.as_deref().map(|path| read_chosen(path, matrix.pages(), None)).transpose()?;
-    let weight = |page: usize| chosen.as_ref().map_or(1.0, |chosen| chosen[page]);
-    let options = slices::Sliced {
-        which,
-        damping: args.damping,
-        tolerance: args.tolerance,
-        iterations_max: args.iterations,
-        threads,
-        gauss_seidel: !args.jacobi,
-    };
-    let outcome = options.run(&matrix, folder, Some(&weight))?;
-    let line = SlicedLine {
-        method: args.method.to_string(),
-        pages: matrix.pages(),
-        links: matrix.links(),
-        threads,
-        memory,
-        slices: matrix.slices(),
-        slice_bytes: matrix.bytes(),
-        build_seconds,
-        seconds: outcome.seconds,
-        seconds_per_iteration: outcome.seconds / f64::from(outcome.iterations.max(1)),
-        iterations: outcome.iterations,
-        bytes_read: outcome.bytes_read,
-        residual: outcome.residual,
-        peak_bytes: peak_bytes(),
-    };
-    if args.json {
-        output::json_line(&line)?;
-    } else {
-        output::line(&format!(
-            "{} pages, {} links in {} slices: {} iterations, {:.3} s each, residual {:.1e}",
-            line.pages, line.links, line.slices, line.iterations, line.seconds_per_iteration, line.residual
-        ))?;
-    }
-    if let Some(path) = &args.output {
-        let column = |name, values: Option<Vec<f64>>| values.map(|values| (name, values));
-        let columns: Vec<(&str, Vec<f64>)> =
-            [column("pagerank", outcome.importance()?), column("interest", outcome.interest()?)]
-                .into_iter()
-                .flatten()
-                .collect();
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
     Ok(ExitCode::SUCCESS)
@@ -254,7 +186,7 @@ fn threads(args: &Args) -> usize {
 }
 
 /// A size like `80MB` (10^6) or `64MiB` (2^20).
-fn bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim().to_ascii_lowercase().as_str() {
@@ -289,7 +221,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_best(column: &Column, args: &Args, urls: Option<&[String]>) -> anyhow::Result<()> {
+fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<()> {
     if args.top == 0 {
         return Ok(());
     }
@@ -297,25 +229,28 @@ fn print_best(column: &Column, args: &Args, urls: Option<&[String]>) -> anyhow::
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut pages: Vec<usize> = (0..values.len()).collect();
     pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-    let best = pages.into_iter().take(args.top).enumerate().map(|(place, page)| Best {
-        column: column.name,
-        rank: place + 1,
-        page,
-        url: urls.and_then(|urls| urls.get(page)).map(String::as_str),
-        value: values[page],
-        importance: if mean > 0.0 { values[page] / mean } else { 0.0 },
+    let best = pages.into_iter().take(args.top).enumerate().map(|(place, page)| {
+        Ok(Best {
+            column: column.name,
+            rank: place + 1,
+            page,
+            name: source.name(page)?,
+            value: values[page],
+            importance: if mean > 0.0 { values[page] / mean } else { 0.0 },
+        })
     });
+    let best: Vec<Best> = best.collect::<anyhow::Result<_>>()?;
     if args.json {
-        return best.into_iter().try_for_each(|best| output::json_line(&best));
+        return best.iter().try_for_each(output::json_line);
     }
-    let mut table = output::table(&["rank", column.name, "importance", "page", "url"]);
+    let mut table = output::table(&["rank", column.name, "importance", "page", "name"]);
     for best in best {
         table.add_row([
             best.rank.to_string(),
             format!("{:.6e}", best.value),
             format!("{:.2}", best.importance),
             best.page.to_string(),
-            best.url.unwrap_or_default().to_owned(),
+            best.name.unwrap_or_default(),
         ]);
     }
     output::align(&mut table, &[0, 1, 2, 3], CellAlignment::Right);
@@ -334,15 +269,13 @@ fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()>
     Ok(out.flush()?)
 }
 
-fn read_chosen(path: &Path, pages: usize, urls: Option<&[String]>) -> anyhow::Result<Vec<f64>> {
+/// Reads weights: a number or name a line, perhaps with a weight.
+fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Vec<f64>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut weights = vec![0.0; pages];
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (name, weight) = line.split_once('\t').unwrap_or((line, "1"));
-        let page = match name.trim().parse::<usize>() {
-            Ok(page) => Some(page).filter(|&page| page < pages),
-            Err(_) => urls.and_then(|urls| urls.iter().position(|url| url == name.trim())),
-        };
+        let page = name.trim().parse().ok().or_else(|| find(name.trim())).filter(|&page| page < pages);
         let wrong = || UsageError(format!("{}: line {}: no such page or weight", path.display(), number + 1));
         let weight: f64 = weight.trim().parse().ok().filter(|&weight| weight >= 0.0).ok_or_else(wrong)?;
         weights[page.ok_or_else(wrong)?] += weight;

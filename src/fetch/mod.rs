@@ -1,6 +1,6 @@
 //! HTTP, robots, DNS, address guard: from a URL to the bytes as they came over the wire.
 //!
-//! One thread holds all sockets. An [`exchange`] reads a response into one buffer, and that buffer, untouched, is what
+//! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and that buffer, untouched, is what
 //! the archive stores: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here:
 //! each answer is a capture of its own.
 

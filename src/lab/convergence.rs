@@ -54,8 +54,8 @@ impl Simulation {
     pub fn new(graph: &Graph, policy: Policy, window: Window, selection: Selection, seed: u64) -> Self {
         let mut ledger = Ledger::new(policy);
         let accounts: Vec<Account> = (0..graph.pages()).map(|_| ledger.discover()).collect();
-        ledger.hand_out();
-        let histories = vec![window.begin(0.0); graph.pages()];
+        // The cash that pages begin with stands for the turn of G before the first visit.
+        let histories = vec![window.begin(-1.0); graph.pages()];
         let richest = Richest::new(&accounts);
         Self {
             links: (0..graph.pages()).map(|page| graph.targets(page).to_vec()).collect(),

@@ -5,46 +5,24 @@
 
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, HostId, LinkTarget, Location, Page, PageFlags, Site, SiteId, State,
-    StateError, UrlId, Visit,
+    CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
 };
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
+use super::authority::{authority, host_name};
+use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
+use super::pay::{account, site_account, store_site_account};
 use super::scope::Scope;
-use crate::importance::{
-    Account, Audit, Base, Credit, Imbalance, Ledger, LinkTraits, LinkWeights, Numbers, Policy, SiteAccount,
-    Weight,
-};
-use crate::parse::{DocumentKind, LinkKind};
-use crate::refresh::rate::{ChangeObservations, Observation};
-
-/// Setting under which the page ledger's numbers are kept.
-const PAGE_LEDGER: &str = "ledger.pages";
-/// Setting under which the site ledger's numbers are kept.
-const SITE_LEDGER: &str = "ledger.sites";
-/// Setting under which the scope is kept.
-const SCOPE: &str = "crawl.scope";
+use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
+use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
+use crate::parse::LinkKind;
 
 /// Requisites of requisites (a style sheet's pictures) are followed this far.
 const REQUISITE_DEPTH_MAX: u16 = 3;
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
-
-/// The level of page requisites: they belong to a page that was just captured. The highest there is.
-pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
-
-/// The level of a seed that was never fetched: before all ordinary pages.
-const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
-
-/// The highest level of an ordinary page.
-const LEVEL_MAX: u8 = LEVEL_SEED - 1;
-
-const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
 /// Something that became worth fetching, or more worth than it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +43,9 @@ pub enum CreditError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The numbers kept in the catalogue cannot be read.
-    #[error("the setting '{0}' of the archive cannot be read; run `archive rebuild`")]
+    #[error(
+        "the setting '{0}' of the archive cannot be read; remove its folder `state`, which is then made again from the segments"
+    )]
     Setting(&'static str),
     /// Cash was lost or made.
     #[error(transparent)]
@@ -75,12 +55,12 @@ pub enum CreditError {
 /// The books: both ledgers and the rules by which links are weighed and followed.
 #[derive(Debug)]
 pub struct Credits {
-    pages: Ledger,
-    sites: Ledger,
+    pub(super) pages: Ledger,
+    pub(super) sites: Ledger,
     weights: LinkWeights,
     scope: Scope,
     /// The links of the page being credited, resolved; kept to be used again.
-    targets: Vec<(UrlId, LinkKind, Weight)>,
+    pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
 }
 
 impl Credits {
@@ -305,81 +285,6 @@ impl Credits {
         Ok(audit.finish(&mut self.sites)?)
     }
 
-    /// Appends the capture and brings its page's visit up to date.
-    fn record(
-        &mut self,
-        state: &mut State,
-        id: UrlId,
-        outcome: &Outcome,
-        location: Location,
-    ) -> Result<CaptureId, CreditError> {
-        let before = state.visit(id)?;
-        let mut visit = before.unwrap_or_default();
-        let time = outcome.time.timestamp_micros();
-        let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
-        let is_page = outcome.status > 0 && outcome.status < 400;
-        let changed =
-            is_page && outcome.kind == Kind::Response && self.has_changed(state, &visit, outcome)?;
-        if visit.captures == 0 {
-            visit.first_seen = seconds;
-        }
-        if is_page {
-            let mut observations = ChangeObservations::from_bytes(&visit.extension);
-            let days = f64::from(seconds.saturating_sub(visit.last_seen)) * 1e6 / MICROSECONDS_PER_DAY;
-            if visit.versions > 0 {
-                let age = outcome
-                    .facts
-                    .last_modified
-                    .map(|date| (outcome.time.timestamp() - date) as f64 / 86_400.0);
-                observations.observe(&Observation { interval: days, changed, last_modified: age });
-            }
-            visit.extension = observations.to_bytes();
-            if changed || visit.versions == 0 {
-                visit.versions += 1;
-                visit.last_changed = seconds;
-            }
-        }
-        visit.last_seen = seconds;
-        visit.status = if outcome.kind == Kind::NotModified { visit.status } else { outcome.status };
-        if let Some(kind) = outcome.facts.document.as_deref().and_then(document_kind) {
-            visit.kind = kind.code();
-        }
-        if let Some(title) = &outcome.facts.title {
-            let known = visit.title.map(|position| state.title(position)).transpose()?;
-            if known.as_deref() != Some(title) {
-                visit.title = Some(state.append_title(title)?);
-            }
-        }
-        state.set_visit(id, &visit)?;
-        let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::FETCHED), true);
-        page.flags.set(PageFlags(flags::GONE), !is_page);
-        state.set_page(id, &page)?;
-        let mime = state.intern_mime(&outcome.media_type)?;
-        let original = match outcome.kind {
-            Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
-            Kind::Response | Kind::Failed => None,
-        };
-        Ok(state.append_capture(&Capture {
-            url: id,
-            time,
-            location,
-            digest: outcome.digest,
-            status: outcome.status,
-            mime,
-            kind: capture_kind(outcome.kind),
-            length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: 0,
-            original,
-        })?)
-    }
-
-    /// Whether the content differs from that of the page's last capture that had any.
-    fn has_changed(&self, state: &State, visit: &Visit, outcome: &Outcome) -> Result<bool, CreditError> {
-        let Some(last) = visit.last_capture else { return Ok(true) };
-        Ok(state.capture(last)?.digest != outcome.digest)
-    }
-
     /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
     fn resolve_links(
         &mut self,
@@ -474,66 +379,6 @@ impl Credits {
         true
     }
 
-    /// Hands on a page's cash along the resolved links.
-    fn pay_pages(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
-        let mut page = state.page(id)?;
-        let mut visit = state.visit(id)?.unwrap_or_default();
-        let mut own = account(&page, Some(&visit));
-        let paid = |kind: LinkKind| kind.carries_cash();
-        let weights = self
-            .targets
-            .iter()
-            .filter(|(_, kind, _)| paid(*kind))
-            .map(|(_, _, w)| u64::from(w.parts()))
-            .sum();
-        let mut payout = self.pages.visit(&mut own, weights);
-        page.cash = own.base.to_stored();
-        page.flags.set(PageFlags(flags::READ), true);
-        state.set_page(id, &page)?;
-        visit.credit = own.credit.unwrap_or_default().to_bytes();
-        state.set_visit(id, &visit)?;
-        for (target, kind, weight) in &self.targets {
-            if paid(*kind) {
-                let mut page = state.page(*target)?;
-                let read = page.flags.0 & flags::READ != 0;
-                page.cash = payout.pay(Base::from_stored(page.cash), read, *weight).to_stored();
-                state.set_page(*target, &page)?;
-            }
-        }
-        payout.finish();
-        Ok(())
-    }
-
-    /// Hands on the cash of the page's site along the links that lead to other sites.
-    fn pay_sites(&mut self, state: &mut State, page: &Page) -> Result<(), CreditError> {
-        let own = state.host(page.host)?.site;
-        let mut outside: Vec<SiteId> = Vec::new();
-        for (target, kind, _) in &self.targets {
-            if kind.carries_cash() {
-                let site = state.host(state.page(*target)?.host)?.site;
-                if site != own {
-                    outside.push(site);
-                }
-            }
-        }
-        let mut record = state.site(own)?;
-        let mut books = site_account(&record);
-        let weight = Weight::LINK;
-        let payout = books.visit(&mut self.sites, outside.len() as u64 * u64::from(weight.parts()));
-        store_site_account(&mut record, &books);
-        state.set_site(own, &record)?;
-        if let Some(mut payout) = payout {
-            for site in outside {
-                let mut record = state.site(site)?;
-                let read = site_account(&record).account.credit.is_some();
-                record.cash = payout.pay(Base::from_stored(record.cash), read, weight).to_stored();
-                state.set_site(site, &record)?;
-            }
-            payout.finish();
-        }
-        Ok(())
-    }
-
     /// The host of a canonical URL; a new one opens its site's account as well.
     fn host_of(&mut self, state: &mut State, url: &str) -> Result<HostId, CreditError> {
         let host = authority(url);
@@ -583,110 +428,4 @@ fn redirects_to(state: &State, page: &Page) -> Result<usize, CreditError> {
         step = state.page(before)?;
     }
     Ok(redirects)
-}
-
-/// The level of a page with `units` of cash: four levels to each doubling.
-fn level_of(units: u64) -> u8 {
-    let bits = 64 - units.leading_zeros();
-    if bits < 3 {
-        return bits as u8 + 1;
-    }
-    let fraction = (units >> (bits - 3)) & 0b11;
-    (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_MAX)) as u8
-}
-
-/// Host and port of a canonical URL.
-#[must_use]
-pub fn authority(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let rest = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    rest.rsplit_once('@').map_or(rest, |(_, host)| host)
-}
-
-/// An authority without its port.
-fn host_name(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    }
-}
-
-fn document_kind(name: &str) -> Option<DocumentKind> {
-    DocumentKind::all().find(|kind| kind.name() == name)
-}
-
-fn account(page: &Page, visit: Option<&Visit>) -> Account {
-    let read = page.flags.0 & flags::READ != 0;
-    let credit = visit.filter(|_| read).map(|visit| Credit::from_bytes(visit.credit));
-    Account { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
-}
-
-/// Flags of a site: its account was read; one of its pages links to another site.
-const SITE_READ: u16 = 1;
-const SITE_LINKING: u16 = 1 << 1;
-
-fn site_account(site: &Site) -> SiteAccount {
-    let credit = (site.flags & SITE_READ != 0).then(|| Credit::from_bytes(site.credit));
-    SiteAccount {
-        account: Account { base: Base::from_stored(site.cash), credit },
-        linking: site.flags & SITE_LINKING != 0,
-    }
-}
-
-fn store_site_account(site: &mut Site, books: &SiteAccount) {
-    site.cash = books.account.base.to_stored();
-    site.credit = books.account.credit.unwrap_or_default().to_bytes();
-    site.flags = if books.account.credit.is_some() { SITE_READ } else { 0 };
-    site.flags |= if books.linking { SITE_LINKING } else { 0 };
-}
-
-const fn capture_kind(kind: Kind) -> CaptureKind {
-    match kind {
-        Kind::Response => CaptureKind::Response,
-        Kind::Identical => CaptureKind::Identical,
-        Kind::NotModified => CaptureKind::NotModified,
-        Kind::Failed => CaptureKind::Failed,
-    }
-}
-
-fn open_ledger(state: &State, name: &'static str) -> Result<Ledger, CreditError> {
-    let numbers: Option<Numbers> = read_setting(state, name)?;
-    Ok(numbers
-        .map_or_else(|| Ledger::new(Policy::default()), |numbers| Ledger::resume(numbers, Policy::default())))
-}
-
-fn read_setting<T: DeserializeOwned>(state: &State, name: &'static str) -> Result<Option<T>, CreditError> {
-    let Some(bytes) = state.setting(name) else { return Ok(None) };
-    serde_json::from_slice(bytes).map(Some).map_err(|_| CreditError::Setting(name))
-}
-
-fn write_setting(state: &mut State, name: &'static str, value: &impl Serialize) -> Result<(), CreditError> {
-    let bytes = serde_json::to_vec(value).map_err(|_| CreditError::Setting(name))?;
-    Ok(state.set_setting(name, Some(&bytes))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{LEVEL_MAX, authority, host_name, level_of};
-
-    #[test]
-    fn levels_rise_with_cash() {
-        let mut last = 0;
-        for units in [0, 1, 2, 4, 5, 6, 7, 8, 100, 1000, 1 << 40, (1 << 40) + (1 << 38), 1 << 60] {
-            let level = level_of(units);
-            assert!(level > last && level <= LEVEL_MAX, "{units}: {level} after {last}");
-            last = level;
-        }
-        assert_eq!(level_of(1 << 40) + 4, level_of(1 << 41));
-    }
-
-    #[test]
-    fn authorities_are_found_in_canonical_urls() {
-        assert_eq!(authority("http://a.test/x?y@z"), "a.test");
-        assert_eq!(authority("https://[::1]:8080/"), "[::1]:8080");
-        assert_eq!(authority("https://user:pw@a.test:81/"), "a.test:81");
-        assert_eq!(host_name("[::1]:8080"), "[::1]");
-        assert_eq!(host_name("[::1]"), "[::1]");
-        assert_eq!(host_name("a.test"), "a.test");
-    }
 }

@@ -1,10 +1,17 @@
 //! The books of an archive: what a capture changes in pages, sites, cash and links, live or replayed after a crash.
 
+mod authority;
 mod credit;
+mod level;
 mod outcome;
 pub mod page_flags;
+mod pay;
+mod record;
 mod scope;
+mod settings;
 
-pub use credit::{Candidate, CreditError, Credits, LEVEL_REQUISITE, authority};
+pub use authority::authority;
+pub use credit::{Candidate, CreditError, Credits};
+pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 pub use scope::{Scope, ScopeKind, ScopeRule};

@@ -2,8 +2,8 @@
 
 use whatlang::Lang;
 
-/// How much of the text the guess looks at, in bytes; it costs some 0.1 ms.
-const SAMPLE_BYTES: usize = 2048;
+/// How much of the text the guess looks at, in bytes; it costs some 30 µs.
+const SAMPLE_BYTES: usize = 600;
 
 /// Less text than this tells nothing, in bytes.
 const SAMPLE_BYTES_MIN: usize = 64;

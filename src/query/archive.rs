@@ -6,8 +6,24 @@ use archive_storage::{HostId, Page, SiteId, State, StateError, Store, UrlId, Vis
 use chrono::{DateTime, Utc};
 
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use crate::columns::{self, Column, ColumnError, Kind};
 use crate::ledger::{CreditError, Credits, page_flags as flags};
 use crate::parse::DocumentKind;
+
+/// Why an archive has no rows.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveRowsError {
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// A column computed off line cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+}
 
 /// The pages and sites of an archive as of its last checkpoint.
 #[derive(Debug)]
@@ -16,6 +32,26 @@ pub struct ArchiveRows<'a> {
     credits: Credits,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
+    page_columns: NamedColumns,
+    site_columns: NamedColumns,
+}
+
+/// Columns that were computed off line, and their names once more as the plan wants them.
+#[derive(Debug)]
+struct NamedColumns {
+    names: Vec<String>,
+    columns: Vec<Column>,
+}
+
+impl NamedColumns {
+    fn read(store: &Store, kind: Kind) -> Result<Self, ColumnError> {
+        let columns = columns::read_all(store.path(), kind)?;
+        Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
+    }
+
+    fn get(&self, index: usize, id: usize) -> Option<f64> {
+        self.columns.get(index).and_then(|column| column.get(id))
+    }
 }
 
 /// What the pages of a site come to.
@@ -33,11 +69,17 @@ impl<'a> ArchiveRows<'a> {
     /// The rows of `store`.
     ///
     /// # Errors
-    /// When its state cannot be read.
-    pub fn new(store: &'a Store) -> Result<Self, CreditError> {
+    /// When its state or its columns cannot be read.
+    pub fn new(store: &'a Store) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
         let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
-        Ok(Self { state, credits: Credits::open(state)?, sites })
+        Ok(Self {
+            state,
+            credits: Credits::open(state)?,
+            sites,
+            page_columns: NamedColumns::read(store, Kind::Page)?,
+            site_columns: NamedColumns::read(store, Kind::Site)?,
+        })
     }
 
     fn site_of(&self, host: HostId) -> SiteId {
@@ -131,6 +173,22 @@ impl Rows for ArchiveRows<'_> {
             }
         };
         Ok(text.map(Cow::Owned))
+    }
+
+    fn page_columns(&self) -> &[String] {
+        &self.page_columns.names
+    }
+
+    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+        Ok(self.page_columns.get(index, page.index()))
+    }
+
+    fn site_columns(&self) -> &[String] {
+        &self.site_columns.names
+    }
+
+    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+        Ok(self.site_columns.get(index, site.index()))
     }
 
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {

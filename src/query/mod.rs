@@ -40,7 +40,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use archive::ArchiveRows;
+pub use archive::{ArchiveRows, ArchiveRowsError};
 pub use columns::ColumnKind;
 pub use execute::Answer;
 pub use plan::{Context, Heading, Plan};

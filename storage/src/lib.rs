@@ -25,7 +25,8 @@ pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
 pub use state::{
-    Checkpointed, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals, UrlCursor,
+    Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals,
+    UrlCursor,
 };
 pub use store::{Store, StoreError};
 pub use urls::NAME_BYTES_MAX;

@@ -6,8 +6,11 @@ use url::Url;
 
 use super::{Tally, data, read, text};
 
-/// The cases that have one: input, base, and the expected URL or none for a failure.
-fn cases() -> Option<Vec<(String, Option<String>, Option<String>)>> {
+/// What to resolve, against what, and what comes of it; nothing for a failure.
+type Case = (String, Option<String>, Option<String>);
+
+/// The cases that have a base.
+fn cases() -> Option<Vec<Case>> {
     let json: Vec<Value> = serde_json::from_slice(&data("url/wpt-urltestdata.json")?).unwrap();
     let string = |value: &Value| value.as_str().map(str::to_owned);
     let case = |case: &Value| Some((string(&case["input"])?, string(&case["base"]), string(&case["href"])));

@@ -20,6 +20,15 @@ pub trait Queue {
 /// Priorities are rounded to this many bits below an `f32`'s: 128 levels between 1 and 2, so to 0.8 %.
 const ROUNDED_BITS: u32 = 16;
 
+/// Marks a level while old entries are thrown out; levels themselves need 15 bits.
+const KEPT: u16 = 1 << 15;
+
+/// Entries of the queue for each page that waits, before old ones are thrown out.
+const ENTRIES_A_PAGE_MAX: usize = 4;
+
+/// Entries that are not worth throwing out.
+const ENTRIES_MIN: usize = 1 << 16;
+
 /// One more than the highest level of a positive finite number.
 const LEVELS: usize = 0x7f80;
 
@@ -28,13 +37,16 @@ const NO_LEVEL: u16 = u16::MAX;
 
 /// Priorities of 0 or more, rounded to levels; within a level first come, first served. Every operation is O(1).
 ///
-/// A page whose level changes is entered again and the old entry stays behind until it comes up, so a page that rises
-/// by a factor of x costs at most `128 log2 x` entries of 4 bytes and usually two or three.
+/// A page whose level changes is entered again and the old entry stays behind until it comes up. When old entries are
+/// most of the queue they are thrown out, so that a waiting page costs at most `ENTRIES_A_PAGE_MAX` entries of 4 bytes
+/// beside the 2 bytes of its level.
 #[derive(Debug)]
 pub struct LevelQueue {
     /// 1 + the level of each waiting page.
     levels: PerPage<u16>,
     waiting: Vec<VecDeque<u32>>,
+    entries: usize,
+    pages: usize,
     /// One bit for each level that has entries, and one bit for each of these words.
     filled: Vec<u64>,
     filled_words: Vec<u64>,
@@ -45,6 +57,8 @@ impl Default for LevelQueue {
         Self {
             levels: PerPage::default(),
             waiting: vec![VecDeque::new(); LEVELS],
+            entries: 0,
+            pages: 0,
             filled: vec![0; LEVELS.div_ceil(64)],
             filled_words: vec![0; LEVELS.div_ceil(64 * 64)],
         }
@@ -52,6 +66,11 @@ impl Default for LevelQueue {
 }
 
 impl LevelQueue {
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.waiting.iter().map(VecDeque::len).sum()
+    }
+
     fn level(priority: f64) -> usize {
         let rounded = (priority.max(0.0) as f32).to_bits() >> ROUNDED_BITS;
         (rounded as usize).min(LEVELS - 1)
@@ -63,6 +82,25 @@ impl LevelQueue {
         Some(word * 64 + self.filled[word].checked_ilog2()? as usize)
     }
 
+    /// Drops all old entries, and all but the first of a page that left a level and came back.
+    fn throw_out(&mut self) {
+        let levels = &mut self.levels;
+        for (level, waiting) in self.waiting.iter_mut().enumerate().filter(|(_, waiting)| !waiting.is_empty())
+        {
+            waiting.retain(|&page| {
+                let known = levels.at(page);
+                let valid = usize::from(*known) == level + 1;
+                if valid {
+                    *known |= KEPT;
+                }
+                valid
+            });
+            waiting.iter().for_each(|&page| *levels.at(page) &= !KEPT);
+            waiting.shrink_to_fit();
+        }
+        self.entries = self.waiting.iter().map(VecDeque::len).sum();
+    }
+
     /// The highest level with a page that really waits there; old entries above it are dropped.
     fn settle(&mut self) -> Option<usize> {
         while let Some(level) = self.highest() {
@@ -71,6 +109,7 @@ impl LevelQueue {
                     return Some(level);
                 }
                 self.waiting[level].pop_front();
+                self.entries -= 1;
             }
             self.waiting[level] = VecDeque::new();
             self.filled[level / 64] &= !(1 << (level % 64));
@@ -89,10 +128,15 @@ impl Queue for LevelQueue {
         if *known == NO_LEVEL || usize::from(*known) == level + 1 {
             return;
         }
+        self.pages += usize::from(*known == 0);
         *known = level as u16 + 1;
         self.waiting[level].push_back(page);
+        self.entries += 1;
         self.filled[level / 64] |= 1 << (level % 64);
         self.filled_words[level / 64 / 64] |= 1 << (level / 64 % 64);
+        if self.entries > ENTRIES_MIN.max(ENTRIES_A_PAGE_MAX * self.pages) {
+            self.throw_out();
+        }
     }
 
     fn best(&mut self) -> Option<f64> {
@@ -102,6 +146,8 @@ impl Queue for LevelQueue {
     fn take(&mut self) -> Option<u32> {
         let level = self.settle()?;
         let page = self.waiting[level].pop_front()?;
+        self.entries -= 1;
+        self.pages -= 1;
         *self.levels.at(page) = NO_LEVEL;
         Some(page)
     }

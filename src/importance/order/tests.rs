@@ -80,6 +80,20 @@ fn page_rank_so_far_prefers_what_many_known_pages_link_to() {
     assert!(place(39) < 10, "{downloads:?}");
 }
 
+#[test]
+fn old_entries_do_not_pile_up() {
+    let mut queue = LevelQueue::default();
+    for round in 0..2000u32 {
+        for page in 0..100 {
+            queue.put(page, f64::from((round * 7 + page) % 13 + 1));
+        }
+    }
+    assert!(queue.entries() < 70_000, "{}", queue.entries());
+    let mut taken: Vec<u32> = std::iter::from_fn(|| queue.take()).collect();
+    taken.sort_unstable();
+    assert!(taken.iter().copied().eq(0..100));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Put(u32, f32),

@@ -3,10 +3,12 @@
 mod arcs;
 mod bv;
 mod generate;
+mod stored;
 
 use std::path::{Path, PathBuf};
 
 pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
+pub use stored::{PageGraph, SiteGraph, StoredError};
 
 use crate::importance::{Graph, GraphError};
 

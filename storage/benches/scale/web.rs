@@ -22,7 +22,8 @@ const ENDS: [&str; 20] = [
 ];
 const TOPS: [&str; 8] = ["com", "org", "de", "net", "co.uk", "fr", "edu", "it"];
 
-fn mix(mut bits: u64) -> u64 {
+/// SplitMix64's finisher (Steele, Lea and Flood, OOPSLA 2014).
+pub(crate) fn mix(mut bits: u64) -> u64 {
     bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

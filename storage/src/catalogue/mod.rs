@@ -9,6 +9,7 @@
 mod backend;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ use backend::{FileBackend, memory_backend};
 
 /// The number of the checkpoint, in [`Contents::numbers`].
 pub(crate) const NUMBER: &str = "checkpoint";
+/// How often the state was made anew, in [`Contents::numbers`]: ids of different generations have nothing in common.
+pub(crate) const GENERATION: &str = "generation";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.
@@ -95,6 +98,16 @@ impl Catalogue {
         Self { path: folder.join(FILE), disk }
     }
 
+    /// Takes the catalogue away, and with it the state.
+    pub(crate) fn remove(&self) -> Result<()> {
+        if self.exists()? {
+            self.disk.remove(&self.path).map_err(|error| StateError::io(&self.path, error))?;
+            let folder = self.path.parent().unwrap_or(Path::new("."));
+            self.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
+        }
+        Ok(())
+    }
+
     /// Whether there is a catalogue.
     pub(crate) fn exists(&self) -> Result<bool> {
         self.disk.exists(&self.path).map_err(|error| StateError::io(&self.path, error))
@@ -110,12 +123,23 @@ impl Catalogue {
         if bytes.is_empty() {
             return Ok(Contents::default());
         }
-        let backend = memory_backend(&bytes).map_err(|error| StateError::io(&self.path, error))?;
-        let database = redb::Builder::new()
-            .set_cache_size(CACHE_BYTES)
-            .create_with_backend(backend)
-            .map_err(|error| self.failed(error))?;
+        // redb checks what it needs for its own work, and panics over some of the damage it meets.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.load_bytes(&bytes)));
+        outcome.unwrap_or_else(|_| Err(self.damaged()))
+    }
+
+    fn load_bytes(&self, bytes: &[u8]) -> Result<Contents> {
+        let backend = memory_backend(bytes).map_err(|error| StateError::io(&self.path, error))?;
+        let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend);
+        let mut database = database.map_err(|error| self.failed(error))?;
+        if !database.check_integrity().map_err(|error| self.failed(error))? {
+            return Err(self.damaged());
+        }
         self.read(&database)
+    }
+
+    fn damaged(&self) -> StateError {
+        StateError::corrupted(&self.path, 0, "redb finds it inconsistent")
     }
 
     /// Makes what [`Catalogue::load`] reads durable, whatever the commit that wrote it met.
@@ -228,7 +252,13 @@ fn write(
     }
     write_changes(&mut transaction.open_table(BLOCKS)?, &before.blocks, &after.blocks)?;
     write_changes(&mut transaction.open_table(SETTINGS)?, &before.settings, &after.settings)?;
+    for name in before.numbers.keys().filter(|name| !after.numbers.contains_key(*name)) {
+        numbers.remove(name.as_str())?;
+    }
     let mut mimes = transaction.open_table(MIMES)?;
+    for id in after.mimes.len()..before.mimes.len() {
+        mimes.remove(id as u16)?;
+    }
     for (id, mime) in (0..).zip(&after.mimes).skip(before.mimes.len()) {
         mimes.insert(id, mime.as_str())?;
     }

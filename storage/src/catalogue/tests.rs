@@ -54,7 +54,8 @@ fn commits_are_read_back_and_only_differences_are_written() {
     second.segments.insert(SegmentId(8), first.segments[&SegmentId(7)].clone());
     second.segments.remove(&SegmentId(7));
     second.numbers.insert("one".into(), 2);
-    second.mimes.push("image/png".into());
+    second.numbers.remove("large");
+    second.mimes.pop();
     catalogue.commit(&first, &second).unwrap();
     assert_same(&catalogue.load().unwrap(), &second);
     catalogue.settle().unwrap();

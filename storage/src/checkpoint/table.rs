@@ -70,6 +70,8 @@ pub(crate) struct Table<R> {
     hand: usize,
     /// Frames to keep; more only while all of them hold changes.
     capacity: usize,
+    /// Frames that hold changes of blocks the last checkpoint counts.
+    changed_in_place: usize,
     unsynced: bool,
     record: PhantomData<R>,
 }
@@ -107,6 +109,7 @@ impl<R: Record> Table<R> {
             frames: Vec::new(),
             hand: 0,
             capacity: (capacity_bytes / BLOCK_BYTES).max(4),
+            changed_in_place: 0,
             unsynced: false,
             record: PhantomData,
         })
@@ -142,7 +145,7 @@ impl<R: Record> Table<R> {
         let mut record = Self::decode(&frame.bytes, slot);
         let outcome = change(&mut record);
         Self::encode(&mut frame.bytes, slot, &record);
-        frame.dirty = true;
+        self.mark(block);
         Ok(Some(outcome))
     }
 
@@ -161,7 +164,7 @@ impl<R: Record> Table<R> {
         }
         let frame = self.load(block)?;
         Self::encode(&mut frame.bytes, slot, record);
-        frame.dirty = true;
+        self.mark(block);
         self.count += 1;
         Ok(number)
     }
@@ -189,9 +192,18 @@ impl<R: Record> Table<R> {
         self.frames.len() * (BLOCK_BYTES + size_of::<Frame>()) + self.frame_of.capacity() * 4
     }
 
-    /// Bytes of changes that wait in memory for the next checkpoint.
+    /// Bytes of blocks changed in place, which stay in memory until the next checkpoint.
     pub(crate) fn dirty_bytes(&self) -> usize {
-        self.frames.iter().filter(|frame| frame.dirty).count() * BLOCK_BYTES
+        self.changed_in_place * BLOCK_BYTES
+    }
+
+    /// Notes that a block in memory was changed.
+    #[inline]
+    fn mark(&mut self, block: u32) {
+        let frame = &mut self.frames[self.frame_of[block as usize] as usize];
+        if !std::mem::replace(&mut frame.dirty, true) && block < self.committed {
+            self.changed_in_place += 1;
+        }
     }
 
     #[inline]
@@ -329,6 +341,7 @@ impl<R: Record> Table<R> {
         let frames = self.changed(true);
         self.write(&frames)?;
         self.committed = self.frame_of.len() as u32;
+        self.changed_in_place = 0;
         self.shrink();
         self.sync()
     }

@@ -37,10 +37,19 @@ pub(crate) struct HashIndex {
     shards: Vec<Shard>,
 }
 
+/// Entries sorted by the shards of one index.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// Where the entries of each shard start in `sorted`.
+    starts: Vec<usize>,
+    sorted: Vec<(u64, u32)>,
+}
+
 impl HashIndex {
-    pub(crate) fn new() -> Self {
+    /// An empty index that takes so many entries without growing.
+    pub(crate) fn with_capacity(entries: usize) -> Self {
         let key = std::hash::RandomState::new().hash_one(SHARDS);
-        Self { key, shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+        Self { key, shards: (0..SHARDS).map(|_| Shard::with_capacity(entries / SHARDS)).collect() }
     }
 
     /// A permutation of the 62-bit numbers: each step can be undone.
@@ -73,8 +82,8 @@ impl HashIndex {
         self.shards[shard].insert(rest, id)
     }
 
-    /// Stores many ids, on all processors; an earlier id of the same fingerprint stays.
-    pub(crate) fn extend(&mut self, entries: &[(u64, u32)]) {
+    /// Sorts entries by their shards, for [`HashIndex::insert_batches`].
+    pub(crate) fn batch(&self, entries: &[(u64, u32)]) -> Batch {
         let mut starts = vec![0; SHARDS + 1];
         for &(fingerprint, _) in entries {
             starts[self.place(fingerprint).0 + 1] += 1;
@@ -89,15 +98,20 @@ impl HashIndex {
             sorted[ends[shard]] = (rest, id);
             ends[shard] += 1;
         }
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let chunk = SHARDS.div_ceil(threads);
+        Batch { starts, sorted }
+    }
+
+    /// Stores the entries of many batches, on all processors; the first id of a fingerprint stays.
+    pub(crate) fn insert_batches(&mut self, batches: &[Batch]) {
+        let chunk = SHARDS.div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
         std::thread::scope(|scope| {
             for (part, shards) in self.shards.chunks_mut(chunk).enumerate() {
-                let (starts, sorted) = (&starts, &sorted);
                 scope.spawn(move || {
                     for (shard, number) in shards.iter_mut().zip(part * chunk..) {
-                        for &(rest, id) in &sorted[starts[number]..starts[number + 1]] {
-                            shard.insert(rest, id);
+                        for batch in batches {
+                            for &(rest, id) in &batch.sorted[batch.starts[number]..batch.starts[number + 1]] {
+                                shard.insert(rest, id);
+                            }
                         }
                     }
                 });

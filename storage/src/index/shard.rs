@@ -8,6 +8,8 @@ use super::line::Line;
 
 /// Entries a shard may hold before it grows, in 64ths of its slots.
 const LOAD_MAX: usize = 58;
+/// Entries that a shard is made for, in 64ths of its slots: a few more than expected still fit.
+const LOAD_EXPECTED: usize = 55;
 /// A full shard grows by one of so many parts.
 const GROWTH: usize = 8;
 /// Entries that may be pushed from line to line for one insertion.
@@ -78,6 +80,20 @@ pub(super) struct Shard {
 }
 
 impl Shard {
+    pub(super) fn with_capacity(entries: usize) -> Self {
+        let mut shard = Self::default();
+        let lines_for = |slots: usize| (entries * 64).div_ceil(slots * LOAD_EXPECTED);
+        // Fewer slots make more lines, which may have more slots: take the first layout that holds what it promises.
+        let layouts = [slots_in(LINES_FOR_40_BITS), slots_in(LINES_FOR_48_BITS), slots_in(1)];
+        if let Some(lines) =
+            layouts.map(lines_for).into_iter().zip(layouts).find(|&(lines, slots)| slots_in(lines) >= slots)
+            && entries > 0
+        {
+            shard.lines.reset(lines.0);
+        }
+        shard
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.lines.count * size_of::<Line>() + self.lines.chunks.capacity() * size_of::<Box<[Line]>>()
     }

@@ -65,23 +65,39 @@ fn chosen_numbers_only_make_a_shard_larger() {
 
 #[test]
 fn the_index_keeps_the_first_id_of_a_fingerprint() {
-    let mut index = HashIndex::new();
+    let mut index = HashIndex::with_capacity(0);
     assert_eq!(index.insert(42, 1), None);
     assert_eq!(index.insert(42, 2), Some(1));
     assert_eq!(index.get(42), Some(1));
 }
 
 #[test]
-fn extending_is_inserting_one_by_one() {
+fn inserting_batches_is_inserting_one_by_one() {
     let mut state = 11;
     let fingerprints: Vec<u64> = (0..50_000).map(|_| random(&mut state)).collect();
-    let mut index = HashIndex::new();
-    index.insert(fingerprints[123], 9);
     let entries: Vec<(u64, u32)> = fingerprints.iter().copied().zip(100..).collect();
-    index.extend(&entries[..20_000]);
-    index.extend(&entries[20_000..]);
-    for (&fingerprint, id) in fingerprints.iter().zip(100..) {
-        let expected = if fingerprint == fingerprints[123] { 9 } else { id };
-        assert_eq!(index.get(fingerprint), Some(expected));
+    for capacity in [0, 50_000, 1_000_000] {
+        let mut index = HashIndex::with_capacity(capacity);
+        index.insert(fingerprints[123], 9);
+        let again = [(fingerprints[30_000], 7)];
+        let batches = [&entries[..20_000], &entries[20_000..], &again].map(|entries| index.batch(entries));
+        index.insert_batches(&batches);
+        for &(fingerprint, id) in &entries {
+            let expected = if fingerprint == fingerprints[123] { 9 } else { id };
+            assert_eq!(index.get(fingerprint), Some(expected));
+        }
+    }
+}
+
+#[test]
+fn a_shard_made_for_its_entries_does_not_grow() {
+    for count in [1, 5, 100, 2000, 5000, 6000, 7000, 24_414] {
+        let mut shard = Shard::with_capacity(count as usize);
+        let bytes = shard.memory_bytes();
+        let mut state = u64::from(count);
+        for id in 0..count {
+            shard.insert(random(&mut state) & super::REST_MASK, id);
+        }
+        assert_eq!(shard.memory_bytes(), bytes, "{count} entries");
     }
 }

@@ -13,6 +13,7 @@ use super::codec::Codec;
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder};
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use super::index::Index;
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
@@ -32,9 +33,11 @@ pub struct SegmentOptions {
     pub codec: Option<Codec>,
     /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
     pub level: Option<i32>,
-    /// The zstd level with a dictionary. Below 6 the match finder's tables are too small for a dictionary of base
-    /// pages, and it gains little.
+    /// The zstd level with a dictionary. Below 7 the match finder's table has no room for a dictionary of megabytes: real
+    /// recaptures took 3.60 MB at level 6 (400 MB/s), 3.41 at 7 (300), 3.30 at 8 (265) and 3.27 at 9 (180).
     pub dictionary_level: i32,
+    /// How dictionaries are guarded against damage.
+    pub guard: Guard,
     /// The algorithm of block digests.
     pub algorithm: Algorithm,
     /// First part of file names: who or what crawls.
@@ -63,7 +66,8 @@ impl Default for SegmentOptions {
         Self {
             codec: None,
             level: None,
-            dictionary_level: 6,
+            dictionary_level: 8,
+            guard: Guard::default(),
             algorithm: Algorithm::Sha256,
             prefix: "ARCHIVE".into(),
             host: "localhost".into(),
@@ -219,7 +223,7 @@ impl Segments {
         let folder = archive.join(super::FOLDER);
         disk.create_dir_all(&folder).context("create", &folder)?;
         disk.sync_dir(archive).context("sync", archive)?;
-        let (closed, recovered) = recover::recover(&disk, &folder, options.relied_on)?;
+        let (closed, recovered) = recover::recover(&disk, &folder, options.relied_on, options.guard)?;
         let ids = options.seed.map_or_else(RecordIds::random, |seed| {
             // Opening again must not give the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
@@ -334,7 +338,8 @@ impl Segments {
     /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.
     ///
     /// # Errors
-    /// When the disk refuses. What was appended is then as safe as before; the segment may be closed later.
+    /// When the disk refuses. What was appended is then as safe as before, and the segment may be closed later; unless
+    /// giving it its final name failed, which ends writing as a failed sync does.
     pub fn rotate(&mut self, dictionary: Option<Arc<Dictionary>>) -> Result<(), SegmentError> {
         self.finish()?;
         self.next_dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
@@ -432,7 +437,7 @@ impl Segments {
         let dictionary = self.next_dictionary.clone();
         let mut info = SegmentInfo::new(name.id, name.closed());
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let (path, payoff) = (path.to_owned(), Payoff::new(dictionary.as_deref()));
+        let (path, payoff) = (path.to_owned(), Payoff::new(dictionary.as_deref(), self.options.guard));
         let (hasher, index) = (Sha256::new(), Index::new(name.closed()));
         let mut active = Active { name, path, file, info, hasher, opened, dictionary, index, payoff };
         if let Some(dictionary) = &active.dictionary.clone() {
@@ -472,7 +477,11 @@ impl Segments {
         let Some(active) = &mut self.active else { return Ok(()) };
         self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
         // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
-        let tail = active.dictionary.as_deref().map(Dictionary::last_frame).unwrap_or_default();
+        let tail = active
+            .dictionary
+            .as_deref()
+            .map(|dictionary| dictionary.last_frame(self.options.guard))
+            .unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();
         // An earlier try may have left a tail that reaches further.
@@ -483,15 +492,13 @@ impl Segments {
         info.is_open = false;
         info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
         self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
-        recover::seal(
-            self.disk.as_ref(),
-            &self.folder,
-            &active.name,
-            &info,
-            &active.index,
-            &mut self.closed,
-        )?;
+        recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;
+        if let Err(error) = recover::rename_closed(self.disk.as_ref(), &self.folder, &active.name) {
+            self.durability.poisoned.store(true, Ordering::Release);
+            return Err(error);
+        }
         self.reader.forget(info.id);
+        self.closed.insert(info.id, info);
         self.active = None;
         let end = self.watermark();
         *locked(&self.durability.watermark) = end;

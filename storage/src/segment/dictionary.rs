@@ -2,8 +2,7 @@
 //!
 //! A dictionary is a standard zstd dictionary (RFC 8878 section 5): entropy tables, then content. The content is whole
 //! records of earlier captures and the heads that every record has. It is the first frame of its file, as the IIPC
-//! proposal has it, and once more the last, in a skippable frame that readers pass over: one wrong byte in the only copy
-//! would make every record of the segment unreadable.
+//! proposal has it. The last frame guards it, see [`Guard`].
 
 use std::path::Path;
 
@@ -12,17 +11,14 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DDict};
 
 use super::error::{Context, SegmentError};
 use super::group;
+use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 use crate::backend::{DiskFile, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
-use crate::warc::{self, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
+use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
 pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
-/// The skippable frame at a segment's end that holds the dictionary once more. The magic number of the first copy would
-/// be legal here too, but this one cannot be mistaken for a file's start.
-pub const SKIPPABLE_COPY: u32 = SKIPPABLE_MAGIC + 1;
-
 /// First bytes of a formatted dictionary.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 /// The level at which dictionaries are packed: done once a segment, 3 to 10 MB/s.
@@ -126,10 +122,11 @@ impl Dictionary {
         &self.bytes
     }
 
-    /// Bytes that its two copies take in a segment.
+    /// Bytes that it takes in a segment, with what guards it.
     #[must_use]
-    pub fn stored_length(&self) -> u64 {
-        2 * (self.packed.len() as u64 + 8)
+    pub fn stored_length(&self, guard: Guard) -> u64 {
+        let first = self.packed.len() as u64 + 8;
+        first + guard.length(first)
     }
 
     /// The digest that names it in the `warcinfo` record.
@@ -148,9 +145,9 @@ impl Dictionary {
         warc::skippable_frame(SKIPPABLE_DICTIONARY, &self.packed)
     }
 
-    /// The copy that a segment ends with.
-    pub(super) fn last_frame(&self) -> Vec<u8> {
-        warc::skippable_frame(SKIPPABLE_COPY, &self.packed)
+    /// The frame that a segment ends with.
+    pub(super) fn last_frame(&self, guard: Guard) -> Vec<u8> {
+        guard.frame(&self.first_frame())
     }
 
     /// Makes it ready for decompressing.
@@ -190,7 +187,8 @@ pub(super) fn read(
     path: &Path,
 ) -> Result<Option<Dictionary>, SegmentError> {
     let mut start = [0; 8];
-    if file.len().context("read", path)? < 8 {
+    let length = file.len().context("read", path)?;
+    if length < 8 {
         return Ok(None);
     }
     read_exact_at(file, &mut start, 0).context("read", path)?;
@@ -200,7 +198,7 @@ pub(super) fn read(
     }
     let corrupted = |what: String| SegmentError::Corrupted { segment, offset: 0, what };
     let size = u32::from_le_bytes(size) as usize;
-    if size > DICTIONARY_BYTES_MAX {
+    if size > DICTIONARY_BYTES_MAX || size as u64 + 8 > length {
         return Err(corrupted(format!("a dictionary frame of {size} bytes is too long")));
     }
     let mut packed = vec![0; size];
@@ -208,18 +206,18 @@ pub(super) fn read(
     Dictionary::unpacked(packed).map(Some).map_err(corrupted)
 }
 
-/// Reads a segment's dictionary from whichever copy is whole, and says how many bytes the first one takes in the file.
+/// Reads a segment's dictionary, with the help of the last frame if it is damaged, and says how many bytes the first
+/// frame takes.
 pub(super) fn load(
     file: &dyn DiskFile,
     segment: SegmentId,
     path: &Path,
 ) -> Result<Option<(Dictionary, u64)>, SegmentError> {
-    let first = read(file, segment, path);
-    let dictionary = match first {
+    let dictionary = match read(file, segment, path) {
         Ok(Some(dictionary)) => Some(dictionary),
         // A damaged magic number looks like no dictionary.
-        Ok(None) => read_copy(file, path)?,
-        Err(error @ SegmentError::Corrupted { .. }) => Some(read_copy(file, path)?.ok_or(error)?),
+        Ok(None) => restore(file, path)?,
+        Err(error @ SegmentError::Corrupted { .. }) => Some(restore(file, path)?.ok_or(error)?),
         Err(error) => return Err(error),
     };
     Ok(dictionary.map(|dictionary| {
@@ -228,21 +226,34 @@ pub(super) fn load(
     }))
 }
 
-/// Reads the copy at a segment's end, if there is one.
+/// Makes a damaged dictionary good from the last frame, if there is one and it can.
 ///
-/// The frame is searched from the end, because nothing but the file's end says where it starts.
-fn read_copy(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
+/// The last frame is searched from the end, because nothing but the file's end says where it starts.
+fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
     let length = file.len().context("read", path)?;
     let tail_length = length.min(DICTIONARY_BYTES_MAX as u64 + 8);
     let mut tail = vec![0; tail_length as usize];
     read_exact_at(file, &mut tail, length - tail_length).context("read", path)?;
-    for start in memchr::memmem::rfind_iter(&tail, &SKIPPABLE_COPY.to_le_bytes()) {
-        let rest = tail.get(start + 4..).unwrap_or_default();
-        let Some((size, content)) = rest.split_first_chunk::<4>() else { continue };
-        if u32::from_le_bytes(*size) as usize == content.len()
-            && let Ok(dictionary) = Dictionary::unpacked(content.to_vec())
-        {
-            return Ok(Some(dictionary));
+    for number in [SKIPPABLE_COPY, SKIPPABLE_PARITY] {
+        for start in memchr::memmem::rfind_iter(&tail, &number.to_le_bytes()) {
+            let rest = tail.get(start + 4..).unwrap_or_default();
+            let Some((size, content)) = rest.split_first_chunk::<4>() else { continue };
+            if u32::from_le_bytes(*size) as usize != content.len() {
+                continue;
+            }
+            let packed = match number {
+                SKIPPABLE_COPY => content.to_vec(),
+                _ => {
+                    let Some(first_length) = guard::guarded_length(content) else { continue };
+                    let mut first = vec![0; first_length];
+                    read_exact_at(file, &mut first, 0).context("read", path)?;
+                    let Some(first) = guard::repair(&first, content) else { continue };
+                    first.get(8..).unwrap_or_default().to_vec()
+                }
+            };
+            if let Ok(dictionary) = Dictionary::unpacked(packed) {
+                return Ok(Some(dictionary));
+            }
         }
     }
     Ok(None)

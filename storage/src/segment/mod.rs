@@ -17,6 +17,7 @@ mod dictionary;
 mod encode;
 mod error;
 mod group;
+mod guard;
 mod index;
 mod ledger;
 mod name;
@@ -29,13 +30,14 @@ mod tests;
 
 pub use append::{Appended, RotationReason, SegmentOptions, Segments, SyncHandle};
 pub use codec::{Codec, FRAME_BYTES_MAX};
-pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary, SKIPPABLE_COPY};
+pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 pub use encode::{Encoded, Encoder};
 pub use error::SegmentError;
 pub use group::{
     CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, PROFILE_IDENTICAL,
     PROFILE_NOT_MODIFIED, Truncated,
 };
+pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use ledger::SegmentInfo;
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};

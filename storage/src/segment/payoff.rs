@@ -1,6 +1,6 @@
 //! When a segment should give way to one with a dictionary of newer versions.
 //!
-//! A new dictionary costs its two copies, once. Not having it costs, at each recapture of a page, the bytes that the page
+//! A new dictionary costs its bytes and those that guard it, once. Not having it costs, at each recapture of a page, the bytes that the page
 //! takes above what it would take beside its newest version. That excess grows as pages drift away from their bases, and
 //! as pages come back that have none. The segment is closed when the excess that it has suffered reaches the cost of the
 //! dictionary that would have spared it: as with renting or buying skis, no rule that doesn't know the future can promise
@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use super::dictionary::Dictionary;
+use super::guard::Guard;
 use crate::address::url_hash;
 
 /// A recapture beside its newest version is taken to shrink to one part in so many, unless the page has shown better.
@@ -33,15 +34,17 @@ pub(super) struct Payoff {
     pages: HashMap<u64, Page>,
     /// Bytes that recaptures took above what they would have taken.
     excess: u64,
-    /// Bytes of the two copies that a new dictionary would have.
+    /// Bytes that a new dictionary would take with what guards it.
     cost: u64,
+    guard: Guard,
 }
 
 impl Payoff {
-    pub(super) fn new(dictionary: Option<&Dictionary>) -> Self {
+    pub(super) fn new(dictionary: Option<&Dictionary>, guard: Guard) -> Self {
         let urls = dictionary.map(Dictionary::urls).unwrap_or_default();
         let pages = urls.iter().map(|url| (*url, Page { least: u64::MAX })).collect();
-        Self { pages, excess: 0, cost: SEGMENT_COST_BYTES + dictionary.map_or(0, Dictionary::stored_length) }
+        let stored = dictionary.map_or(0, |dictionary| dictionary.stored_length(guard));
+        Self { pages, excess: 0, cost: SEGMENT_COST_BYTES + stored, guard }
     }
 
     /// Counts a version of a page: its bytes before and after compression.
@@ -56,8 +59,12 @@ impl Payoff {
             None => {
                 if self.pages.len() < PAGES_MAX {
                     self.pages.insert(hash, Page { least: u64::MAX });
-                    // Beside others of its kind a page takes less than alone, about two thirds of it; twice.
-                    self.cost += packed_length * 4 / 3;
+                    // Beside others of its kind a page takes less than alone, about two thirds of it.
+                    let base = packed_length * 2 / 3;
+                    self.cost += match self.guard {
+                        Guard::Copy => 2 * base,
+                        Guard::Parity => base + base / 8,
+                    };
                 }
             }
         }
@@ -75,7 +82,7 @@ mod tests {
 
     #[test]
     fn first_captures_never_make_a_segment_give_way() {
-        let mut payoff = Payoff::new(None);
+        let mut payoff = Payoff::new(None, Guard::Copy);
         for page in 0..1000 {
             payoff.count(&format!("http://a/{page}"), 100_000, 20_000);
         }
@@ -84,7 +91,7 @@ mod tests {
 
     #[test]
     fn recaptures_without_a_base_do_so_soon() {
-        let mut payoff = Payoff::new(None);
+        let mut payoff = Payoff::new(None, Guard::Copy);
         let mut rounds = 0;
         while !payoff.is_due() {
             for page in 0..20 {
@@ -104,7 +111,7 @@ mod tests {
             })
             .collect();
         let dictionary = Dictionary::build(&bases).expect("memory").expect("bases");
-        let mut payoff = Payoff::new(Some(&dictionary));
+        let mut payoff = Payoff::new(Some(&dictionary), Guard::Copy);
         for _ in 0..100 {
             for page in 0..20 {
                 payoff.count(&format!("http://a/{page}"), 100_000, 900);

@@ -172,10 +172,11 @@ impl SegmentReader {
             }
         }
         let path = self.shared.folder.join(segment.name.to_string());
-        let bytes = dictionary::read(segment.file.as_ref(), id, &path)?;
+        let dictionary =
+            dictionary::load(segment.file.as_ref(), id, &path)?.map(|(dictionary, _)| dictionary);
         let missing =
             || SegmentError::Corrupted { segment: id, offset: 0, what: "the dictionary is missing".into() };
-        let prepared = Arc::new(bytes.as_ref().and_then(Dictionary::prepare).ok_or_else(missing)?);
+        let prepared = Arc::new(dictionary.as_ref().and_then(Dictionary::prepare).ok_or_else(missing)?);
         let mut files = locked(&self.shared.files);
         if files.dictionaries.len() >= DICTIONARIES_MAX {
             files.dictionaries.remove(0);

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::codec::Codec;
 use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use super::index::{Index, IndexFacts};
 use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
@@ -20,7 +21,7 @@ use super::replay::{Assembler, ReplayedCapture, Seen};
 use crate::backend::{Disk, DiskFile, FileReader, OpenMode, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, RecordReader};
+use crate::warc::{Broken, ReadError, Record, RecordReader};
 
 /// A place in a segment that is not as it was written, before the watermark that the archive relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     relied_on: Watermark,
+    guard: Guard,
 ) -> Result<(Closed, Vec<Recovered>), SegmentError> {
     let known = ledger::summaries(disk.as_ref(), folder)?;
     let mut closed = Closed::new();
@@ -75,12 +77,30 @@ pub(super) fn recover(
     }
     let mut recovered = Vec::new();
     for name in open {
-        recovered.extend(recover_one(disk, folder, &name, relied_on, &mut closed)?);
+        recovered.extend(recover_one(disk, folder, &name, (relied_on, guard), &mut closed)?);
     }
     if known != closed {
         ledger::save(disk.as_ref(), folder, &closed)?;
     }
     Ok((closed, recovered))
+}
+
+/// The records of a segment: those that have a frame or member of their own, as all have that we write.
+struct Records<R>(RecordReader<R>);
+
+impl<R: std::io::Read> Iterator for Records<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = match self.0.next()? {
+            Ok(record) if record.length == 0 => record,
+            other => return Some(other),
+        };
+        let what = "the bytes behind the record are not line ends".into();
+        Some(Err(
+            Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
+        ))
+    }
 }
 
 /// What a scan of a segment found.
@@ -100,7 +120,7 @@ fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Sca
     let mut assembler = Assembler::default();
     let mut broken = Vec::new();
     let (mut good_end, mut continues, mut pending) = (0, false, 0);
-    for record in RecordReader::new(FileReader::new(file.clone(), 0)) {
+    for record in Records(RecordReader::new(FileReader::new(file.clone(), 0))) {
         let record = match record {
             Ok(record) => record,
             Err(ReadError::Io(error)) => return Err(error).context("read", path),
@@ -175,7 +195,7 @@ fn recover_one(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     name: &SegmentName,
-    relied_on: Watermark,
+    (relied_on, guard): (Watermark, Guard),
     closed: &mut Closed,
 ) -> Result<Option<Recovered>, SegmentError> {
     let path = folder.join(name.to_string());
@@ -218,7 +238,7 @@ fn recover_one(
         }
         let tail = dictionary::read(file.as_ref(), name.id, &path)?
             .as_ref()
-            .map(Dictionary::last_frame)
+            .map(|dictionary| dictionary.last_frame(guard))
             .unwrap_or_default();
         rewrite(file.as_ref(), relied_length..scan.good_end).context("write", &path)?;
         file.write_at(&tail, scan.good_end).context("write", &path)?;
@@ -283,7 +303,7 @@ fn keep(
 }
 
 /// Makes a complete, synced segment immutable: writes its index, notes what is in it, and takes the suffix off its name.
-pub(super) fn seal(
+fn seal(
     disk: &dyn Disk,
     folder: &Path,
     name: &SegmentName,
@@ -291,15 +311,32 @@ pub(super) fn seal(
     index: &Index,
     closed: &mut Closed,
 ) -> Result<(), SegmentError> {
+    describe_closed(disk, folder, info, index, closed)?;
+    rename_closed(disk, folder, name)?;
+    closed.insert(info.id, info.clone());
+    Ok(())
+}
+
+/// Writes a segment's index and notes what is in it, before it gets its final name: a segment of that name has both.
+pub(super) fn describe_closed(
+    disk: &dyn Disk,
+    folder: &Path,
+    info: &SegmentInfo,
+    index: &Index,
+    closed: &Closed,
+) -> Result<(), SegmentError> {
     index.save(disk, folder)?;
     let mut with_this = closed.clone();
     with_this.insert(info.id, info.clone());
-    ledger::save(disk, folder, &with_this)?;
+    ledger::save(disk, folder, &with_this)
+}
+
+/// Gives a segment its final name. From the first step on it must not be written to any more, whether this succeeds or
+/// not: the name may be in place, and a segment of that name is never recovered.
+pub(super) fn rename_closed(disk: &dyn Disk, folder: &Path, name: &SegmentName) -> Result<(), SegmentError> {
     let (open, target) = (folder.join(name.open()), folder.join(name.closed()));
     disk.rename(&open, &target).context("rename", &open)?;
-    disk.sync_dir(folder).context("sync", folder)?;
-    *closed = with_this;
-    Ok(())
+    disk.sync_dir(folder).context("sync", folder)
 }
 
 /// Gives back the captures of a segment behind a position in it, and says what had to be passed over.
@@ -320,7 +357,7 @@ pub(super) fn replay(
         }
     };
     let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
-    for record in records {
+    for record in Records(records) {
         match record {
             Ok(record) => {
                 if let Seen::Capture(capture) = assembler.take(from.segment, record) {

@@ -1,4 +1,4 @@
-//! What segments promise, on the disk of the machine.
+//! What segments promise, mostly on a disk in memory. Crashes have a test of their own, `tests/crash.rs`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
-use crate::backend::{Disk, RealDisk};
+use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, read_file, replace_file};
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
 
-pub(super) fn time(seconds: i64) -> DateTime<Utc> {
+fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::seconds(1_767_225_600 + seconds) + TimeDelta::microseconds(seconds % 7)
 }
 
-pub(super) fn page(number: u32, words: u32) -> Bytes {
+fn page(number: u32, words: u32) -> Bytes {
     let words: Vec<String> =
         (0..words).map(|word| format!("word{}", word.wrapping_mul(number + 1) % 977)).collect();
     Bytes::from(format!("<html><title>Page {number}</title><p>{}</p></html>", words.join(" ")))
 }
 
-pub(super) fn response(number: u32, body: &[u8]) -> CaptureGroup {
+fn response(number: u32, body: &[u8]) -> CaptureGroup {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
         body.len()
@@ -43,7 +43,7 @@ pub(super) fn response(number: u32, body: &[u8]) -> CaptureGroup {
 }
 
 /// One group of every kind.
-pub(super) fn every_kind() -> Vec<CaptureGroup> {
+fn every_kind() -> Vec<CaptureGroup> {
     let body = page(1, 400);
     let plain = response(1, &body);
     let (original_url, original_time) = (plain.url.clone(), plain.time);
@@ -90,34 +90,70 @@ pub(super) fn every_kind() -> Vec<CaptureGroup> {
     ]
 }
 
-pub(super) struct Archive {
-    pub folder: tempfile::TempDir,
-    pub options: SegmentOptions,
+/// An archive on a disk in memory.
+struct Archive {
+    disk: SimulatedDisk,
+    options: SegmentOptions,
 }
 
 impl Archive {
     fn new(codec: Codec) -> Self {
+        let info = vec![("software".into(), "test".into())];
         let options = SegmentOptions {
             codec: Some(codec),
             seed: Some(1),
-            info: vec![("software".into(), "test".into())],
+            info,
+            clock: || time(0),
             ..Default::default()
         };
-        Self { folder: tempfile::tempdir().expect("a folder"), options }
+        let disk = SimulatedDisk::new(1);
+        disk.create_dir_all(&PathBuf::from("/archive")).expect("a folder");
+        Self { disk, options }
     }
 
     fn open(&self) -> (Segments, Vec<Recovered>) {
-        Segments::open(Arc::new(RealDisk), self.folder.path(), self.options.clone()).expect("open")
+        Segments::open(Arc::new(self.disk.clone()), &PathBuf::from("/archive"), self.options.clone())
+            .expect("open")
+    }
+
+    fn path(name: &str) -> PathBuf {
+        PathBuf::from("/archive/segments").join(name)
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        read_file(&self.disk, &Self::path(name)).expect("read")
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        self.disk.create_dir_all(&Self::path("")).expect("a folder");
+        replace_file(&self.disk, &Self::path(name), bytes).expect("write");
     }
 
     fn files(&self) -> Vec<String> {
-        let entries = RealDisk.list(&self.folder.path().join(FOLDER)).expect("list");
+        let entries = self.disk.list(&Self::path("")).expect("list");
         entries.into_iter().map(|entry| entry.name).collect()
     }
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(FOLDER).join(name)
-    }
+/// Appends some groups and says where they lie.
+fn append(segments: &mut Segments, groups: impl IntoIterator<Item = CaptureGroup>) -> Vec<Appended> {
+    let encoder = segments.encoder();
+    let mut append = |group| segments.append(&encoder.encode(group).expect("encode")).expect("append");
+    groups.into_iter().map(&mut append).collect()
+}
+
+fn bases(numbers: std::ops::Range<u32>) -> Vec<Base> {
+    let base = |number| match response(number, &page(number, 300)).body {
+        CaptureBody::Response { http, .. } => {
+            Base { url: format!("http://example.org/page/{number}"), content: http }
+        }
+        _ => unreachable!("a response is one"),
+    };
+    numbers.map(base).collect()
+}
+
+fn dictionary(numbers: std::ops::Range<u32>) -> Option<Arc<Dictionary>> {
+    Dictionary::build(&bases(numbers)).expect("memory").map(Arc::new)
 }
 
 fn replayed(segments: &Segments, from: Watermark) -> Vec<ReplayedCapture> {
@@ -195,83 +231,286 @@ fn every_kind_of_capture_comes_back() {
 fn closing_makes_a_segment_immutable_and_listed() {
     let archive = Archive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
-    let encoder = segments.encoder();
     for number in 0..3 {
-        segments
-            .append(&encoder.encode(response(number, &page(number, 100))).expect("encode"))
-            .expect("append");
-        segments.rotate(None).expect("rotate");
+        append(&mut segments, [response(number, &page(number, 100))]);
+        segments.rotate(dictionary(0..number)).expect("rotate");
     }
-    segments.append(&encoder.encode(response(9, b"x")).expect("encode")).expect("append");
+    append(&mut segments, [response(9, b"x")]);
     let before = segments.list();
-    assert_eq!(
-        before.iter().map(|info| (info.id, info.is_open)).collect::<Vec<_>>(),
-        [(SegmentId(0), false), (SegmentId(1), false), (SegmentId(2), false), (SegmentId(3), true),]
-    );
+    let states: Vec<_> =
+        before.iter().map(|info| (info.id.0, info.is_open, info.dictionary.is_some())).collect();
+    assert_eq!(states, [(0, false, false), (1, false, false), (2, false, true), (3, true, true)]);
     segments.close().expect("close");
-    let names: Vec<_> = before.iter().map(|info| info.name.clone()).collect();
     let (segments, recovered) = archive.open();
-    assert!(recovered.is_empty());
+    assert_eq!(recovered, []);
     let after = segments.list();
     assert_eq!(after[..3], before[..3]);
     assert!(!after[3].is_open);
     for info in &after {
-        let bytes = std::fs::read(archive.path(&info.name)).expect("read");
+        let bytes = archive.read(&info.name);
         assert_eq!(info.sha256, Some(Digest::sha256(&bytes)));
         assert_eq!((info.captures, info.records, info.bytes), (1, 4, bytes.len() as u64));
+        let manifest = String::from_utf8(archive.read("manifest.sha256")).expect("text");
+        let hex = Digest::sha256(&bytes).to_string().replace("sha256:", "");
+        assert!(manifest.contains(&format!("{hex}  {}\n", info.name)), "{manifest}");
+        let index = String::from_utf8(archive.read(&format!("{}.cdxj", info.name))).expect("text");
+        assert!(index.starts_with("org,example)/page/") && index.lines().count() == 1, "{index}");
     }
-    assert!(names.iter().all(|name| archive.files().contains(name)));
-    // Opening again, and without what is kept beside the segments, tells the same.
-    for file in ["manifest.sha256", "segments.jsonl"] {
-        std::fs::remove_file(archive.path(file)).expect("remove");
+    // What is kept beside the segments can be made again from them.
+    let files = archive.disk.files();
+    for file in archive.files().iter().filter(|file| !file.ends_with(".zst")) {
+        archive.disk.remove(&Archive::path(file)).expect("remove");
     }
     let (again, _) = archive.open();
     let facts = |infos: Vec<SegmentInfo>| {
-        infos
-            .into_iter()
-            .map(|info| (info.name, info.sha256, info.captures, info.records, info.first, info.last))
-            .collect::<Vec<_>>()
+        let fact = |info: SegmentInfo| {
+            (info.name, info.sha256, info.captures, info.records, info.first, info.dictionary)
+        };
+        infos.into_iter().map(fact).collect::<Vec<_>>()
     };
     assert_eq!(facts(again.list()), facts(after));
+    for (path, bytes) in
+        files.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension != "jsonl"))
+    {
+        assert_eq!(archive.disk.files().get(path), Some(bytes), "{}", path.display());
+    }
     assert_eq!(replayed(&again, Watermark::default()).len(), 4);
+}
+
+/// Three groups in a segment that was never closed: its name, its bytes, and where the groups end.
+fn open_segment(codec: Codec) -> (String, Vec<u8>, Vec<u64>) {
+    let archive = Archive::new(codec);
+    let (mut segments, _) = archive.open();
+    let appended = append(&mut segments, (0..3).map(|number| response(number, &page(number, 60))));
+    let name = format!("{}.open", segments.list()[0].name);
+    (name.clone(), archive.read(&name), appended.into_iter().map(|appended| appended.end.offset).collect())
 }
 
 #[test]
 fn a_torn_tail_is_cut_at_the_last_whole_group() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
-        let (mut segments, _) = archive.open();
-        let encoder = segments.encoder();
-        let mut ends = Vec::new();
-        for number in 0..3 {
-            let encoded = encoder.encode(response(number, &page(number, 60))).expect("encode");
-            ends.push(segments.append(&encoded).expect("append").end.offset);
-        }
-        let name = segments.list()[0].name.clone();
-        drop(segments);
-        let whole = std::fs::read(archive.path(&format!("{name}.open"))).expect("read");
+        let (name, whole, ends) = open_segment(codec);
         assert_eq!(ends[2], whole.len() as u64);
-        for length in (ends[1]..=ends[2]).rev().step_by(29) {
-            let torn = Archive::new(codec);
-            std::fs::create_dir_all(torn.path("")).expect("folder");
-            std::fs::write(torn.path(&format!("{name}.open")), &whole[..length as usize]).expect("write");
-            let (mut segments, recovered) = torn.open();
+        for length in ends[1]..=ends[2] {
+            let archive = Archive::new(codec);
+            archive.write(&name, &whole[..length as usize]);
+            let (mut segments, recovered) = archive.open();
             let expected = if length == ends[2] { 3 } else { 2 };
-            assert_eq!(recovered.len(), 1);
-            assert_eq!(
-                (recovered[0].captures, recovered[0].cut_bytes),
-                (expected, length - ends[expected as usize - 1])
-            );
+            let [recovered] = &recovered[..] else { panic!("{recovered:?}") };
+            assert_eq!((recovered.captures, &recovered.kept_as), (expected, &None));
+            assert_eq!(recovered.cut_bytes, length - ends[expected as usize - 1]);
             assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected);
-            if length % 97 == 0 {
-                let appended =
-                    segments.append(&encoder.encode(response(7, b"new")).expect("encode")).expect("append");
-                assert_eq!(appended.main.segment, SegmentId(1));
-                drop(segments);
-                let (segments, _) = torn.open();
-                assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected + 1);
-            }
+            let appended = append(&mut segments, [response(7, b"new")]);
+            assert_eq!(appended[0].main.segment, SegmentId(1), "writing goes on in a new segment");
+            assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected + 1);
         }
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_the_tail_costs_the_last_group_only() {
+    for codec in [Codec::Zstd, Codec::Gzip] {
+        let (name, whole, ends) = open_segment(codec);
+        for place in ends[1]..ends[2] {
+            let archive = Archive::new(codec);
+            let mut bytes = whole.clone();
+            bytes[place as usize] ^= 0x20;
+            archive.write(&name, &bytes);
+            let (segments, recovered) = archive.open();
+            let captures = replayed(&segments, Watermark::default());
+            // Not every bit says something about the content: then the checksum still holds.
+            assert!((2..=3).contains(&captures.len()), "byte {place}");
+            for (number, capture) in (0..).zip(&captures) {
+                assert_eq!(capture.payload(), page(number, 60), "byte {place}");
+            }
+            assert_eq!(recovered[0].captures, captures.len() as u64, "{codec:?} byte {place} of {ends:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_kept_when_whole_captures_are_in_it() {
+    for codec in [Codec::Zstd, Codec::Gzip] {
+        let (name, mut bytes, ends) = open_segment(codec);
+        bytes[ends[0] as usize + 40] ^= 1;
+        let archive = Archive::new(codec);
+        archive.write(&name, &bytes);
+        let (segments, recovered) = archive.open();
+        assert_eq!(replayed(&segments, Watermark::default()).len(), 1);
+        let kept = archive.read(recovered[0].kept_as.as_deref().expect("a file"));
+        assert_eq!(kept, bytes[ends[0] as usize..]);
+    }
+}
+
+#[test]
+fn damage_before_what_is_relied_on_is_reported_and_left_alone() {
+    for codec in [Codec::Zstd, Codec::Gzip] {
+        let (name, mut bytes, ends) = open_segment(codec);
+        bytes[ends[0] as usize + 40] ^= 1;
+        let mut archive = Archive::new(codec);
+        archive.options.relied_on = Watermark { segment: SegmentId(0), offset: ends[2] };
+        archive.write(&name, &bytes);
+        let (segments, recovered) = archive.open();
+        let [recovered] = &recovered[..] else { panic!("{recovered:?}") };
+        assert_eq!(recovered.damage.iter().map(|damage| damage.offset).collect::<Vec<_>>(), [ends[0]]);
+        assert_eq!((recovered.cut_bytes, recovered.captures), (0, 2));
+        assert_eq!(archive.read(&recovered.name), bytes);
+        let mut urls = Vec::new();
+        let broken =
+            segments.replay(Watermark::default(), &mut |capture| urls.push(capture.url)).expect("replay");
+        assert_eq!(urls, ["http://example.org/page/0", "http://example.org/page/2"]);
+        assert_eq!(broken.len(), 1);
+    }
+}
+
+#[test]
+fn a_full_disk_takes_nothing_and_later_takes_it() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    append(&mut segments, [response(1, b"one")]);
+    let encoded = segments.encoder().encode(response(2, &page(2, 500))).expect("encode");
+    let before = segments.watermark();
+    archive.disk.set_faults(Faults { capacity: Some(before.offset + 100), ..Faults::default() });
+    let error = segments.append(&encoded).expect_err("no room");
+    assert!(error.is_disk_full(), "{error}");
+    assert_eq!(segments.watermark(), before);
+    archive.disk.set_faults(Faults::default());
+    let appended = segments.append(&encoded).expect("room again");
+    assert_eq!(segments.sync().expect("sync"), appended.end);
+    assert_eq!(replayed(&segments, Watermark::default()).len(), 2);
+}
+
+#[test]
+fn a_failed_sync_ends_all_writing() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    append(&mut segments, [response(1, b"one")]);
+    archive.disk.set_faults(Faults { failing_sync_one_in: 1, ..Faults::default() });
+    assert!(matches!(segments.sync(), Err(SegmentError::Io { .. })));
+    archive.disk.set_faults(Faults::default());
+    let encoded = segments.encoder().encode(response(2, b"two")).expect("encode");
+    assert!(matches!(segments.sync(), Err(SegmentError::Poisoned)));
+    assert!(matches!(segments.append(&encoded), Err(SegmentError::Poisoned)));
+    assert!(matches!(segments.rotate(None), Err(SegmentError::Poisoned)));
+}
+
+#[test]
+fn versions_beside_their_base_cost_little_and_stand_alone() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    append(&mut segments, [response(0, &page(0, 300))]);
+    let early = segments.encoder().encode(response(3, &page(3, 300))).expect("encode");
+    segments.rotate(dictionary(0..6)).expect("rotate");
+    // Encoded for the segment before, appended to this one.
+    let again = segments.append(&early).expect("append");
+    assert!(
+        u64::from(again.main.length) * 2 < early.packed_length(),
+        "{} of {}",
+        again.main.length,
+        early.packed_length()
+    );
+    let record = segments.read(again.main).expect("read");
+    assert_eq!(record.payload(), page(3, 300));
+    let captures = replayed(&segments, Watermark::default());
+    assert_eq!(captures.len(), 2);
+    assert_eq!(captures[1].payload(), page(3, 300));
+    assert_eq!(replayed(&segments, Watermark { segment: SegmentId(1), offset: 0 }).len(), 1);
+}
+
+#[test]
+fn a_damaged_dictionary_is_made_good() {
+    for guard in [Guard::Copy, Guard::Parity] {
+        damage_dictionary(guard);
+    }
+}
+
+fn damage_dictionary(guard: Guard) {
+    let mut archive = Archive::new(Codec::Zstd);
+    archive.options.guard = guard;
+    let (mut segments, _) = archive.open();
+    segments.rotate(dictionary(0..6)).expect("rotate");
+    let appended = append(&mut segments, (0..6).map(|number| response(number, &page(number, 310))));
+    segments.rotate(None).expect("rotate");
+    let name = segments.list()[0].name.clone();
+    let length = archive.read(&name).len();
+    let frame = u32::from_le_bytes(archive.read(&name)[4..8].try_into().expect("four bytes")) as usize + 8;
+    let last = guard.frame(&archive.read(&name)[..frame]).len();
+    for place in [0, 1, 4, 6, 8, 9, 30, frame - 1, length - last, length - last + 5, length - 1] {
+        let damaged = archive.disk.copy();
+        assert!(damaged.flip(&Archive::path(&name), place, 0x40));
+        let options = archive.options.clone();
+        let (segments, _) =
+            Segments::open(Arc::new(damaged), &PathBuf::from("/archive"), options).expect("open");
+        for (number, appended) in (0..).zip(&appended) {
+            let record = segments.read(appended.main).unwrap_or_else(|error| panic!("byte {place}: {error}"));
+            assert_eq!(record.payload(), page(number, 310));
+        }
+        let mut count = 0;
+        segments.replay(Watermark::default(), &mut |_| count += 1).expect("replay");
+        assert_eq!(count, 6, "byte {place}");
+    }
+}
+
+#[test]
+fn a_segment_gives_way_when_a_dictionary_pays() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    // Text that compresses badly, so that a recapture without a base costs much.
+    let pages: Vec<Vec<u8>> = (0..8u64)
+        .map(|number| {
+            (0..30_000u64).map(|place| (place.wrapping_mul(place + number * 7919) >> 7) as u8).collect()
+        })
+        .collect();
+    let mut rounds = 0;
+    while segments.rotation_due().is_none() {
+        append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
+        rounds += 1;
+    }
+    assert_eq!(segments.rotation_due(), Some(RotationReason::DictionaryPays));
+    assert!((2..5).contains(&rounds), "{rounds}");
+    let bases: Vec<Base> = (0..)
+        .zip(&pages)
+        .map(|(number, page): (u32, _)| Base {
+            url: format!("http://example.org/page/{number}"),
+            content: page.clone().into(),
+        })
+        .collect();
+    segments.rotate(Dictionary::build(&bases).expect("memory").map(Arc::new)).expect("rotate");
+    for _ in 0..20 {
+        append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
+        assert_eq!(segments.rotation_due(), None);
+    }
+}
+
+#[test]
+fn segments_are_closed_by_size_count_and_age() {
+    let due = |change: fn(&mut SegmentOptions)| {
+        let mut archive = Archive::new(Codec::Gzip);
+        change(&mut archive.options);
+        let (mut segments, _) = archive.open();
+        assert_eq!(segments.rotation_due(), None);
+        append(&mut segments, (0..3).map(|number| response(number, &page(number, 100))));
+        segments.rotation_due()
+    };
+    assert_eq!(due(|_| {}), None);
+    assert_eq!(due(|options| options.bytes_max = 2000), Some(RotationReason::Full));
+    assert_eq!(due(|options| options.captures_max = 3), Some(RotationReason::Full));
+    assert_eq!(due(|options| options.captures_max = 4), None);
+    assert_eq!(due(|options| options.age_max = std::time::Duration::ZERO), Some(RotationReason::Old));
+}
+
+#[test]
+fn the_real_disk_keeps_the_same_promises() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Archive::new(Codec::Zstd).options;
+    for round in 1..4 {
+        let (mut segments, recovered) =
+            Segments::open(Arc::new(RealDisk), folder.path(), options.clone()).expect("open");
+        assert_eq!(recovered.len(), usize::from(round > 1));
+        append(&mut segments, every_kind());
+        segments.sync().expect("sync");
+        assert_eq!(replayed(&segments, Watermark::default()).len(), round * every_kind().len());
+        // Dropped, not closed: as if the process had been killed.
     }
 }
 
@@ -300,19 +539,17 @@ fn damage_is_never_read_as_a_record() {
         let encoded = segments.encoder().encode(response(1, &page(1, 50))).expect("encode");
         let appended = segments.append(&encoded).expect("append");
         let right = segments.read(appended.main).expect("read");
-        let path = archive.path(&format!("{}.open", segments.list()[0].name));
-        let whole = std::fs::read(&path).expect("read");
+        let path = Archive::path(&format!("{}.open", segments.list()[0].name));
         let start = appended.main.offset as usize;
         for place in start..start + appended.main.length as usize {
-            let mut bytes = whole.clone();
-            bytes[place] ^= 0x10;
-            std::fs::write(&path, &bytes).expect("write");
+            archive.disk.flip(&path, place, 0x10);
             // A gzip head has bytes that say nothing about the content.
             match segments.read(appended.main) {
                 Ok(record) => assert_eq!(record, right, "byte {place}"),
                 Err(SegmentError::Corrupted { segment: SegmentId(0), .. }) => {}
                 Err(error) => panic!("{error}"),
             }
+            archive.disk.flip(&path, place, 0x10);
         }
     }
 }
@@ -321,7 +558,8 @@ fn damage_is_never_read_as_a_record() {
 fn digests_follow_the_setting() {
     let archive = Archive::new(Codec::Gzip);
     let options = SegmentOptions { algorithm: Algorithm::Sha1, ..archive.options.clone() };
-    let (mut segments, _) = Segments::open(Arc::new(RealDisk), archive.folder.path(), options).expect("open");
+    let (mut segments, _) =
+        Segments::open(Arc::new(archive.disk.clone()), &PathBuf::from("/archive"), options).expect("open");
     let group = CaptureGroup { payload_digest: Some(Digest::sha1(b"body")), ..response(1, b"body") };
     let appended = segments.append(&segments.encoder().encode(group).expect("encode")).expect("append");
     let record = segments.read(appended.main).expect("read");

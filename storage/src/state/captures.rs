@@ -94,21 +94,19 @@ fn digest_key(capture: &Capture) -> Option<u64> {
     (capture.kind.has_payload() && capture.digest != [0; 16]).then(|| key_of(&capture.digest))
 }
 
-pub(super) fn index_digests(captures: &Table<CaptureRecord>) -> Result<HashIndex> {
-    let mut index = HashIndex::new();
+/// Adds the captures from a number on to the index of digests.
+pub(super) fn index_digests(index: &mut HashIndex, captures: &Table<CaptureRecord>, from: u32) -> Result<()> {
     let mut batch = Vec::new();
-    for record in captures.scan(0) {
+    for record in captures.scan(from) {
         let (id, record) = record?;
-        if let Some(key) = digest_key(&record.capture) {
-            batch.push((key, id));
-        }
+        batch.extend(digest_key(&record.capture).map(|key| (key, id)));
         if batch.len() == REBUILD_CAPTURES {
-            index.extend(&batch);
+            index.insert_batches(&[index.batch(&batch)]);
             batch.clear();
         }
     }
-    index.extend(&batch);
-    Ok(index)
+    index.insert_batches(&[index.batch(&batch)]);
+    Ok(())
 }
 
 impl State {

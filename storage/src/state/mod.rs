@@ -9,6 +9,7 @@
 //! again by replaying the segments from the watermark.
 
 mod captures;
+mod check;
 mod commit;
 mod names;
 mod open;
@@ -30,6 +31,7 @@ use crate::links::LinkLog;
 use crate::pages::{Host, Page, Site, VisitRecord};
 use crate::urls::NameTable;
 
+pub use check::Inconsistency;
 pub use commit::Checkpointed;
 pub use names::UrlCursor;
 pub use small::{Ledger, Totals};
@@ -67,7 +69,7 @@ pub struct State {
     mode: Mode,
     options: StateOptions,
     /// Held for as long as the state is open for changing.
-    _owner: Option<Arc<dyn DiskFile>>,
+    owner: Option<Arc<dyn DiskFile>>,
     checkpoint_lock: Arc<dyn DiskFile>,
     catalogue: Catalogue,
     /// What the catalogue holds.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::{Mode, State, StateOptions, captures};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode};
-use crate::catalogue::{Catalogue, Contents, NUMBER};
+use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
+use crate::index::HashIndex;
 use crate::links::LinkLog;
 use crate::urls::NameTable;
 
@@ -56,8 +57,7 @@ impl State {
         let failed = |error| StateError::io(&lock_path, error);
         let checkpoint_lock = disk.open(&lock_path, OpenMode::Create).map_err(failed)?;
         if !lock::exclude_readers(checkpoint_lock.as_ref(), &lock_path, OPEN_WAIT)? {
-            let holder = "a reader that does not finish".to_owned();
-            return Err(StateError::Locked { path: folder.to_owned(), holder });
+            return Err(busy_readers(folder));
         }
         let catalogue = Catalogue::new(disk.clone(), &state_folder);
         let contents = catalogue.load()?;
@@ -140,7 +140,7 @@ impl State {
             folder: folder.to_owned(),
             mode,
             options,
-            _owner: owner,
+            owner,
             checkpoint_lock,
             catalogue,
             committed: contents.clone(),
@@ -167,6 +167,52 @@ impl State {
         })
     }
 
+    /// Forgets everything that can be made again from the segments, durably: the settings stay. The watermark is the
+    /// very beginning afterwards, so the next replay is a rebuild.
+    ///
+    /// # Errors
+    /// [`StateError::ReadOnly`] and what the disk refuses; the state is then given up.
+    pub fn reset(&mut self) -> Result<()> {
+        if self.mode == Mode::Read {
+            return Err(StateError::ReadOnly);
+        }
+        let outcome = self.try_reset();
+        self.finish(outcome)
+    }
+
+    fn try_reset(&mut self) -> Result<()> {
+        let path = self.lock_path();
+        let failed = |error| StateError::io(&path, error);
+        if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
+            return Err(busy_readers(&self.folder));
+        }
+        let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::default() };
+        for (name, number) in [
+            (FORMAT, FORMAT_VERSION),
+            // A checkpoint that was deferred may have left a journal with the next number.
+            (NUMBER, self.checkpoint_number() + 2),
+            (GENERATION, self.committed.number(GENERATION) + 1),
+        ] {
+            contents.numbers.insert(name.to_owned(), number);
+        }
+        self.catalogue.commit(&self.committed, &contents)?;
+        let lock = self.checkpoint_lock.clone();
+        let parts = (self.disk.clone(), self.catalogue.clone(), self.owner.take());
+        let (disk, catalogue, owner) = parts;
+        *self =
+            Self::assemble(disk, &self.folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
+        self.checkpoint_lock.unlock().map_err(failed)
+    }
+
+    /// Takes away a state that can't be opened, settings and all, so that it can be opened anew and rebuilt.
+    ///
+    /// # Errors
+    /// [`StateError::Locked`] when another process owns the archive, and what the disk refuses.
+    pub fn discard(disk: Arc<dyn Disk>, folder: &Path) -> Result<()> {
+        let _owner = lock::own(disk.as_ref(), folder)?;
+        Catalogue::new(disk, &folder.join(FOLDER)).remove()
+    }
+
     /// For a reader: goes on to the newest checkpoint. Between [`State::pause`] and this nothing may be read.
     ///
     /// # Errors
@@ -176,7 +222,30 @@ impl State {
             return Ok(());
         }
         self.pause()?;
-        *self = Self::open_read(self.disk.clone(), &self.folder, self.options)?;
+        let path = self.lock_path();
+        self.checkpoint_lock.lock(Lock::Shared).map_err(|error| StateError::io(&path, error))?;
+        let found = self.catalogue.load()?;
+        let is_same = |name: &str| found.number(name) == self.committed.number(name);
+        if is_same(NUMBER) && is_same(GENERATION) {
+            return Ok(());
+        }
+        let mut newer = Self::open_read(self.disk.clone(), &self.folder, self.options)?;
+        if is_same(GENERATION) {
+            newer.adopt_indexes(self)?;
+        }
+        *self = newer;
+        Ok(())
+    }
+
+    /// Takes over what indexes an earlier checkpoint's reader has made, and adds what came since.
+    fn adopt_indexes(&mut self, earlier: &mut Self) -> Result<()> {
+        self.urls.adopt_index(&mut earlier.urls)?;
+        self.host_names.adopt_index(&mut earlier.host_names)?;
+        self.site_names.adopt_index(&mut earlier.site_names)?;
+        if let Some(mut index) = earlier.digests.take() {
+            captures::index_digests(&mut index, &self.captures, earlier.captures.len())?;
+            self.digests = OnceLock::from(index);
+        }
         Ok(())
     }
 
@@ -188,7 +257,7 @@ impl State {
         if self.mode == Mode::Own {
             return Ok(());
         }
-        let path = self.folder.join(FOLDER).join(lock::CHECKPOINT_LOCK);
+        let path = self.lock_path();
         self.checkpoint_lock.unlock().map_err(|error| StateError::io(&path, error))
     }
 
@@ -197,15 +266,20 @@ impl State {
     }
 
     /// The index of digests, made now if this is a reader that did not need it yet.
-    pub(super) fn digests(&self) -> Result<&crate::index::HashIndex> {
+    pub(super) fn digests(&self) -> Result<&HashIndex> {
         match self.digests.get() {
             Some(index) => Ok(index),
             None => {
-                let index = captures::index_digests(&self.captures)?;
+                let mut index = HashIndex::with_capacity(self.captures.len() as usize);
+                captures::index_digests(&mut index, &self.captures, 0)?;
                 Ok(self.digests.get_or_init(|| index))
             }
         }
     }
+}
+
+fn busy_readers(folder: &Path) -> StateError {
+    StateError::Locked { path: folder.to_owned(), holder: "a reader that does not finish".to_owned() }
 }
 
 /// Writes the blocks of the committed checkpoint to their places again.

@@ -100,6 +100,130 @@ fn a_reader_sees_one_checkpoint_and_holds_the_next_one_back() {
 }
 
 #[test]
+fn a_refreshed_reader_finds_old_and_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut reader: Option<State> = None;
+    for number in 0..5 {
+        for url in 0..300 {
+            intern(&mut owner, &format!("https://example.org/{number}/{url}"));
+        }
+        if let Some(reader) = &mut reader {
+            reader.pause().unwrap();
+        }
+        owner.checkpoint(watermark(number)).unwrap();
+        let reader = match &mut reader {
+            Some(reader) => {
+                reader.refresh().unwrap();
+                reader
+            }
+            None => reader.insert(open(folder.path(), Mode::Read).unwrap()),
+        };
+        for number in 0..=number {
+            assert!(reader.find(&format!("https://example.org/{number}/7")).unwrap().is_some());
+        }
+        assert_eq!(reader.find("https://example.org/5/7").unwrap(), None);
+        reader.refresh().unwrap();
+        assert_eq!(reader.url_count(), 300 * (number as u32 + 1));
+    }
+}
+
+#[test]
+fn readers_always_see_one_whole_checkpoint() {
+    const URLS: u32 = 2000;
+    const CASH: i64 = 1 << 40;
+    let folder = tempfile::tempdir().unwrap();
+    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    owner.options.reader_wait = Duration::from_secs(30);
+    for number in 0..URLS {
+        intern(&mut owner, &format!("http://a/{number}"));
+    }
+    owner.update_page(UrlId(0), |page| page.cash = CASH).unwrap();
+    owner.checkpoint(watermark(0)).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let read = || {
+            let mut seen = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) || seen == 0 {
+                let reader = open(folder.path(), Mode::Read).unwrap();
+                let cash: i64 = reader.pages(UrlId(0)).map(|page| page.unwrap().1.cash).sum();
+                assert_eq!(cash, CASH, "at checkpoint {}", reader.checkpoint_number());
+                reader.check(&mut |found| panic!("{found}")).unwrap();
+                seen += 1;
+                drop(reader);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for round in 1..=15 {
+            for step in 0..300 {
+                let (from, to) = (UrlId(step * 7919 % URLS), UrlId(step * 104_729 % URLS));
+                let cash = owner.update_page(from, |page| std::mem::take(&mut page.cash)).unwrap();
+                owner.update_page(to, |page| page.cash += cash).unwrap();
+                owner.append_links(from, &[LinkTarget { target: to, kind: 1 }]).unwrap();
+            }
+            intern(&mut owner, &format!("http://b/{round}"));
+            assert_eq!(owner.checkpoint(watermark(round)).unwrap(), Checkpointed::Done);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_check_finds_what_does_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let urls: Vec<UrlId> = (0..3).map(|number| intern(&mut state, &format!("http://a/{number}"))).collect();
+    state.append_links(urls[0], &[LinkTarget { target: UrlId(3), kind: 1 }]).unwrap();
+    state.update_page(urls[1], |page| page.host = crate::HostId(0)).unwrap();
+    state.intern_site("a").unwrap();
+    state.intern_host("b", SiteId(1)).unwrap();
+    let mut found = Vec::new();
+    state.check(&mut |inconsistency| found.push(inconsistency.to_string())).unwrap();
+    assert_eq!(
+        found,
+        ["visit 0: a link leads to a URL that does not exist", "host 0: its site does not exist"]
+    );
+}
+
+#[test]
+fn a_reset_keeps_only_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    for number in 0..1000 {
+        intern(&mut state, &format!("https://example.org/{number}"));
+    }
+    state.set_setting("scope", Some(b"all")).unwrap();
+    state.set_counter("fetches", 3).unwrap();
+    state.intern_mime("text/html").unwrap();
+    state.checkpoint(watermark(77)).unwrap();
+    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    assert!(reader.find("https://example.org/7").unwrap().is_some());
+    reader.pause().unwrap();
+    state.reset().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!((reader.url_count(), reader.find("https://example.org/7").unwrap()), (0, None));
+    reader.pause().unwrap();
+    let again = intern(&mut state, "https://example.org/other");
+    assert_eq!(again, UrlId(0));
+    drop(state);
+    for _ in 0..2 {
+        let state = open(folder.path(), Mode::Own).unwrap();
+        assert_eq!(
+            (state.url_count(), state.counter("fetches"), state.watermark()),
+            (0, 0, Watermark::default())
+        );
+        assert_eq!((state.setting("scope"), state.find_mime("text/html")), (Some(b"all".as_slice()), None));
+    }
+    State::discard(Arc::new(RealDisk), folder.path()).unwrap();
+    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
+    assert_eq!(open(folder.path(), Mode::Own).unwrap().setting("scope"), None);
+}
+
+#[test]
 fn what_the_store_keeps_can_not_be_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = open(folder.path(), Mode::Own).unwrap();

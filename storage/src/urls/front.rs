@@ -101,13 +101,8 @@ impl Decoder {
         std::str::from_utf8(&self.name).ok()
     }
 
-    /// The next name.
-    pub(super) fn next_name(&mut self, block: &[u8]) -> Option<&str> {
-        self.step(block)?;
-        std::str::from_utf8(&self.name).ok()
-    }
-
-    fn step(&mut self, block: &[u8]) -> Option<()> {
+    /// The next name's bytes.
+    pub(super) fn step(&mut self, block: &[u8]) -> Option<&[u8]> {
         let mut numbers = block.get(self.shared_offset..self.text_start)?;
         let before = numbers.len();
         let shared = usize::try_from(take_varint(&mut numbers)?).ok()?;
@@ -121,6 +116,6 @@ impl Decoder {
         self.shared_offset += before - numbers.len();
         self.text_offset += rest.len() + 1;
         self.decoded += 1;
-        Some(())
+        Some(&self.name)
     }
 }

@@ -12,11 +12,14 @@ mod front;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::thread::ScopedJoinHandle;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::address::url_hash;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
-use crate::index::HashIndex;
+use crate::index::{Batch, HashIndex};
 use front::{Decoder, FrontCoder, SEPARATOR};
 
 /// Names in a block of the log.
@@ -110,6 +113,13 @@ impl NameTable {
 
     /// Hands all names of a range of ids to a function, in order.
     pub(crate) fn scan(&self, ids: Range<u32>, mut visit: impl FnMut(u32, &str) -> Result<()>) -> Result<()> {
+        self.scan_bytes(ids, |id, name| match std::str::from_utf8(name) {
+            Ok(name) => visit(id, name),
+            Err(_) => Err(self.damaged(u64::from(id / NAMES_PER_BLOCK))),
+        })
+    }
+
+    fn scan_bytes(&self, ids: Range<u32>, mut visit: impl FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
         let last = ids.end.min(self.len());
         let mut block = ids.start / NAMES_PER_BLOCK;
         let blocks = u64::from(block)..u64::from(last.div_ceil(NAMES_PER_BLOCK)).min(self.log.len());
@@ -118,7 +128,7 @@ impl NameTable {
             let damaged = || self.damaged(u64::from(block));
             decoder.start(raw, self.count_in(u64::from(block))).ok_or_else(damaged)?;
             for id in block * NAMES_PER_BLOCK..((block + 1) * NAMES_PER_BLOCK).min(last) {
-                let name = decoder.next_name(raw).ok_or_else(damaged)?;
+                let name = decoder.step(raw).ok_or_else(damaged)?;
                 if id >= ids.start {
                     visit(id, name)?;
                 }
@@ -163,6 +173,18 @@ impl NameTable {
         self.log.corrupted(block, "a block's names end too early")
     }
 
+    /// Takes over the index of the same table with fewer names, if that has one.
+    pub(crate) fn adopt_index(&mut self, earlier: &mut Self) -> Result<()> {
+        if let Some(mut index) = earlier.index.take() {
+            self.scan_bytes(earlier.len()..self.len(), |id, name| {
+                index.insert(xxh3_64(name), id);
+                Ok(())
+            })?;
+            self.index = OnceLock::from(index);
+        }
+        Ok(())
+    }
+
     fn index(&self) -> Result<&HashIndex> {
         match self.index.get() {
             Some(index) => Ok(index),
@@ -175,43 +197,36 @@ impl NameTable {
 
     /// Hashes all names, a part on each processor.
     fn build_index(&self) -> Result<HashIndex> {
-        let mut index = HashIndex::new();
+        let mut index = HashIndex::with_capacity(self.len() as usize);
         let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
-        let mut first = 0;
-        while first < self.len() {
-            let last = self.len().min(first.saturating_add(REBUILD_NAMES));
-            let part = (last - first).div_ceil(threads).next_multiple_of(NAMES_PER_BLOCK);
-            let parts: Vec<Result<Vec<u64>>> = std::thread::scope(|scope| {
-                let workers: Vec<_> = (first..last)
-                    .step_by(part as usize)
-                    .map(|start| {
-                        scope.spawn(move || self.fingerprints(start..last.min(start.saturating_add(part))))
-                    })
-                    .collect();
-                let join = |worker: std::thread::ScopedJoinHandle<'_, _>| match worker.join() {
-                    Ok(fingerprints) => fingerprints,
+        let part = (REBUILD_NAMES / threads).next_multiple_of(NAMES_PER_BLOCK);
+        for first in (0..self.len()).step_by((part * threads) as usize) {
+            let parts = (0..threads)
+                .map(|number| first.saturating_add(number * part))
+                .filter(|&start| start < self.len());
+            let batches: Result<Vec<Batch>> = std::thread::scope(|scope| {
+                let index = &index;
+                let work =
+                    |start| move || Ok(index.batch(&self.fingerprints(start..start.saturating_add(part))?));
+                let workers: Vec<_> = parts.map(|start| scope.spawn(work(start))).collect();
+                let join = |worker: ScopedJoinHandle<'_, _>| match worker.join() {
+                    Ok(batch) => batch,
                     Err(panic) => std::panic::resume_unwind(panic),
                 };
                 workers.into_iter().map(join).collect()
             });
-            for fingerprints in parts {
-                let fingerprints = fingerprints?;
-                let count = fingerprints.len() as u32;
-                let entries: Vec<(u64, u32)> = fingerprints.into_iter().zip(first..).collect();
-                index.extend(&entries);
-                first += count;
-            }
+            index.insert_batches(&batches?);
         }
         Ok(index)
     }
 
-    fn fingerprints(&self, ids: Range<u32>) -> Result<Vec<u64>> {
-        let mut fingerprints = Vec::with_capacity(ids.len());
-        self.scan(ids, |_, name| {
-            fingerprints.push(url_hash(name));
+    fn fingerprints(&self, ids: Range<u32>) -> Result<Vec<(u64, u32)>> {
+        let mut entries = Vec::with_capacity(ids.len());
+        self.scan_bytes(ids, |id, name| {
+            entries.push((xxh3_64(name), id));
             Ok(())
         })?;
-        Ok(fingerprints)
+        Ok(entries)
     }
 }
 

@@ -58,7 +58,6 @@ impl Record {
 /// A place in a file that holds no whole record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("broken record at byte {offset}: {what}")]
-#[non_exhaustive]
 pub struct Broken {
     /// Compressed bytes before it.
     pub offset: u64,
@@ -297,13 +296,15 @@ impl<R: Read> RecordReader<R> {
 
     /// Goes to the next line that can start a record, at least one byte on.
     fn resynchronise(&mut self) -> io::Result<()> {
+        let is_zstd = self.unpacker.packing().ok() == Some(Packing::Zstd);
         let mut searched = 0;
         loop {
             let rest = self.rest();
             let from = rest.get(searched..).unwrap_or_default();
             if let Some(found) = memchr::memmem::find(from, b"WARC/") {
                 let found = searched + found;
-                let at_line_start = found > 0 && rest.get(found - 1) == Some(&b'\n');
+                // A zstd frame holds no more than one record: what looks like one within is somebody's content.
+                let at_line_start = !is_zstd && found > 0 && rest.get(found - 1) == Some(&b'\n');
                 let position = self.here() + found as u64;
                 let at_member_start = self.members.iter().any(|member| member.from == position);
                 if found > 0 && (at_line_start || at_member_start) {

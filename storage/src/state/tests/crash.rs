@@ -1,7 +1,8 @@
 //! Power failures at every operation, failing reads, writes and syncs, full disks: after each of them the state is a
 //! checkpoint, the last acknowledged one or the one that was being made, and the work goes on.
 //!
-//! Every run follows from a number. A failing one says how to run it alone.
+//! Every run follows from a number. A failing one says how to run it alone; `ARCHIVE_CRASH_RUNS=10` makes ten times as
+//! many.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +10,11 @@ use std::sync::Arc;
 
 use super::model::{Model, Step, open};
 use crate::StateError;
-use crate::backend::{Disk, Faults, SimulatedDisk};
+use crate::backend::{Disk, Faults, OpenMode, SimulatedDisk};
 use crate::state::{Checkpointed, Mode, State};
 
 const SEED: &str = "ARCHIVE_CRASH_SEED";
+const RUNS: &str = "ARCHIVE_CRASH_RUNS";
 const FOLDER: &str = "/archive";
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -49,8 +51,9 @@ impl Random {
 
 /// Runs a test for many seeds, or for the one in the environment.
 fn for_seeds(test: &str, seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::panic::RefUnwindSafe) {
-    let chosen = std::env::var(SEED).ok().map(|seed| seed.parse().unwrap());
-    for seed in chosen.map_or(seeds, |seed: u64| seed..seed + 1) {
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
+    let seeds = seeds.start..seeds.end * number(RUNS).unwrap_or(1);
+    for seed in number(SEED).map_or(seeds, |seed| seed..seed + 1) {
         if std::panic::catch_unwind(|| run(seed)).is_err() {
             panic!(
                 "seed {seed} failed; to run it alone: {SEED}={seed} cargo test -p archive-storage --lib {test}"
@@ -138,26 +141,27 @@ impl Run {
 
 #[test]
 fn the_power_may_fail_at_every_operation() {
-    // The same work each time, so that every operation of four checkpoints has its turn.
+    // The same work each time, so that every operation of three checkpoints has its turn.
     let work = |run: &mut Run, steps: u64| -> Result<(), StateError> {
         let mut random = Random(steps);
         for step in 0..steps {
-            let step = if step % 150 == 149 { Step::Checkpoint } else { random.step() };
+            let step = if step % 40 == 39 { Step::Checkpoint } else { random.step() };
             run.step(&step)?;
         }
         Ok(())
     };
     let mut whole = Run::new(SimulatedDisk::new(0));
-    work(&mut whole, 600).unwrap();
+    work(&mut whole, 120).unwrap();
     let operations = whole.disk.operations();
     assert!(operations > 100, "{operations} operations");
-    for_seeds("the_power_may_fail_at_every_operation", 0..operations, |operation| {
-        let mut run = Run::new(SimulatedDisk::new(operation));
+    for_seeds("the_power_may_fail_at_every_operation", 0..operations, |seed| {
+        let operation = seed % operations;
+        let mut run = Run::new(SimulatedDisk::new(seed));
         run.disk.fail_power_at(operation);
-        assert!(work(&mut run, 600).is_err());
+        assert!(work(&mut run, 120).is_err());
         run.crash();
         run.check();
-        work(&mut run, 160).unwrap();
+        work(&mut run, 50).unwrap();
         run.check();
     });
 }
@@ -292,4 +296,55 @@ fn a_flipped_bit_is_found() {
             assert!(matches!(scanned, Err(StateError::Corrupted { .. })), "{file} at {offset}: {scanned:?}");
         }
     }
+}
+
+/// Reads everything that can be read.
+fn read_all(disk: &Arc<dyn Disk>, mode: Mode) -> Result<(), StateError> {
+    let state = open(disk, Path::new(FOLDER), mode)?;
+    state.check(&mut drop)?;
+    let mut titles = state.title_cursor();
+    state
+        .visits()
+        .try_for_each(|visit| visit?.1.title.map_or(Ok(()), |title| titles.get(title).map(drop)))?;
+    state.newest_links(|_, _| Ok(()))
+}
+
+#[test]
+fn damaged_files_are_reported_and_never_trusted() {
+    let mut run = Run::new(SimulatedDisk::new(11));
+    let mut random = Random(11);
+    for _ in 0..800 {
+        run.step(&random.step()).unwrap();
+    }
+    run.step(&Step::Checkpoint).unwrap();
+    run.state = None;
+    let files: Vec<_> = run
+        .disk
+        .files()
+        .into_iter()
+        .filter(|(path, bytes)| !bytes.is_empty() && path.starts_with(Path::new(FOLDER).join("state")))
+        .collect();
+    let (disk, model) = (run.disk.clone(), &run.model);
+    for_seeds("damaged_files_are_reported_and_never_trusted", 0..400, |seed| {
+        let mut random = Random(seed);
+        let (path, bytes) = &files[random.below(files.len() as u64) as usize];
+        let disk = disk.copy();
+        let offset = random.below(bytes.len() as u64);
+        let file = disk.open(path, OpenMode::Write).unwrap();
+        match random.below(3) {
+            0 => file.set_len(offset).unwrap(),
+            1 => file
+                .write_at(&vec![random.below(256) as u8; 1 + random.below(5000) as usize], offset)
+                .unwrap(),
+            _ => assert!(disk.flip(path, offset as usize, 1 << random.below(8))),
+        }
+        drop(file);
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        for mode in [Mode::Read, Mode::Own] {
+            // Damage in bytes that mean nothing goes unnoticed, and then everything is as it was.
+            if read_all(&disk, mode).is_ok() {
+                model.assert_is(&open(&disk, Path::new(FOLDER), mode).unwrap());
+            }
+        }
+    });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::address::url_hash;
-use crate::backend::{Disk, RealDisk};
+use crate::backend::{Disk, SimulatedDisk};
 use crate::history::{Capture, CaptureKind};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 use crate::links::LinkTarget;
@@ -142,6 +142,7 @@ impl Model {
             })
             .unwrap();
         assert_eq!(ranked, self.links);
+        state.check(&mut |found| panic!("{found}")).unwrap();
         let totals = state.totals();
         assert_eq!(totals.captures, self.captures.len() as u64);
         let bytes: u64 = self.captures.iter().map(|capture| u64::from(capture.length)).sum();
@@ -179,9 +180,9 @@ proptest! {
 
     #[test]
     fn a_state_is_what_was_put_in(steps in prop::collection::vec(step(), 0..600)) {
-        let folder = tempfile::tempdir().unwrap();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let mut state = open(&disk, folder.path(), Mode::Own).unwrap();
+        let folder = std::path::Path::new("/archive");
+        let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(0));
+        let mut state = open(&disk, folder, Mode::Own).unwrap();
         let mut model = Model::default();
         let mut committed = Model::default();
         for step in &steps {
@@ -193,7 +194,7 @@ proptest! {
                 }
                 Step::Reopen => {
                     drop(state);
-                    state = open(&disk, folder.path(), Mode::Own).unwrap();
+                    state = open(&disk, folder, Mode::Own).unwrap();
                     model = committed.clone();
                     prop_assert_eq!(state.watermark().offset, model.steps);
                 }
@@ -203,7 +204,7 @@ proptest! {
         model.assert_is(&state);
         state.checkpoint(super::watermark(model.steps)).unwrap();
         drop(state);
-        model.assert_is(&open(&disk, folder.path(), Mode::Own).unwrap());
-        model.assert_is(&open(&disk, folder.path(), Mode::Read).unwrap());
+        model.assert_is(&open(&disk, folder, Mode::Own).unwrap());
+        model.assert_is(&open(&disk, folder, Mode::Read).unwrap());
     }
 }

@@ -1,0 +1,103 @@
+//! `archive rank --memory`: with the graph on disk.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use archive::lab::graphs;
+use archive::lab::memory::peak_bytes;
+use archive::lab::ranking::Method;
+use archive::lab::slices::{self, Which};
+use serde::Serialize;
+
+use super::{Args, read_chosen, threads, write_values};
+use crate::cli::{UsageError, output};
+
+#[derive(Serialize)]
+struct SlicedLine {
+    method: String,
+    pages: usize,
+    links: u64,
+    threads: usize,
+    memory: usize,
+    slices: usize,
+    slice_bytes: u64,
+    build_seconds: f64,
+    seconds: f64,
+    seconds_per_iteration: f64,
+    iterations: u32,
+    bytes_read: u64,
+    residual: f64,
+    peak_bytes: Option<u64>,
+}
+
+/// Ranks with the graph on disk.
+pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<ExitCode> {
+    let which = match args.method {
+        Method::PageRank => Which::Direct,
+        Method::Interest => Which::Inverse,
+        Method::Combined => Which::Combined,
+        method => return Err(UsageError(format!("{method} does not work in slices")).into()),
+    };
+    let threads = threads(args);
+    let temporary = tempfile::tempdir()?;
+    let folder = args.work.as_deref().unwrap_or(temporary.path());
+    let start = Instant::now();
+    let matrix = {
+        let web = graphs::open(graph)?;
+        let mut builder = slices::Builder::new(folder, web.pages(), memory, which.vectors(), threads)?;
+        let mut buffer = Vec::new();
+        for page in 0..web.pages() as u32 {
+            builder.push(web.links(page, &mut buffer))?;
+        }
+        builder.finish()?
+    };
+    let build_seconds = start.elapsed().as_secs_f64();
+    let chosen =
+        args.chosen.as_deref().map(|path| read_chosen(path, matrix.pages(), |_| None)).transpose()?;
+    let weight = |page: usize| chosen.as_ref().map_or(1.0, |chosen| chosen[page]);
+    let options = slices::Sliced {
+        which,
+        damping: args.damping,
+        tolerance: args.tolerance,
+        iterations_max: args.iterations,
+        threads,
+        gauss_seidel: !args.jacobi,
+    };
+    let outcome = options.run(&matrix, folder, Some(&weight))?;
+    let line = SlicedLine {
+        method: args.method.to_string(),
+        pages: matrix.pages(),
+        links: matrix.links(),
+        threads,
+        memory,
+        slices: matrix.slices(),
+        slice_bytes: matrix.bytes(),
+        build_seconds,
+        seconds: outcome.seconds,
+        seconds_per_iteration: outcome.seconds / f64::from(outcome.iterations.max(1)),
+        iterations: outcome.iterations,
+        bytes_read: outcome.bytes_read,
+        residual: outcome.residual,
+        peak_bytes: peak_bytes(),
+    };
+    if args.json {
+        output::json_line(&line)?;
+    } else {
+        output::line(&format!(
+            "{} pages, {} links in {} slices: {} iterations, {:.3} s each, residual {:.1e}",
+            line.pages, line.links, line.slices, line.iterations, line.seconds_per_iteration, line.residual
+        ))?;
+    }
+    if let Some(path) = &args.output {
+        let column = |name, values: Option<Vec<f64>>| values.map(|values| (name, values));
+        let columns: Vec<(&str, Vec<f64>)> =
+            [column("pagerank", outcome.importance()?), column("interest", outcome.interest()?)]
+                .into_iter()
+                .flatten()
+                .collect();
+        write_values(path, &columns).with_context(|| path.display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

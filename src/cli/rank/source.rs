@@ -1,0 +1,105 @@
+//! Where a graph comes from, what its pages are called, and where values go.
+
+use anyhow::Context as _;
+use archive::columns::{self, Kind};
+use archive::importance::Graph;
+use archive::lab::graphs::{self, PageGraph, SiteGraph};
+use archive::lab::ranking::Column;
+use archive::query::Value;
+use archive_storage::{SiteId, Store, UrlId};
+
+use super::{Args, read_chosen};
+use crate::cli::{UsageError, query};
+
+/// See the module's documentation.
+pub(super) enum Source {
+    /// A recorded or generated graph, perhaps with URLs.
+    Graph(Option<Vec<String>>),
+    /// The pages of an archive.
+    Pages(Box<Store>, Vec<UrlId>),
+    /// The sites of an archive.
+    Sites(Box<Store>),
+}
+
+impl Source {
+    pub(super) fn read(args: &Args) -> anyhow::Result<(Graph, Self)> {
+        if let Some(path) = &args.graph {
+            let recorded = graphs::read(path)?;
+            return Ok((recorded.graph, Self::Graph(recorded.urls)));
+        }
+        let store = Box::new(Store::read_only(&args.archive.path)?);
+        if args.sites {
+            let graph = SiteGraph::read(store.state())?.graph;
+            return Ok((graph, Self::Sites(store)));
+        }
+        let PageGraph { graph, urls } = PageGraph::read(store.state())?;
+        Ok((graph, Self::Pages(store, urls)))
+    }
+
+    /// The chosen pages' weights, by file or query.
+    pub(super) fn chosen(&self, args: &Args, pages: usize) -> anyhow::Result<Option<Vec<f64>>> {
+        if let Some(path) = &args.chosen {
+            let find = |name: &str| match self {
+                Self::Graph(urls) => urls.as_ref()?.iter().position(|url| url == name),
+                Self::Pages(store, urls) => urls.binary_search(&store.state().find(name).ok()??).ok(),
+                Self::Sites(store) => Some(store.state().find_site(name).ok()??.index()),
+            };
+            return read_chosen(path, pages, find).map(Some);
+        }
+        match (&args.chosen_query, self) {
+            (Some(text), Self::Pages(store, urls)) => by_query(text, store, urls).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// What a page or site is called.
+    pub(super) fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
+        Ok(match self {
+            Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
+            Self::Pages(store, urls) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
+            Self::Sites(store) => Some(store.state().site_name(SiteId(page as u32))?),
+        })
+    }
+
+    /// Keeps the values, made to have mean 1, as columns for queries.
+    pub(super) fn save(&self, name: &str, found: &[Column]) -> anyhow::Result<()> {
+        for (number, column) in found.iter().enumerate() {
+            let name = if number == 0 { name.to_owned() } else { format!("{name}_{}", column.name) };
+            let values = &column.ranking.values;
+            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+            let value = |value: f64| if mean > 0.0 { value / mean } else { 0.0 };
+            match self {
+                Self::Graph(_) => {}
+                Self::Pages(store, urls) => {
+                    let mut of_urls = vec![None; store.state().url_count() as usize];
+                    for (url, &found) in urls.iter().zip(values) {
+                        of_urls[url.index()] = Some(value(found));
+                    }
+                    columns::write(store.path(), Kind::Page, &name, &of_urls)?;
+                }
+                Self::Sites(store) => {
+                    let of_sites: Vec<Option<f64>> = values.iter().map(|&found| Some(value(found))).collect();
+                    columns::write(store.path(), Kind::Site, &name, &of_sites)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Weight 1 for each page that a query finds.
+fn by_query(text: &str, store: &Store, urls: &[UrlId]) -> anyhow::Result<Vec<f64>> {
+    let (answer, _) = query::ask(store.path(), text, None)?;
+    let column = answer.headings.iter().position(|heading| heading.name == "url");
+    let column = column.ok_or_else(|| UsageError("the query has to select the url of pages".to_owned()))?;
+    let mut weights = vec![0.0; urls.len()];
+    for row in &answer.rows {
+        if let Some(Value::Text(url)) = row.get(column)
+            && let Some(id) = store.state().find(url).context("looking up a page")?
+            && let Ok(page) = urls.binary_search(&id)
+        {
+            weights[page] = 1.0;
+        }
+    }
+    Ok(weights)
+}

@@ -1,0 +1,192 @@
+//! Named columns of numbers beside an archive: what `archive rank --save` computed, for queries to use.
+//!
+//! A column is one file, `DIR/columns/KIND.NAME`: eight bytes of `MAGIC`, then one 32-bit little-endian number for each
+//! URL or site by its id; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
+//! came later have no value, and whoever renumbers ids has to remove the folder. A file is replaced as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The folder in an archive.
+pub const FOLDER: &str = "columns";
+
+/// Begins each file; the digit is the version of the format.
+const MAGIC: [u8; 8] = *b"archcol1";
+
+/// What a column tells something of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Pages, by their URL's id.
+    Page,
+    /// Sites.
+    Site,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Site => "site",
+        }
+    }
+}
+
+/// Why a column cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ColumnError {
+    /// The file system says so.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// No column, or of a version that is not known.
+    #[error("{} is no column of this version; compute it again with `archive rank --save`", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Names are part of queries.
+    #[error("'{0}' is no name for a column: small letters and _, at most {NAME_LENGTH_MAX}")]
+    Name(String),
+}
+
+/// Longest name.
+const NAME_LENGTH_MAX: usize = 32;
+
+/// Names that queries already give a meaning.
+const RESERVED: [&str; 1] = ["importance"];
+
+/// A column in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name in queries.
+    pub name: String,
+    values: Vec<f32>,
+}
+
+impl Column {
+    /// The number for this id, if there is one.
+    #[must_use]
+    pub fn get(&self, id: usize) -> Option<f64> {
+        self.values.get(id).filter(|value| !value.is_nan()).map(|&value| f64::from(value))
+    }
+}
+
+/// Writes a column; a column of this name is replaced.
+///
+/// # Errors
+/// When the name does not fit queries, or the folder cannot be written.
+pub fn write(archive: &Path, kind: Kind, name: &str, values: &[Option<f64>]) -> Result<(), ColumnError> {
+    let fits = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !fits(name) || RESERVED.contains(&name) {
+        return Err(ColumnError::Name(name.to_owned()));
+    }
+    let folder = archive.join(FOLDER);
+    fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+    let path = folder.join(format!("{}.{name}", kind.name()));
+    let partial = folder.join(format!("{}.{name}.partial", kind.name()));
+    let save = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(&partial)?);
+        out.write_all(&MAGIC)?;
+        for value in values {
+            out.write_all(&value.map_or(f32::NAN, |value| value as f32).to_le_bytes())?;
+        }
+        out.into_inner()?.sync_all()?;
+        fs::rename(&partial, &path)
+    };
+    save().map_err(io_error(&path))
+}
+
+/// Reads all columns of an archive, by name.
+///
+/// # Errors
+/// When a file cannot be read or is no column.
+pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> {
+    let folder = archive.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io_error(&folder))?,
+    };
+    let mut columns = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io_error(&folder))?;
+        let file = entry.file_name();
+        let name = file.to_str().and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
+        if let Some((_, name)) = name.filter(|(_, name)| !name.contains('.')) {
+            columns.push(read(&entry.path(), name)?);
+        }
+    }
+    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(columns)
+}
+
+fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
+    let bytes = fs::read(path).map_err(io_error(path))?;
+    let numbers = bytes.strip_prefix(&MAGIC).ok_or_else(|| ColumnError::Format { path: path.into() })?;
+    let (numbers, rest) = numbers.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(ColumnError::Format { path: path.into() });
+    }
+    let values = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
+    Ok(Column { name: name.to_owned(), values })
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> ColumnError + '_ {
+    move |source| ColumnError::Io { path: path.into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_read_as_they_were_written() {
+        let archive = tempfile::tempdir().unwrap();
+        assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
+        write(archive.path(), Kind::Page, "pagerank", &[Some(0.5), None, Some(2.0)]).unwrap();
+        write(archive.path(), Kind::Page, "hub", &[Some(9.0)]).unwrap();
+        write(archive.path(), Kind::Page, "hub", &[Some(1.0)]).unwrap();
+        write(archive.path(), Kind::Site, "harmonic", &[Some(3.0)]).unwrap();
+        let columns = read_all(archive.path(), Kind::Page).unwrap();
+        assert_eq!(
+            columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(),
+            ["hub", "pagerank"]
+        );
+        let values: Vec<Option<f64>> = (0..4).map(|id| columns[1].get(id)).collect();
+        assert_eq!(values, [Some(0.5), None, Some(2.0), None]);
+        assert_eq!(columns[0].get(0), Some(1.0));
+        assert_eq!(read_all(archive.path(), Kind::Site).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn names_have_to_fit_queries() {
+        let archive = tempfile::tempdir().unwrap();
+        for name in ["", "Rank", "a.b", "../x", "importance", &"x".repeat(33)] {
+            assert!(
+                matches!(write(archive.path(), Kind::Page, name, &[]), Err(ColumnError::Name(_))),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_files_are_no_columns() {
+        let archive = tempfile::tempdir().unwrap();
+        write(archive.path(), Kind::Page, "a", &[Some(1.0)]).unwrap();
+        let path = archive.path().join(FOLDER).join("page.a");
+        let good = fs::read(&path).unwrap();
+        for bad in [&good[..7], &good[..10], b"something else"] {
+            fs::write(&path, bad).unwrap();
+            assert!(matches!(read_all(archive.path(), Kind::Page), Err(ColumnError::Format { .. })));
+        }
+        fs::remove_file(&path).unwrap();
+        // A write that was cut off leaves no column.
+        fs::write(archive.path().join(FOLDER).join("page.a.partial"), b"arch").unwrap();
+        assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
+    }
+}

@@ -1,0 +1,192 @@
+//! A frontier in which time is only a number.
+
+use super::{Frontier, Pick, Politeness};
+use crate::ledger::LEVEL_REQUISITE;
+use archive_storage::{HostId, UrlId};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+fn polite(host: u64, address: u64) -> Politeness {
+    Politeness {
+        host_delay: Duration::from_secs(host),
+        address_delay: Duration::from_secs(address),
+        per_host: 1,
+        per_address: 1,
+    }
+}
+
+fn address(last: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, last], 80))
+}
+
+/// Resolves a host and gives it its robots rules, so that its pages are next.
+fn open(frontier: &mut Frontier, host: HostId, at: SocketAddr, now: Instant) {
+    assert!(frontier.resolved(host, Some(at), now).is_empty());
+    frontier.robots_known(host, now);
+}
+
+#[test]
+fn a_host_is_resolved_then_its_robots_read_then_its_pages_by_level() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    let host = HostId(0);
+    frontier.push(UrlId(1), host, 3, now);
+    frontier.push(UrlId(2), host, 9, now);
+    frontier.push(UrlId(3), host, LEVEL_REQUISITE, now);
+    assert_eq!(frontier.next(now), Some(Pick::Resolve(host)));
+    assert_eq!(frontier.next(now), None);
+    frontier.resolved(host, Some(address(1)), now);
+    assert_eq!(frontier.next(now), Some(Pick::Robots(host, address(1))));
+    assert_eq!(frontier.next(now), None);
+    frontier.completed(host, now, Duration::ZERO, None);
+    frontier.robots_known(host, now);
+    for expected in [3, 2, 1] {
+        assert_eq!(frontier.next(now), Some(Pick::Page(host, UrlId(expected), address(1))));
+        frontier.completed(host, now, Duration::ZERO, None);
+    }
+    assert_eq!((frontier.next(now), frontier.queued(), frontier.active()), (None, 0, 0));
+}
+
+#[test]
+fn a_page_that_rises_is_fetched_once_and_early() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    for url in 0..4 {
+        frontier.push(UrlId(url), HostId(0), 5, now);
+    }
+    frontier.push(UrlId(3), HostId(0), 8, now);
+    frontier.push(UrlId(3), HostId(0), 2, now);
+    assert_eq!((frontier.queued(), frontier.next(now)), (4, Some(Pick::Resolve(HostId(0)))));
+    open(&mut frontier, HostId(0), address(1), now);
+    let mut seen = Vec::new();
+    while let Some(Pick::Page(host, url, _)) = frontier.next(now) {
+        seen.push(url.0);
+        frontier.push(url, host, 200, now);
+        frontier.completed(host, now, Duration::ZERO, None);
+    }
+    assert_eq!(seen, [3, 0, 1, 2]);
+    frontier.push_again(UrlId(1), HostId(0), 1, now);
+    assert_eq!(frontier.next(now), Some(Pick::Page(HostId(0), UrlId(1), address(1))));
+}
+
+#[test]
+fn the_best_host_goes_first() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    for (host, level) in [(0, 4), (1, 7), (2, 5)] {
+        frontier.push(UrlId(host), HostId(host), level, now);
+    }
+    let resolutions: Vec<_> = (0..3).map(|_| frontier.next(now)).collect();
+    assert_eq!(resolutions, [1, 2, 0].map(|host| Some(Pick::Resolve(HostId(host)))));
+    for host in 0..3 {
+        open(&mut frontier, HostId(host), address(host as u8), now);
+    }
+    let order = (0..3).map(|_| frontier.next(now)).collect::<Vec<_>>();
+    assert_eq!(order, [1, 2, 0].map(|n| Some(Pick::Page(HostId(n), UrlId(n), address(n as u8)))));
+}
+
+/// Plays a crawl of `hosts` hosts on `addresses` addresses and checks every pause.
+fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Duration) {
+    let start = Instant::now();
+    let (host_delay, address_delay) = (politeness.host_delay, politeness.address_delay);
+    let mut frontier = Frontier::new(politeness);
+    for url in 0..hosts * 3 {
+        frontier.push(UrlId(url), HostId(url % hosts), (url % 7) as u8 + 1, start);
+    }
+    let mut now = start;
+    let mut last_host = vec![None; hosts as usize];
+    let mut last_address = vec![None; usize::from(addresses)];
+    let mut under_way: Vec<(Instant, HostId)> = Vec::new();
+    let mut pages = 0;
+    loop {
+        while let Some(pick) = frontier.next(now) {
+            let (host, at) = match pick {
+                Pick::Resolve(host) => {
+                    let at = address((host.0 % u32::from(addresses)) as u8);
+                    frontier.resolved(host, Some(at), now);
+                    continue;
+                }
+                Pick::Robots(host, at) | Pick::Page(host, _, at) => (host, at),
+            };
+            pages += u32::from(matches!(pick, Pick::Page(..)));
+            let place = usize::from(at.ip().to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
+            let fits = |last: Option<Instant>, delay| last.is_none_or(|l| now >= l + delay);
+            assert!(fits(last_host[host.index()], host_delay) && fits(last_address[place], address_delay));
+            last_host[host.index()] = Some(now);
+            last_address[place] = Some(now);
+            under_way.push((now + answer, host));
+        }
+        under_way.sort_by_key(|(time, host)| (std::cmp::Reverse(*time), host.0));
+        match (under_way.pop(), frontier.next_wake()) {
+            (Some((time, host)), wake) if wake.is_none_or(|w| time <= w) => {
+                now = now.max(time);
+                frontier.completed(host, now, answer, None);
+                frontier.robots_known(host, now);
+            }
+            (kept, Some(wake)) => {
+                under_way.extend(kept);
+                now = now.max(wake);
+            }
+            (_, None) => break,
+        }
+    }
+    assert_eq!((pages, frontier.queued()), (hosts * 3, 0));
+}
+
+#[test]
+fn no_host_and_no_address_is_asked_within_its_delay() {
+    check_pauses(polite(2, 0), 5, 5, Duration::from_millis(300));
+    check_pauses(polite(2, 1), 20, 3, Duration::from_millis(10));
+    check_pauses(polite(1, 5), 10, 2, Duration::from_secs(3));
+    check_pauses(Politeness { per_address: 4, ..polite(3, 0) }, 30, 2, Duration::from_secs(1));
+}
+
+#[test]
+fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
+    let start = Instant::now();
+    let at = |milliseconds| start + Duration::from_millis(milliseconds);
+    let mut frontier = Frontier::new(polite(1, 0));
+    let host = HostId(0);
+    frontier.push(UrlId(1), host, 3, start);
+    frontier.next(start);
+    frontier.resolved(host, Some(address(1)), start);
+    assert_eq!(frontier.next(start), Some(Pick::Robots(host, address(1))));
+    frontier.completed(host, at(100), Duration::ZERO, None);
+    frontier.set_delay(host, Duration::from_secs(3));
+    frontier.robots_known(host, at(100));
+    assert_eq!(frontier.next(at(3099)), None);
+    assert_eq!(frontier.next(at(3100)), Some(Pick::Page(host, UrlId(1), address(1))));
+}
+
+#[test]
+fn a_run_that_goes_on_lets_servers_rest_first() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut frontier = Frontier::new(polite(4, 2));
+    frontier.goes_on(start);
+    for number in 0..2 {
+        frontier.push(UrlId(number), HostId(number), 3, start);
+        frontier.next(start);
+        frontier.resolved(HostId(number), Some(address(1)), start);
+    }
+    // The rules of one host are in the archive, with a delay of its own.
+    frontier.set_delay(HostId(0), Duration::from_secs(9));
+    frontier.robots_known(HostId(0), start);
+    assert_eq!(frontier.next(at(3)), None);
+    assert_eq!(frontier.next(at(4)), Some(Pick::Robots(HostId(1), address(1))));
+    frontier.completed(HostId(1), at(4), Duration::ZERO, None);
+    assert_eq!(frontier.next(at(8)), None);
+    assert_eq!(frontier.next(at(9)), Some(Pick::Page(HostId(0), UrlId(0), address(1))));
+}
+
+#[test]
+fn a_host_without_an_address_gives_its_urls_back() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    frontier.push(UrlId(7), HostId(0), 3, now);
+    frontier.push(UrlId(7), HostId(0), 4, now);
+    assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
+    assert_eq!(frontier.resolved(HostId(0), None, now), [UrlId(7)]);
+    frontier.push(UrlId(8), HostId(0), 3, now);
+    assert_eq!((frontier.queued(), frontier.active(), frontier.next(now)), (0, 0, None));
+}

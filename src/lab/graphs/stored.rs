@@ -1,0 +1,96 @@
+//! The link graph of an archive.
+
+use archive_storage::{SiteId, State, StateError, UrlId};
+
+use crate::importance::{Graph, GraphError};
+use crate::ledger::page_flags as flags;
+use crate::parse::LinkKind;
+
+/// Why an archive gives no graph.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoredError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// There are too many links.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// The pages of an archive, numbered densely, and the links of their newest captures that carry importance.
+#[derive(Debug)]
+pub struct PageGraph {
+    /// The links.
+    pub graph: Graph,
+    /// The URL of each page, ascending.
+    pub urls: Vec<UrlId>,
+}
+
+impl PageGraph {
+    /// Reads the link log.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or there are too many links.
+    pub fn read(state: &State) -> Result<Self, StoredError> {
+        let mut urls = Vec::new();
+        let mut numbers = vec![u32::MAX; state.url_count() as usize];
+        for page in state.pages(UrlId(0)) {
+            let (id, page) = page?;
+            if page.flags.0 & flags::ACCOUNT != 0 {
+                numbers[id.index()] = urls.len() as u32;
+                urls.push(id);
+            }
+        }
+        let number = |id: UrlId| numbers.get(id.index()).copied().filter(|&number| number != u32::MAX);
+        let mut arcs = Vec::new();
+        state.newest_links(|source, links| {
+            if let Some(from) = number(source) {
+                let carrying = links.iter().filter(|link| carries_cash(link.kind));
+                arcs.extend(carrying.filter_map(|link| Some((from, number(link.target)?))));
+            }
+            Ok(())
+        })?;
+        Ok(Self { graph: Graph::from_arcs(urls.len(), &arcs)?, urls })
+    }
+}
+
+/// The sites of an archive; an arc weighs as many links as lead from pages of one site to pages of the other.
+#[derive(Debug)]
+pub struct SiteGraph {
+    /// The links between sites.
+    pub graph: Graph,
+}
+
+impl SiteGraph {
+    /// Reads the link log. Pages are numbered by [`SiteId`].
+    ///
+    /// # Errors
+    /// When the store cannot be read, or there are too many links.
+    pub fn read(state: &State) -> Result<Self, StoredError> {
+        let hosts: Vec<SiteId> =
+            state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
+        let mut sites = vec![u32::MAX; state.url_count() as usize];
+        for page in state.pages(UrlId(0)) {
+            let (id, page) = page?;
+            if let Some(site) = hosts.get(page.host.index()).filter(|_| page.flags.0 & flags::ACCOUNT != 0) {
+                sites[id.index()] = site.0;
+            }
+        }
+        let site = |id: UrlId| sites.get(id.index()).copied().filter(|&site| site != u32::MAX);
+        let mut arcs = Vec::new();
+        state.newest_links(|source, links| {
+            if let Some(from) = site(source) {
+                let outside = links.iter().filter(|link| carries_cash(link.kind));
+                let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);
+                arcs.extend(outside.map(|to| (from, to, 1.0)));
+            }
+            Ok(())
+        })?;
+        Ok(Self { graph: Graph::from_weighted_arcs(state.site_count() as usize, &arcs)? })
+    }
+}
+
+fn carries_cash(kind: u8) -> bool {
+    LinkKind::from_code(kind).is_some_and(LinkKind::carries_cash)
+}

@@ -1,0 +1,36 @@
+//! The levels under which URLs wait: page requisites, then seeds, then pages by the logarithm of their cash.
+
+/// The level of page requisites: they belong to a page that was just captured. The highest there is.
+pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
+
+/// The level of a seed that was never fetched: before all ordinary pages.
+pub(super) const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
+
+/// The highest level of an ordinary page.
+const LEVEL_MAX: u8 = LEVEL_SEED - 1;
+
+/// The level of a page with `units` of cash: four levels to each doubling.
+pub(super) fn level_of(units: u64) -> u8 {
+    let bits = 64 - units.leading_zeros();
+    if bits < 3 {
+        return bits as u8 + 1;
+    }
+    let fraction = (units >> (bits - 3)) & 0b11;
+    (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_MAX)) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEVEL_MAX, level_of};
+
+    #[test]
+    fn levels_rise_with_cash() {
+        let mut last = 0;
+        for units in [0, 1, 2, 4, 5, 6, 7, 8, 100, 1000, 1 << 40, (1 << 40) + (1 << 38), 1 << 60] {
+            let level = level_of(units);
+            assert!(level > last && level <= LEVEL_MAX, "{units}: {level} after {last}");
+            last = level;
+        }
+        assert_eq!(level_of(1 << 40) + 4, level_of(1 << 41));
+    }
+}

@@ -1,0 +1,98 @@
+//! Cash on its way: from a page along its links, and from its site along those that lead to other sites.
+
+use archive_storage::{Page, PageFlags, Site, SiteId, State, UrlId, Visit};
+
+use super::credit::{CreditError, Credits};
+use super::page_flags as flags;
+use crate::importance::{Account, Base, Credit, SiteAccount, Weight};
+use crate::parse::LinkKind;
+
+/// Flags of a site: its account was read; one of its pages links to another site.
+const SITE_READ: u16 = 1;
+const SITE_LINKING: u16 = 1 << 1;
+
+impl Credits {
+    /// Hands on a page's cash along the resolved links.
+    pub(super) fn pay_pages(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
+        let mut page = state.page(id)?;
+        let mut visit = state.visit(id)?.unwrap_or_default();
+        let mut own = account(&page, Some(&visit));
+        let paid = |kind: LinkKind| kind.carries_cash();
+        let weights = self
+            .targets
+            .iter()
+            .filter(|(_, kind, _)| paid(*kind))
+            .map(|(_, _, w)| u64::from(w.parts()))
+            .sum();
+        let mut payout = self.pages.visit(&mut own, weights);
+        page.cash = own.base.to_stored();
+        page.flags.set(PageFlags(flags::READ), true);
+        state.set_page(id, &page)?;
+        visit.credit = own.credit.unwrap_or_default().to_bytes();
+        state.set_visit(id, &visit)?;
+        for (target, kind, weight) in &self.targets {
+            if paid(*kind) {
+                let mut page = state.page(*target)?;
+                let read = page.flags.0 & flags::READ != 0;
+                page.cash = payout.pay(Base::from_stored(page.cash), read, *weight).to_stored();
+                state.set_page(*target, &page)?;
+            }
+        }
+        payout.finish();
+        Ok(())
+    }
+
+    /// Hands on the cash of the page's site along the links that lead to other sites.
+    pub(super) fn pay_sites(&mut self, state: &mut State, page: &Page) -> Result<(), CreditError> {
+        let own = state.host(page.host)?.site;
+        let mut outside: Vec<SiteId> = Vec::new();
+        for (target, kind, _) in &self.targets {
+            if kind.carries_cash() {
+                let site = state.host(state.page(*target)?.host)?.site;
+                if site != own {
+                    outside.push(site);
+                }
+            }
+        }
+        let mut record = state.site(own)?;
+        let mut books = site_account(&record);
+        let weight = Weight::LINK;
+        let payout = books.visit(&mut self.sites, outside.len() as u64 * u64::from(weight.parts()));
+        store_site_account(&mut record, &books);
+        state.set_site(own, &record)?;
+        if let Some(mut payout) = payout {
+            for site in outside {
+                let mut record = state.site(site)?;
+                let read = site_account(&record).account.credit.is_some();
+                record.cash = payout.pay(Base::from_stored(record.cash), read, weight).to_stored();
+                state.set_site(site, &record)?;
+            }
+            payout.finish();
+        }
+        Ok(())
+    }
+}
+
+/// The account of a page, as the ledger knows it.
+pub(super) fn account(page: &Page, visit: Option<&Visit>) -> Account {
+    let read = page.flags.0 & flags::READ != 0;
+    let credit = visit.filter(|_| read).map(|visit| Credit::from_bytes(visit.credit));
+    Account { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
+}
+
+/// The account of a site, as the ledger knows it.
+pub(super) fn site_account(site: &Site) -> SiteAccount {
+    let credit = (site.flags & SITE_READ != 0).then(|| Credit::from_bytes(site.credit));
+    SiteAccount {
+        account: Account { base: Base::from_stored(site.cash), credit },
+        linking: site.flags & SITE_LINKING != 0,
+    }
+}
+
+/// Puts a site's account where the store keeps it.
+pub(super) fn store_site_account(site: &mut Site, books: &SiteAccount) {
+    site.cash = books.account.base.to_stored();
+    site.credit = books.account.credit.unwrap_or_default().to_bytes();
+    site.flags = if books.account.credit.is_some() { SITE_READ } else { 0 };
+    site.flags |= if books.linking { SITE_LINKING } else { 0 };
+}

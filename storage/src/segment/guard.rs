@@ -1,0 +1,180 @@
+//! What keeps one wrong byte in a segment's dictionary from making every record of the segment unreadable.
+//!
+//! The last frame of a segment with a dictionary is a skippable frame that guards the first one: a copy of it, or parity
+//! blocks. Parity takes an eighth of a copy's room, repairs any number of wrong bytes within one stretch of an eighth of
+//! the dictionary (and most that lie scattered), and needs nothing but the file, as a copy does. What it can't make good
+//! is the loss of most of the dictionary. Because a dictionary is renewed as soon as its cost is earned, a segment's price
+//! of being guarded decides how often that is: on real recaptures the archive is a sixth smaller with parity.
+//!
+//! Parity is that of RAID 5: the first frame is cut into blocks of [`BLOCK_BYTES`], the last filled up with zeros. Block
+//! `i` belongs to group `i mod groups`; a group's parity block is the exclusive or of its blocks. So blocks of one group
+//! lie far apart, and a stretch of damage takes at most one block of each.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
+
+/// The skippable frame that holds the dictionary once more.
+pub const SKIPPABLE_COPY: u32 = SKIPPABLE_MAGIC + 1;
+/// The skippable frame that holds parity blocks of the first frame.
+pub const SKIPPABLE_PARITY: u32 = SKIPPABLE_MAGIC + 2;
+
+/// Bytes of a block: a sector of today's disks.
+const BLOCK_BYTES: usize = 4096;
+/// Blocks that share a parity block.
+const GROUP_BLOCKS: usize = 8;
+/// Bytes of a block's checksum: the beginning of its SHA-256.
+const CHECKSUM_BYTES: usize = 8;
+/// Bytes before the checksums: length of the first frame, its SHA-256.
+const HEAD_BYTES: usize = 4 + 32;
+
+/// How a segment's dictionary is guarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guard {
+    /// By parity blocks: an eighth of the dictionary's size.
+    #[default]
+    Parity,
+    /// By a second copy.
+    Copy,
+}
+
+impl Guard {
+    /// The frame at a segment's end, for the frame at its start.
+    pub(super) fn frame(self, first: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Copy => skippable_frame(SKIPPABLE_COPY, first.get(8..).unwrap_or_default()),
+            Self::Parity => skippable_frame(SKIPPABLE_PARITY, &parity(first)),
+        }
+    }
+
+    /// Bytes that guarding takes for a first frame of so many bytes.
+    pub(super) fn length(self, first: u64) -> u64 {
+        match self {
+            Self::Copy => first,
+            Self::Parity => {
+                let blocks = first.div_ceil(BLOCK_BYTES as u64);
+                let groups = blocks.div_ceil(GROUP_BLOCKS as u64);
+                8 + (HEAD_BYTES + CHECKSUM_BYTES * blocks as usize + BLOCK_BYTES * groups as usize) as u64
+            }
+        }
+    }
+}
+
+fn checksum(block: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut padded = [0; BLOCK_BYTES];
+    padded.split_at_mut(block.len()).0.copy_from_slice(block);
+    let [a, b, c, d, e, f, g, h, ..] = Digest::sha256(&padded).prefix();
+    [a, b, c, d, e, f, g, h]
+}
+
+fn add(sum: &mut [u8], block: &[u8]) {
+    for (sum, byte) in sum.iter_mut().zip(block) {
+        *sum ^= byte;
+    }
+}
+
+fn groups(length: usize) -> usize {
+    length.div_ceil(BLOCK_BYTES).div_ceil(GROUP_BLOCKS)
+}
+
+fn parity(first: &[u8]) -> Vec<u8> {
+    let groups = groups(first.len());
+    let mut content = Vec::with_capacity(Guard::Parity.length(first.len() as u64) as usize);
+    content.extend_from_slice(&(first.len() as u32).to_le_bytes());
+    content.extend_from_slice(Digest::sha256(first).as_bytes());
+    let mut sums = vec![0; groups * BLOCK_BYTES];
+    for (index, block) in first.chunks(BLOCK_BYTES).enumerate() {
+        content.extend_from_slice(&checksum(block));
+        let start = index % groups * BLOCK_BYTES;
+        add(sums.get_mut(start..).unwrap_or_default(), block);
+    }
+    content.extend_from_slice(&sums);
+    content
+}
+
+/// The first frame's length, as a parity frame's content has it.
+pub(super) fn guarded_length(content: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(content.first_chunk().copied()?) as usize;
+    let expected = Guard::Parity.length(length as u64) as usize - 8;
+    (length > 0 && content.len() == expected).then_some(length)
+}
+
+/// Makes a damaged first frame good, if that can be done: then its SHA-256 is right.
+///
+/// `first` has the length that [`guarded_length`] gives.
+pub(super) fn repair(first: &[u8], content: &[u8]) -> Option<Vec<u8>> {
+    let length = guarded_length(content).filter(|length| *length == first.len())?;
+    let digest = content.get(4..HEAD_BYTES)?;
+    let groups = groups(length);
+    let blocks = length.div_ceil(BLOCK_BYTES);
+    let (checksums, sums) = content.get(HEAD_BYTES..)?.split_at_checked(blocks * CHECKSUM_BYTES)?;
+    let mut frame = first.to_vec();
+    let damaged: Vec<usize> = first
+        .chunks(BLOCK_BYTES)
+        .zip(checksums.chunks(CHECKSUM_BYTES))
+        .enumerate()
+        .filter(|(_, (block, expected))| checksum(block) != **expected)
+        .map(|(index, _)| index)
+        .collect();
+    for index in damaged {
+        let group = index % groups;
+        let mut block = sums.get(group * BLOCK_BYTES..(group + 1) * BLOCK_BYTES)?.to_vec();
+        // Were two blocks of a group damaged, the digest below would tell.
+        for other in (group..blocks).step_by(groups).filter(|other| *other != index) {
+            add(&mut block, first.chunks(BLOCK_BYTES).nth(other)?);
+        }
+        let place = frame.chunks_mut(BLOCK_BYTES).nth(index)?;
+        let count = place.len();
+        place.copy_from_slice(block.get(..count)?);
+    }
+    (Digest::sha256(&frame).as_bytes() == digest).then_some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(length: usize) -> Vec<u8> {
+        (0..length as u64).map(|place| (place.wrapping_mul(place) >> 5) as u8).collect()
+    }
+
+    #[test]
+    fn any_stretch_of_an_eighth_is_made_good() {
+        for length in [1, 100, 4096, 4097, 40_000, 100_001] {
+            let first = frame(length);
+            let content = parity(&first);
+            assert_eq!(content.len() as u64 + 8, Guard::Parity.length(length as u64));
+            assert_eq!(guarded_length(&content), Some(length));
+            let stretch = groups(length).saturating_sub(1) * BLOCK_BYTES + 1;
+            for start in (0..length).step_by(1000) {
+                let mut damaged = first.clone();
+                damaged[start..(start + stretch).min(length)].iter_mut().for_each(|byte| *byte ^= 0x55);
+                assert_eq!(repair(&damaged, &content).as_ref(), Some(&first), "{length} bytes, from {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_made_good_is_not_guessed() {
+        let first = frame(100_000);
+        let content = parity(&first);
+        let mut damaged = first.clone();
+        let apart = groups(first.len()) * BLOCK_BYTES;
+        damaged[0] ^= 1;
+        damaged[apart] ^= 1;
+        assert_eq!(repair(&damaged, &content), None);
+        assert_eq!(repair(&first[1..], &content), None);
+        assert_eq!(repair(&first, &content[1..]), None);
+        assert_eq!(repair(&first, &[]), None);
+    }
+
+    #[test]
+    fn parity_is_an_eighth_and_little_more() {
+        let length = 1_000_000;
+        assert!(Guard::Parity.length(length) < length / 8 + 10_000);
+        assert_eq!(Guard::Copy.length(length), length);
+        assert_eq!(Guard::Copy.frame(&frame(5000)).len(), 5000);
+    }
+}

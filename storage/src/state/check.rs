@@ -1,0 +1,161 @@
+//! The proof that the state is whole: every block readable, every reference answered, every invariant kept.
+
+use super::State;
+use crate::address::url_hash;
+use crate::checkpoint::Result;
+use crate::history::{Capture, History};
+use crate::ids::UrlId;
+use crate::links::{LinkCursor, LinkList};
+use crate::pages::{Page, Visit, VisitRecord};
+
+/// Something in the state that is not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inconsistency {
+    /// What kind of thing it is: `URL`, `visit`, `capture`, `host`.
+    pub thing: &'static str,
+    /// Its id.
+    pub id: u32,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+impl std::fmt::Display for Inconsistency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}: {}", self.thing, self.id, self.what)
+    }
+}
+
+impl State {
+    /// Reads everything and reports what does not fit together.
+    ///
+    /// # Errors
+    /// What can't be read at all: a damaged block, or what the disk refuses.
+    pub fn check(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+        self.check_urls(report)?;
+        self.check_pages(report)?;
+        self.check_visits(report)?;
+        self.check_captures(report)?;
+        let sites = self.site_count();
+        for host in self.hosts() {
+            let (id, _, host) = host?;
+            if host.site.0 >= sites {
+                report(Inconsistency { thing: "host", id: id.0, what: "its site does not exist" });
+            }
+        }
+        self.sites().try_for_each(|site| site.map(drop))
+    }
+
+    fn check_urls(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+        if self.url_count() != self.pages.len() {
+            report(Inconsistency {
+                thing: "URL",
+                id: self.url_count(),
+                what: "there are not as many pages as URLs",
+            });
+        }
+        self.scan_urls(0..u32::MAX, |id, url| {
+            if self.find_hash(url_hash(url))? != Some(id) {
+                report(Inconsistency { thing: "URL", id: id.0, what: "another URL has the same hash" });
+            }
+            Ok(())
+        })
+    }
+
+    fn check_pages(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+        let mut visits = self.visits.cursor();
+        for page in self.pages(UrlId(0)) {
+            let (url, page) = page?;
+            let mut wrong = |what| report(Inconsistency { thing: "URL", id: url.0, what });
+            if page.host != Page::HOST_UNKNOWN && page.host.0 >= self.host_count() {
+                wrong("its host does not exist");
+            }
+            if let Some(visit) = page.visit {
+                match visits.get(visit.0)? {
+                    Some(record) if record.url == url => {}
+                    Some(_) => wrong("its visit belongs to another URL"),
+                    None => wrong("its visit does not exist"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_visits(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+        let (mut pages, mut links, mut list) =
+            (self.pages.cursor(), self.links.cursor(), LinkList::default());
+        let mut titles = self.title_cursor();
+        for record in self.visits.scan(0) {
+            let (id, VisitRecord { url, visit }) = record?;
+            let mut wrong = |what| report(Inconsistency { thing: "visit", id, what });
+            let page = pages.get(url.0)?;
+            if page.and_then(|page| page.visit).map(|visit| visit.0) != Some(id) {
+                wrong("its page does not know it");
+            }
+            if let Some(title) = visit.title {
+                titles.get(title)?;
+            }
+            self.check_links(&visit, url, &mut links, &mut list, &mut wrong)?;
+            self.check_history(&visit, url, &mut wrong)?;
+        }
+        Ok(())
+    }
+
+    fn check_links(
+        &self,
+        visit: &Visit,
+        url: UrlId,
+        links: &mut LinkCursor<'_>,
+        list: &mut LinkList,
+        wrong: &mut impl FnMut(&'static str),
+    ) -> Result<()> {
+        let Some(position) = visit.links else { return Ok(()) };
+        links.get(position, list)?;
+        if list.source != Some(url) {
+            wrong("its links belong to another URL");
+        }
+        if list.links.iter().any(|link| link.target.0 >= self.url_count()) {
+            wrong("a link leads to a URL that does not exist");
+        }
+        Ok(())
+    }
+
+    fn check_history(&self, visit: &Visit, url: UrlId, wrong: &mut impl FnMut(&'static str)) -> Result<()> {
+        let (mut count, mut later): (u32, Option<Capture>) = (0, None);
+        for capture in History::new(&self.captures, visit.last_capture) {
+            let (_, capture) = capture?;
+            if capture.url != url {
+                wrong("a capture of its history belongs to another URL");
+            }
+            if later.is_some_and(|later| later.time < capture.time) {
+                wrong("its history is out of order");
+            }
+            later = Some(capture);
+            count += 1;
+            if count > visit.captures {
+                break;
+            }
+        }
+        if count != visit.captures {
+            wrong("its history is not as long as it says");
+        }
+        Ok(())
+    }
+
+    fn check_captures(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+        let mut pages = self.pages.cursor();
+        let mut originals = self.captures.cursor();
+        for capture in self.captures() {
+            let (id, capture) = capture?;
+            let mut wrong = |what| report(Inconsistency { thing: "capture", id: id.0, what });
+            if pages.get(capture.url.0)?.is_none_or(|page| page.visit.is_none()) {
+                wrong("its URL was never visited");
+            }
+            if let Some(original) = capture.original
+                && !originals.get(original.0)?.is_some_and(|record| record.capture.kind.has_payload())
+            {
+                wrong("what it refers to has no payload");
+            }
+        }
+        Ok(())
+    }
+}

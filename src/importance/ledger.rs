@@ -19,7 +19,10 @@
 //! * **The virtual page** hands out everything it holds, in equal parts, whenever it holds more than a fixed share of
 //!   all cash ([`Policy::virtual_share_max`], 1/64). That costs nothing (one offset), counts on the clock like a visit,
 //!   and keeps new pages from waiting for cash.
-//! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh.
+//! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh. By
+//!   default it gives to read pages only. What an unread page holds is then its endowment and what others gave it for a
+//!   link, and most cash first is the best crawl order there is (`order::Endowed`): with a share for all, pages that have
+//!   waited long would come before better ones. Estimates of unread pages are given what the virtual page would have paid.
 //! * **Default history**: what an unread page received beyond its endowment is taken to have come in over the mean time that
 //!   such cash has lain on unread pages (Little's law: what lies there divided by the flow per turn of G), but not over
 //!   less than a first pass. A new page so has the importance of recently introduced pages, as the paper asks, while one
@@ -62,13 +65,21 @@ pub struct Policy {
     pub refresh: u16,
 }
 
+impl Policy {
+    /// The default, but the virtual page treats all pages alike, as the paper has it.
+    #[must_use]
+    pub fn neutral() -> Self {
+        Self { discovery: 1, ..Self::default() }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
             window: 16.0,
             small_edge: SmallEdge::Link,
             virtual_share_max: 1.0 / 64.0,
-            discovery: 1,
+            discovery: 0,
             refresh: 1,
         }
     }
@@ -303,7 +314,7 @@ impl Ledger {
         let cash = self.cash(account).units();
         match account.credit {
             Some(credit) => credit.rate(in_endowments(cash), self.clock()),
-            None => received(cash) / self.unread_age(),
+            None => received(cash) / self.unread_age() + self.withheld(),
         }
     }
 
@@ -342,6 +353,19 @@ impl Ledger {
         if expected > 0.0 {
             self.numbers.calibration = rates / expected;
         }
+    }
+
+    /// What an even-handed virtual page would pay an unread page per turn of G beyond what the policy lets it, in
+    /// endowments.
+    fn withheld(&self) -> f64 {
+        let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
+        let (discovery, refresh) = (f64::from(self.policy.discovery), f64::from(self.policy.refresh));
+        let parts = discovery * unread + refresh * read;
+        if parts == 0.0 {
+            return 0.0;
+        }
+        let paid = self.numbers.virtual_rate * in_endowments(Cash::WHOLE.units() - self.numbers.reserve);
+        (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
     }
 
     /// G-time over which unread pages received what they have; see the module's documentation.

@@ -38,8 +38,8 @@ use super::cash::{Base, Cash};
 use super::credit::Credit;
 use super::weight::Weight;
 
-/// Units that a page is given when it is discovered: a web of 2^34 pages empties the reserve.
-pub const ENDOWMENT: u64 = 1 << 26;
+/// Units that a page is given when it is discovered: 2^32 pages, as many as ids can name, empty the reserve.
+pub const ENDOWMENT: u64 = 1 << 28;
 
 /// The shortest G-time that cash is taken to have lain on a page.
 const AGE_MIN: f64 = 1e-9;
@@ -257,8 +257,8 @@ impl Ledger {
 
     /// Closes the account of a page that is gone for good, or that turned out to be another page's alias.
     ///
-    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted; links to it must not be paid any more
-    /// (what is not paid stays with the virtual page).
+    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted;
+    /// links to it must not be paid any more (what is not paid stays with the virtual page).
     pub fn close(&mut self, account: &Account) {
         let cash = self.cash(account).units();
         if account.credit.is_some() {
@@ -288,7 +288,8 @@ impl Ledger {
 
     /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
     ///
-    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with the virtual page.
+    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with
+    /// the virtual page.
     pub fn hand_out(&mut self) {
         let (discovery, refresh) = (u64::from(self.policy.discovery), u64::from(self.policy.refresh));
         let (unread, read) = (self.numbers.unread.pages, self.numbers.read.pages);

@@ -1,8 +1,8 @@
 //! Cash in whole units, and a page's account relative to what everybody got.
 //!
 //! The whole web's cash is [`Cash::WHOLE`], 2^60 units, for ever: integers are added exactly and in any order, so "the
-//! total is constant" can be checked to the last unit, also after a crash. With 10^9 pages the mean page still holds
-//! 10^9 units, so rounding is far below every error of the method.
+//! total is constant" can be checked to the last unit, also after a crash. A page begins with 2^28 of them, so rounding is
+//! far below every error of the method.
 
 use std::cmp::Ordering;
 

@@ -19,7 +19,10 @@
 //! * **The virtual page** hands out everything it holds, in equal parts, whenever it holds more than a fixed share of
 //!   all cash ([`Policy::virtual_share_max`], 1/64). That costs nothing (one offset), counts on the clock like a visit,
 //!   and keeps new pages from waiting for cash.
-//! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh.
+//! * **Unread and read pages are two groups** with an offset each, so the virtual page can favour discovery or refresh. By
+//!   default it gives to read pages only. What an unread page holds is then its endowment and what others gave it for a
+//!   link, and most cash first is the best crawl order there is (`order::Endowed`): with a share for all, pages that have
+//!   waited long would come before better ones. Estimates of unread pages are given what the virtual page would have paid.
 //! * **Default history**: what an unread page received beyond its endowment is taken to have come in over the mean time that
 //!   such cash has lain on unread pages (Little's law: what lies there divided by the flow per turn of G), but not over
 //!   less than a first pass. A new page so has the importance of recently introduced pages, as the paper asks, while one
@@ -35,8 +38,8 @@ use super::cash::{Base, Cash};
 use super::credit::Credit;
 use super::weight::Weight;
 
-/// Units that a page is given when it is discovered: a web of 2^34 pages empties the reserve.
-pub const ENDOWMENT: u64 = 1 << 26;
+/// Units that a page is given when it is discovered: 2^32 pages, as many as ids can name, empty the reserve.
+pub const ENDOWMENT: u64 = 1 << 28;
 
 /// The shortest G-time that cash is taken to have lain on a page.
 const AGE_MIN: f64 = 1e-9;
@@ -62,13 +65,21 @@ pub struct Policy {
     pub refresh: u16,
 }
 
+impl Policy {
+    /// The default, but the virtual page treats all pages alike, as the paper has it.
+    #[must_use]
+    pub fn neutral() -> Self {
+        Self { discovery: 1, ..Self::default() }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
             window: 16.0,
             small_edge: SmallEdge::Link,
             virtual_share_max: 1.0 / 64.0,
-            discovery: 1,
+            discovery: 0,
             refresh: 1,
         }
     }
@@ -246,8 +257,8 @@ impl Ledger {
 
     /// Closes the account of a page that is gone for good, or that turned out to be another page's alias.
     ///
-    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted; links to it must not be paid any more
-    /// (what is not paid stays with the virtual page).
+    /// Its endowment goes back to the reserve and the rest of its cash to the virtual page. The page is no longer counted;
+    /// links to it must not be paid any more (what is not paid stays with the virtual page).
     pub fn close(&mut self, account: &Account) {
         let cash = self.cash(account).units();
         if account.credit.is_some() {
@@ -277,7 +288,8 @@ impl Ledger {
 
     /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
     ///
-    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with the virtual page.
+    /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with
+    /// the virtual page.
     pub fn hand_out(&mut self) {
         let (discovery, refresh) = (u64::from(self.policy.discovery), u64::from(self.policy.refresh));
         let (unread, read) = (self.numbers.unread.pages, self.numbers.read.pages);
@@ -303,7 +315,7 @@ impl Ledger {
         let cash = self.cash(account).units();
         match account.credit {
             Some(credit) => credit.rate(in_endowments(cash), self.clock()),
-            None => received(cash) / self.unread_age(),
+            None => received(cash) / self.unread_age() + self.withheld(),
         }
     }
 
@@ -342,6 +354,19 @@ impl Ledger {
         if expected > 0.0 {
             self.numbers.calibration = rates / expected;
         }
+    }
+
+    /// What an even-handed virtual page would pay an unread page per turn of G beyond what the policy lets it, in
+    /// endowments.
+    fn withheld(&self) -> f64 {
+        let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
+        let (discovery, refresh) = (f64::from(self.policy.discovery), f64::from(self.policy.refresh));
+        let parts = discovery * unread + refresh * read;
+        if parts == 0.0 {
+            return 0.0;
+        }
+        let paid = self.numbers.virtual_rate * in_endowments(Cash::WHOLE.units() - self.numbers.reserve);
+        (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
     }
 
     /// G-time over which unread pages received what they have; see the module's documentation.

@@ -333,7 +333,7 @@ pub fn curves(graph: &Graph, visits: &[usize], seed: u64, threads: usize) -> Res
     let mut curves: Vec<Curve> = Selection::ALL
         .iter()
         .map(|&selection| {
-            let mut simulation = Simulation::new(graph, Policy::default(), Window::All, selection, seed);
+            let mut simulation = Simulation::new(graph, Policy::neutral(), Window::All, selection, seed);
             let mut done = 0;
             let point = |&visits: &usize| {
                 simulation.run((visits - done) * graph.pages());
@@ -355,7 +355,7 @@ mod tests {
 
     fn errors(graph: &Graph, selection: Selection, visits: &[usize]) -> Vec<f64> {
         let exact = exact(graph, 1).unwrap();
-        let mut simulation = Simulation::new(graph, Policy::default(), Window::All, selection, 1);
+        let mut simulation = Simulation::new(graph, Policy::neutral(), Window::All, selection, 1);
         let mut done = 0;
         visits
             .iter()
@@ -390,7 +390,7 @@ mod tests {
         let graph =
             Graph::from_arcs(50, &(0..50).map(|page| (page, (page * 7 + 1) % 50)).collect::<Vec<_>>())
                 .unwrap();
-        let mut simulation = Simulation::new(&graph, Policy::default(), Window::All, Selection::Greedy, 1);
+        let mut simulation = Simulation::new(&graph, Policy::neutral(), Window::All, Selection::Greedy, 1);
         for _ in 0..500 {
             simulation.run(1);
             let cash = |page: usize| simulation.ledger.cash(&simulation.accounts[page]);

@@ -4,6 +4,7 @@ pub mod convergence;
 pub mod graphs;
 pub mod memory;
 pub mod orders;
+pub mod passes;
 pub mod plot;
 pub mod random;
 pub mod ranking;

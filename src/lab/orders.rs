@@ -133,7 +133,7 @@ impl Kind {
             Self::PageRank => Box::<PageRankSoFar>::default(),
             Self::Opic(weight) => Box::new(GreedyCash::new(Policy::default(), weight)),
             Self::OpicDiscovery(weight) => {
-                Box::new(GreedyCash::new(Policy { refresh: 0, ..Policy::default() }, weight))
+                Box::new(GreedyCash::new(Policy { discovery: 1, refresh: 0, ..Policy::default() }, weight))
             }
             Self::Fractional(weight) => Box::new(Fractional::new(weight)),
             Self::RankMass => Box::<RankMass>::default(),

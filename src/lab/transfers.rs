@@ -51,7 +51,7 @@ impl Accounts {
 /// Visits the pages of `web` in turn, all known from the start, until `visits` are done.
 pub fn run(web: &dyn Web, visits: u64) -> Transfers {
     let pages = web.pages();
-    let mut ledger = Ledger::new(Policy::default());
+    let mut ledger = Ledger::new(Policy::neutral());
     let mut accounts = Accounts {
         bases: (0..pages).map(|_| ledger.discover().base).collect(),
         credits: vec![Credit::default(); pages],

@@ -100,12 +100,12 @@ pub enum WindowsError {
 pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, WindowsError> {
     let pages = graph.pages();
     // How many turns of G a round is: about 2 when greedy, 1 otherwise.
-    let mut trial = Simulation::new(graph, Policy::default(), Window::All, setting.selection, setting.seed);
+    let mut trial = Simulation::new(graph, Policy::neutral(), Window::All, setting.selection, setting.seed);
     trial.run(2 * pages);
     let begun = trial.clock();
     trial.run(pages);
     let window = length.window(trial.clock() - begun);
-    let mut simulation = Simulation::new(graph, Policy::default(), window, setting.selection, setting.seed);
+    let mut simulation = Simulation::new(graph, Policy::neutral(), window, setting.selection, setting.seed);
     simulation.run(setting.warm_up * pages);
     let mut random = Random::for_item(setting.seed, 1);
     let mut errors = Vec::new();

@@ -9,6 +9,7 @@ mod pay;
 mod record;
 mod scope;
 mod settings;
+mod settle;
 
 pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};

@@ -2,6 +2,7 @@
 
 mod convergence;
 mod orders;
+mod passes;
 mod slices;
 mod transfers;
 mod windows;
@@ -14,6 +15,7 @@ pub(crate) enum Command {
     Convergence(convergence::Args),
     Windows(windows::Args),
     Orders(orders::Args),
+    Passes(passes::Args),
     Slices(slices::Args),
     Transfers(transfers::Args),
 }
@@ -22,6 +24,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
+        Command::Passes(args) => passes::run(args),
         Command::Slices(args) => slices::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),

@@ -217,6 +217,10 @@ impl Run<'_> {
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         self.checkpoint()?;
+        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
+            self.audited_at = 0;
+            self.checkpoint()?;
+        }
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }

@@ -83,7 +83,7 @@ fn mean_error(found: &[f64], expected: &[f64]) -> f64 {
 fn importance_converges_to_the_eigenvector_in_any_fair_order() {
     let links = small_web();
     let expected = exact(&links);
-    let policy = Policy { window: 400.0, ..Policy::default() };
+    let policy = Policy { window: 400.0, ..Policy::neutral() };
     let mut cycle = Web::new(links.clone(), policy);
     let mut greedy = Web::new(links, policy);
     for visit in 0..8_000 {

@@ -38,10 +38,8 @@ impl Order for GreedyCash {
         for &seed in seeds {
             *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), Stage::Waiting);
         }
-        self.ledger.hand_out();
-        for &seed in seeds {
-            queue.put(seed, priority(self.accounts.get(seed).0));
-        }
+        // All hold the same, and less than whatever the first of them links to: they come first all the same.
+        seeds.iter().for_each(|&seed| queue.put(seed, f64::INFINITY));
     }
 
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {

@@ -102,17 +102,23 @@ impl HostWeb {
     pub const WITHOUT_LINKS: f64 = 0.1;
     /// Most pages on a host, as in uk-2007-05.
     pub const HOST_PAGES_MAX: f64 = 50_000.0;
+    /// Of the power law of host sizes: a share of `size^-EXPONENT` of hosts is larger than a size, which makes about 870
+    /// pages a host; uk-2007-05 has 925.
+    pub const EXPONENT: f64 = 0.3;
+    /// A small web still has as many hosts as this, at least.
+    const HOSTS_MIN: f64 = 20.0;
     const BLOCK: u32 = 256;
 
     /// A web of `pages` pages with `links` links each on average.
     #[must_use]
     pub fn new(pages: u32, links: f64, seed: u64) -> Self {
         let mut random = Random::for_item(seed, u64::MAX);
+        let largest = Self::HOST_PAGES_MAX.min(f64::from(pages) / Self::HOSTS_MIN).max(1.0);
         let mut starts = vec![0];
         let mut next = 0u32;
         while next < pages {
-            // Pareto with exponent 1: about as many pages on hosts of each size class.
-            let size = (1.0 / (1.0 - random.unit() * (1.0 - 1.0 / Self::HOST_PAGES_MAX))) as u32;
+            let smaller = random.unit() * (1.0 - largest.powf(-Self::EXPONENT));
+            let size = (1.0 - smaller).powf(-1.0 / Self::EXPONENT) as u32;
             next = pages.min(next.saturating_add(size.max(1)));
             starts.push(next);
         }

@@ -121,8 +121,10 @@ impl Sliced {
             outcome.iterations += 1;
         }
         outcome.seconds = start.elapsed().as_secs_f64();
-        outcome.bytes_read = u64::from(outcome.iterations) * matrix.bytes()
-            + scan.vectors().map(VectorFile::bytes_read).sum::<u64>();
+        // Each scan reads the slices, and the numbers of links of all pages for each ranking.
+        let scanned = matrix.bytes() + 4 * matrix.pages as u64 * self.which.vectors() as u64;
+        outcome.bytes_read =
+            u64::from(outcome.iterations) * scanned + scan.vectors().map(VectorFile::bytes_read).sum::<u64>();
         outcome.importance = scan.direct.map(|direct| direct.values);
         outcome.interest = scan.inverse.map(|inverse| inverse.values);
         Ok(outcome)

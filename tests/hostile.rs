@@ -1,12 +1,11 @@
 //! Servers that break every rule: the crawl ends, in bounded memory, and knows what became of each of them.
 
-use std::fs;
 use std::thread;
 
 use archive::testweb::{Config, faults, traps};
 use archive_storage::{CaptureKind, Store};
 
-use crate::support::program::{Running, start};
+use crate::support::program::{Usage, start};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
 /// Faults whose number matters, beside the one of the others.
@@ -34,20 +33,6 @@ fn every_fault() -> Vec<String> {
     seeds
 }
 
-/// Waits for the end of a command and gives the most memory that it took, in MiB.
-fn peak_memory(running: &mut Running) -> u64 {
-    let status = format!("/proc/{}/status", running.id());
-    let mut peak = 0;
-    running.wait_until(|| {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        peak = peak.max(kilobytes.unwrap_or(0) / 1024);
-        false
-    });
-    peak
-}
-
 #[test]
 fn every_fault_ends_in_a_capture_or_a_reason() {
     let served = TestWeb::start(Config::plain(81, 1, 1));
@@ -68,9 +53,8 @@ fn end_well(served: &TestWeb, urls: &[String]) {
     let seeds: Vec<String> = urls.iter().map(|url| format!("{url} scope=host depth=0")).collect();
     let mut options = served.at_once();
     options.extend(["--timeout", "1s", "--max-time", "4s", "--max-body", "4"].map(str::to_owned));
-    let mut running = start(&mut archive.crawl(&seeds, &options));
-    let peak = peak_memory(&mut running);
-    let ended = running.wait().succeeded();
+    let (ended, Usage { peak_mib: peak, .. }) = start(&mut archive.crawl(&seeds, &options)).measure();
+    let ended = ended.succeeded();
     println!("{} faults in {:?}, {peak} MiB at most", urls.len(), ended.elapsed);
     assert!(ended.errors.contains("nothing left to fetch"), "{}", ended.errors);
     assert!(peak < MEMORY_MIB_MAX, "{peak} MiB");
@@ -132,9 +116,8 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     let seeds: Vec<String> = traps::ENTRANCES.iter().map(|url| (*url).to_owned()).collect();
     let mut options = served.at_once();
     options.extend(["--limit", "400", "--max-depth", "40"].map(str::to_owned));
-    let mut running = start(&mut archive.crawl(&seeds, &options));
-    let peak = peak_memory(&mut running);
-    running.wait().succeeded();
+    let (ended, Usage { peak_mib: peak, .. }) = start(&mut archive.crawl(&seeds, &options)).measure();
+    ended.succeeded();
     assert!(peak < MEMORY_MIB_MAX, "{peak} MiB");
     // Session ids are no part of a page's address: ten pages and the entrance, each once.
     let captured = captures(&archive.path);

@@ -9,6 +9,7 @@ mod importance;
 mod kill;
 mod politeness;
 mod readers;
+mod realsites;
 mod rebuild;
 mod support;
 mod testweb;

@@ -13,7 +13,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How often a waiting test looks again.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A folder with an archive and the lists of seeds that are written for it.
 pub(crate) struct Archive {
@@ -146,6 +146,18 @@ impl Running {
         self.wait();
     }
 
+    /// Waits for its end and watches what it uses.
+    pub(crate) fn measure(mut self) -> (Finished, Usage) {
+        let mut usage = Usage::default();
+        let process = PathBuf::from(format!("/proc/{}", self.id()));
+        self.wait_until(|| {
+            usage.look(&process);
+            false
+        });
+        usage.elapsed = self.started.elapsed();
+        (self.wait(), usage)
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Finished {
         let status = loop {
@@ -166,6 +178,34 @@ impl Running {
         let elapsed = self.started.elapsed();
         let errors = String::from_utf8_lossy(&self.errors.join().unwrap()).into_owned();
         Finished { code: status.code(), status, output: self.output.join().unwrap(), errors, elapsed }
+    }
+}
+
+/// What a command has used, as far as was seen shortly before its end.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) elapsed: Duration,
+    /// Of all its threads, in the system as well.
+    pub(crate) cpu_seconds: f64,
+    /// Most memory at any time.
+    pub(crate) peak_mib: u64,
+}
+
+impl Usage {
+    /// Reads what Linux tells of a process (proc(5)).
+    fn look(&mut self, process: &Path) {
+        const TICKS_PER_SECOND: f64 = 100.0;
+        if let Ok(text) = fs::read_to_string(process.join("stat"))
+            && let Some((_, fields)) = text.rsplit_once(") ")
+        {
+            // The 14th and 15th field of the line; what is left begins with the third.
+            let ticks: u64 =
+                fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+            self.cpu_seconds = self.cpu_seconds.max(ticks as f64 / TICKS_PER_SECOND);
+        }
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        self.peak_mib = self.peak_mib.max(peak.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) / 1024);
     }
 }
 

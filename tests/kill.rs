@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use archive::search::Reader;
+
 use crate::crawl::{everything, lively};
 use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
@@ -91,6 +93,8 @@ fn a_crawl_killed_ten_times_loses_nothing_and_repeats_nothing() {
     }
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
+    let indexed = |archive: &Archive| Reader::open(&archive.path.join("fulltext")).unwrap().pages();
+    assert_eq!(indexed(&archive), indexed(&calm), "pages in the full-text index");
     assert!(files_with(&archive.segments(), &[".open"]).is_empty(), "no segment is left open");
     if let Some(judges) = judges::find() {
         let records = judges.check(&archive.segments());

@@ -158,6 +158,14 @@ impl Store {
         Ok(segments.append(encoded)?.main)
     }
 
+    /// Makes the records of every capture so far durable; what a crash then keeps out of the state is replayed.
+    ///
+    /// # Errors
+    /// When the disk refuses; after a failed sync nothing can be appended any more.
+    pub fn sync(&mut self) -> Result<Watermark, StoreError> {
+        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?)
+    }
+
     /// Makes everything so far durable.
     ///
     /// # Errors

@@ -27,6 +27,9 @@ use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
 use crate::search;
 
+/// How often records are made durable: a power failure loses no more.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
@@ -176,6 +179,7 @@ impl Run<'_> {
 
     fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         let mut reported = Instant::now();
+        let mut synced = Instant::now();
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
@@ -204,6 +208,10 @@ impl Run<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
+            }
+            if synced.elapsed() >= SYNC_EVERY {
+                synced = Instant::now();
+                self.store.sync()?;
             }
             if self.checkpoint_at.elapsed() >= self.options.checkpoint_every {
                 self.checkpoint()?;

@@ -1,13 +1,12 @@
 //! What a history of versions costs, and how fast any version of it is read.
 //!
-//! Imports real recaptures in the order of time, as a crawl would have met them: the newest version of every page is the
-//! base of the next segment's dictionary, and a segment closes when that pays. Prints the archive's bytes beside those
+//! Imports real captures in the order of time, as a crawl would have met them; a segment closes when a dictionary of newer
+//! versions pays. Prints the archive's bytes beside those
 //! of the `.warc.gz`, and the time of reading every version in random order.
 //!
 //! `cargo bench -p archive-storage --bench history -- [FILE] [--level N] [--copy]`; the file is by default that of
 //! `$ARCHIVE_TEST_DATA`.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,8 @@ use std::time::{Duration, Instant};
 
 use archive_storage::Location;
 use archive_storage::backend::RealDisk;
-use archive_storage::segment::{
-    Base, CaptureBody, CaptureGroup, Dictionary, Guard, SegmentOptions, Segments,
-};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Guard, SegmentOptions, Segments};
 use archive_storage::warc::{Record, RecordReader, RecordType};
-use bytes::Bytes;
 
 /// A capture as the foreign file has it.
 fn group(record: &Record) -> Option<CaptureGroup> {
@@ -49,30 +45,6 @@ fn group(record: &Record) -> Option<CaptureGroup> {
         protocols: Vec::new(),
         metadata: Vec::new(),
     })
-}
-
-/// The newest version of every page, the page captured last first.
-#[derive(Default)]
-struct Newest {
-    versions: HashMap<String, (usize, Bytes)>,
-}
-
-impl Newest {
-    fn note(&mut self, order: usize, group: &CaptureGroup) {
-        if let CaptureBody::Resource { body, .. } | CaptureBody::Response { http: body, .. } = &group.body {
-            self.versions.insert(group.url.clone(), (order, body.clone()));
-        }
-    }
-
-    fn bases(&self) -> Vec<Base> {
-        let mut versions: Vec<_> = self.versions.iter().collect();
-        versions.sort_unstable_by_key(|(_, (order, _))| std::cmp::Reverse(*order));
-        let base = |(url, (_, content)): (&String, &(usize, Bytes))| Base {
-            url: url.clone(),
-            content: content.clone(),
-        };
-        versions.into_iter().map(base).collect()
-    }
 }
 
 fn default_file() -> PathBuf {
@@ -126,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.guard = guard;
     options.dictionary_level = level.unwrap_or(options.dictionary_level);
     let (mut segments, _) = Segments::open(Arc::new(RealDisk), folder.path(), options)?;
-    let (mut newest, mut stored) = (Newest::default(), Vec::new());
+    let mut stored = Vec::new();
     let (mut plain_bytes, mut encoding, mut building) = (0, Duration::ZERO, Duration::ZERO);
     for (order, group) in groups.iter().enumerate() {
         let start = running();
@@ -134,10 +106,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         encoding += running() - start;
         plain_bytes += encoded.plain_length();
         stored.push((segments.append(&encoded)?.main, group));
-        newest.note(order, group);
         if segments.rotation_due().is_some() {
             let start = running();
-            let dictionary = Dictionary::build(&newest.bases())?;
+            let plan = segments.dictionary_plan();
+            let dictionary = plan.map(|plan| plan.build()).transpose()?.flatten();
             building += running() - start;
             println!("segment {:?} closes after capture {order}", segments.watermark());
             segments.rotate(dictionary.map(Arc::new))?;

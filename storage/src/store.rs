@@ -153,7 +153,9 @@ impl Store {
     pub fn append(&mut self, encoded: &Encoded) -> Result<Location, StoreError> {
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
         if segments.rotation_due().is_some() {
-            segments.rotate(None)?;
+            let plan = segments.dictionary_plan();
+            let dictionary = plan.map(|plan| plan.build()).transpose()?.flatten();
+            segments.rotate(dictionary.map(Arc::new))?;
         }
         Ok(segments.append(encoded)?.main)
     }

@@ -14,13 +14,13 @@ use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder};
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
-use super::index::Index;
+use super::index::{self, Index};
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
-use super::payoff::Payoff;
 use super::read::{SegmentReader, StoredRecord, locked};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
+use super::versions::{DictionaryPlan, Versions};
 use crate::backend::{Disk, DiskFile, OpenMode};
 use crate::digest::{Algorithm, Digest};
 use crate::ids::{Location, SegmentId, Watermark};
@@ -169,7 +169,6 @@ struct Active {
     opened: DateTime<Utc>,
     dictionary: Option<Arc<Dictionary>>,
     index: Index,
-    payoff: Payoff,
 }
 
 impl Active {
@@ -203,6 +202,7 @@ pub struct Segments {
     durability: Arc<Durability>,
     closed: BTreeMap<SegmentId, SegmentInfo>,
     active: Option<Active>,
+    versions: Versions,
     /// The dictionary of the next segment.
     next_dictionary: Option<Arc<Dictionary>>,
 }
@@ -232,6 +232,10 @@ impl Segments {
         let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
         let encoder = Encoder::new(options.algorithm, ids, codec, options.plain_level(codec));
         let reader = SegmentReader::new(disk.clone(), archive);
+        let mut versions = Versions::new(options.guard);
+        if let Some(info) = closed.values().next_back().filter(|_| codec == Codec::Zstd) {
+            index::recall(disk.as_ref(), &folder, info, &mut versions);
+        }
         let segments = Self {
             disk,
             folder,
@@ -242,6 +246,7 @@ impl Segments {
             durability: Arc::default(),
             closed,
             active: None,
+            versions,
             next_dictionary: None,
         };
         *locked(&segments.durability.watermark) = segments.watermark();
@@ -300,7 +305,7 @@ impl Segments {
             let group = &encoded.group;
             active.index.add(&group.url, group.time, facts, group.payload_digest, main);
             if encoded.is_version() {
-                active.payoff.count(&group.url, encoded.plain_length, u64::from(length));
+                self.versions.count(&group.url, encoded.plain_length, main);
             }
         }
         Ok(Appended { main, end: active.end() })
@@ -332,7 +337,8 @@ impl Segments {
         if age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
-        (self.codec == Codec::Zstd && active.payoff.is_due()).then_some(RotationReason::DictionaryPays)
+        (self.codec == Codec::Zstd && self.versions.dictionary_pays())
+            .then_some(RotationReason::DictionaryPays)
     }
 
     /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.
@@ -348,7 +354,17 @@ impl Segments {
             None => self.options.plain_level(self.codec),
         };
         self.encoder.change(self.codec, level, self.next_dictionary.clone());
+        self.versions.rotate(self.next_dictionary.as_deref());
         Ok(())
+    }
+
+    /// What the next segment's dictionary can be built from: the newest versions of the pages captured of late, in this
+    /// segment and those before it. `None` for gzip, which knows no dictionaries.
+    ///
+    /// Also of use before the first append after opening.
+    #[must_use]
+    pub fn dictionary_plan(&self) -> Option<DictionaryPlan> {
+        (self.codec == Codec::Zstd).then(|| self.versions.plan(self.reader()))
     }
 
     /// Closes the segment and ends writing.
@@ -437,9 +453,8 @@ impl Segments {
         let dictionary = self.next_dictionary.clone();
         let mut info = SegmentInfo::new(name.id, name.closed());
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let (path, payoff) = (path.to_owned(), Payoff::new(dictionary.as_deref(), self.options.guard));
-        let (hasher, index) = (Sha256::new(), Index::new(name.closed()));
-        let mut active = Active { name, path, file, info, hasher, opened, dictionary, index, payoff };
+        let (path, hasher, index) = (path.to_owned(), Sha256::new(), Index::new(name.closed()));
+        let mut active = Active { name, path, file, info, hasher, opened, dictionary, index };
         if let Some(dictionary) = &active.dictionary.clone() {
             active.write(&dictionary.first_frame())?;
         }

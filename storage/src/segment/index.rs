@@ -6,12 +6,14 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::{Context, SegmentError};
+use super::ledger::SegmentInfo;
 use super::replay::{CaptureKind, ReplayedCapture};
+use super::versions::Versions;
 use crate::address::surt;
-use crate::backend::{Disk, replace_file};
+use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::Location;
 
@@ -100,10 +102,42 @@ impl Index {
     }
 }
 
+/// The fields by which versions are found again.
+#[derive(Deserialize)]
+struct Found {
+    url: String,
+    mime: String,
+    length: String,
+    offset: String,
+}
+
+/// Notes the versions in a closed segment, for the next dictionary. An index that is missing or damaged only means that
+/// there are fewer.
+pub(super) fn recall(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: &mut Versions) {
+    let Ok(text) = read_file(disk, &folder.join(format!("{}{SUFFIX}", info.name))) else { return };
+    let json = |line: &[u8]| {
+        let start = memchr::memchr(b'{', line)?;
+        serde_json::from_slice::<Found>(line.get(start..)?).ok()
+    };
+    let lines = text.split(|byte| *byte == b'\n').filter_map(json);
+    let mut found: Vec<(Location, String)> = lines
+        .filter(|line| line.mime != REVISIT_MEDIA_TYPE)
+        .filter_map(|line| {
+            let (offset, length) = (line.offset.parse().ok()?, line.length.parse().ok()?);
+            Some((Location { segment: info.id, offset, length }, line.url))
+        })
+        .collect();
+    // In the order of appending, so that the newest version of a page wins.
+    found.sort_unstable();
+    for (location, url) in found {
+        versions.recall(&url, location);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{SimulatedDisk, read_file};
+    use crate::backend::SimulatedDisk;
     use crate::ids::SegmentId;
 
     #[test]

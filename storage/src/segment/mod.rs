@@ -21,12 +21,12 @@ mod guard;
 mod index;
 mod ledger;
 mod name;
-mod payoff;
 mod read;
 mod recover;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use append::{Appended, RotationReason, SegmentOptions, Segments, SyncHandle};
 pub use codec::{Codec, FRAME_BYTES_MAX};
@@ -42,6 +42,7 @@ pub use ledger::SegmentInfo;
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::{CaptureKind, ReplayedCapture};
+pub use versions::DictionaryPlan;
 
 pub use crate::ids::Watermark;
 

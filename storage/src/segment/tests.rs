@@ -468,18 +468,19 @@ fn a_segment_gives_way_when_a_dictionary_pays() {
     }
     assert_eq!(segments.rotation_due(), Some(RotationReason::DictionaryPays));
     assert!((2..5).contains(&rounds), "{rounds}");
-    let bases: Vec<Base> = (0..)
-        .zip(&pages)
-        .map(|(number, page): (u32, _)| Base {
-            url: format!("http://example.org/page/{number}"),
-            content: page.clone().into(),
-        })
-        .collect();
-    segments.rotate(Dictionary::build(&bases).expect("memory").map(Arc::new)).expect("rotate");
+    let plan = segments.dictionary_plan().expect("zstd has dictionaries");
+    segments.rotate(plan.build().expect("memory").map(Arc::new)).expect("rotate");
     for _ in 0..20 {
         append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
         assert_eq!(segments.rotation_due(), None);
     }
+    // Another process finds the versions again.
+    segments.close().expect("close");
+    let (mut segments, _) = archive.open();
+    let plan = segments.dictionary_plan().expect("zstd has dictionaries");
+    segments.rotate(plan.build().expect("memory").map(Arc::new)).expect("rotate");
+    let appended = append(&mut segments, [response(3, &pages[3])]);
+    assert!(appended[0].main.length < 1000, "{appended:?}");
 }
 
 #[test]

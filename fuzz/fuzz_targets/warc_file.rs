@@ -1,0 +1,25 @@
+//! Whatever a file holds, reading it ends, and takes no more memory than its limit allows.
+#![no_main]
+
+use archive_storage::warc::{ReadError, ReadLimits, RecordReader};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let mut limits = ReadLimits::default();
+    limits.content_bytes_max = 1 << 16;
+    let (mut records, mut broken) = (0_usize, 0_usize);
+    for record in RecordReader::new(data).with_limits(limits) {
+        match record {
+            Ok(record) => {
+                assert!(record.content.len() <= 1 << 16);
+                assert!(record.offset + record.length <= data.len() as u64);
+                let _ = record.payload();
+                records += 1;
+            }
+            Err(ReadError::Broken(_)) => broken += 1,
+            Err(error) => panic!("memory can always be read: {error}"),
+        }
+        // A compressed file can hold more records than bytes, but not more broken places than members and lines.
+        assert!(broken <= data.len() + records + 1);
+    }
+});

@@ -1,0 +1,15 @@
+//! A record head is read or refused, and what was read is read again the same.
+#![no_main]
+
+use archive_storage::warc::Header;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok((header, length)) = Header::parse(data) else { return };
+    assert!(length <= data.len());
+    let _ = (header.record_type(), header.content_length(), header.date(), header.target_uri());
+    let text = header.to_string();
+    let (again, length) = Header::parse(text.as_bytes()).expect("what we write is a head");
+    assert_eq!(length, text.len());
+    assert_eq!(again.fields.len(), header.fields.len());
+});

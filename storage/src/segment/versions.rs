@@ -1,0 +1,287 @@
+//! The newest versions of the pages captured lately: what the next dictionary is built from, and when that pays.
+//!
+//! A new dictionary costs its bytes and those that guard it, once. Not having it costs, at each recapture of a page, the
+//! bytes that the page takes above what it would take beside its newest version. That excess grows as pages drift away
+//! from their bases, and as pages come back that have none. The segment is closed when the excess that it has suffered
+//! reaches the cost of the dictionary that would have spared it: as with renting or buying skis, no rule that doesn't know
+//! the future can promise to lose less, and for a steady drift it is the best there is (Karlin et al., "Competitive snoopy
+//! caching", Algorithmica 3, 1988).
+//!
+//! Pages captured for the first time suffer too, for pages of one site share their frame: all of them where there is no
+//! dictionary, and where there is one, as the crawl moves on to other sites.
+
+use std::collections::HashMap;
+
+use super::dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
+use super::error::SegmentError;
+use super::guard::Guard;
+use super::read::SegmentReader;
+use crate::address::url_hash;
+use crate::ids::Location;
+
+/// A recapture beside its newest version is taken to shrink to one part in so many, unless the page has shown better.
+const SHRINKING: u64 = 64;
+/// Where there is no dictionary, a first capture is taken to need one part in so many less with one. Pages of one site
+/// shrink to a quarter, pages that have nothing in common to nine tenths.
+const FRAME_SHARE: u64 = 2;
+/// Bytes of first captures, before compression, beyond which more of them would teach a dictionary little.
+const FRAMES_BYTES_MAX: u64 = 2 << 20;
+/// First captures by which the ratio is known that a dictionary gives them when it is new.
+const NEW_CAPTURES: u64 = 64;
+/// What closing a segment and opening the next one costs besides the dictionary, in bytes. It keeps segments of small
+/// archives from becoming tiny.
+const SEGMENT_COST_BYTES: u64 = 32 << 10;
+/// Pages that are kept in mind, 48 bytes each; when there are more, those captured least go.
+const PAGES_MAX: usize = 1 << 18;
+
+/// A page's newest version.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    location: Location,
+    /// Captures of late: halved with each segment.
+    captures: u32,
+    /// The least bytes that a version took in this segment.
+    least: u64,
+    /// Counts appends, so that later ones are known as such.
+    order: u64,
+}
+
+/// First captures of pages in this segment: their number, and their bytes before and after compression.
+#[derive(Clone, Copy, Debug, Default)]
+struct FirstCaptures {
+    count: u64,
+    plain: u64,
+    packed: u64,
+    /// The sums when the dictionary was new.
+    new: (u64, u64),
+}
+
+impl FirstCaptures {
+    fn count(&mut self, plain_length: u64, packed_length: u64) {
+        self.count += 1;
+        self.plain += plain_length;
+        self.packed += packed_length;
+        if self.count == NEW_CAPTURES {
+            self.new = (self.plain, self.packed);
+        }
+    }
+
+    /// Bytes above what they would have taken with a better dictionary.
+    fn excess(&self, has_dictionary: bool) -> u64 {
+        if !has_dictionary {
+            return self.packed / FRAME_SHARE;
+        }
+        let (plain, packed) = self.new;
+        let expected = u128::from(self.plain) * u128::from(packed) / u128::from(plain.max(1));
+        if plain == 0 { 0 } else { self.packed.saturating_sub(u64::try_from(expected).unwrap_or(u64::MAX)) }
+    }
+}
+
+/// What is known of pages captured lately, and what the segment loses for want of a newer dictionary.
+#[derive(Debug)]
+pub(super) struct Versions {
+    guard: Guard,
+    pages: HashMap<u64, Version>,
+    order: u64,
+    has_dictionary: bool,
+    /// Bytes that recaptures took above what they would have taken.
+    excess: u64,
+    first: FirstCaptures,
+    /// Bytes that a new dictionary would take with what guards it.
+    cost: u64,
+    /// Bytes that a new dictionary would hold.
+    content: u64,
+}
+
+impl Versions {
+    pub(super) fn new(guard: Guard) -> Self {
+        let cost = SEGMENT_COST_BYTES;
+        let first = FirstCaptures::default();
+        Self {
+            guard,
+            pages: HashMap::new(),
+            order: 0,
+            has_dictionary: false,
+            excess: 0,
+            first,
+            cost,
+            content: 0,
+        }
+    }
+
+    /// Notes a version that an earlier process appended.
+    pub(super) fn recall(&mut self, url: &str, location: Location) {
+        self.order += 1;
+        let version = Version { location, captures: 1, least: u64::MAX, order: self.order };
+        if self.pages.len() < PAGES_MAX {
+            self.pages.insert(url_hash(url), version);
+        }
+    }
+
+    /// Notes a version, and its bytes before compression.
+    pub(super) fn count(&mut self, url: &str, plain_length: u64, location: Location) {
+        self.order += 1;
+        let packed_length = u64::from(location.length);
+        if let Some(version) = self.pages.get_mut(&url_hash(url)) {
+            version.least = version.least.min(packed_length);
+            let reachable = version.least.min(plain_length / SHRINKING);
+            self.excess += packed_length - reachable.min(packed_length);
+            version.captures = version.captures.saturating_add(1);
+            (version.location, version.order) = (location, self.order);
+            return;
+        }
+        self.first.count(plain_length, packed_length);
+        self.content += plain_length;
+        if self.content <= if self.has_dictionary { DICTIONARY_BYTES_MAX as u64 } else { FRAMES_BYTES_MAX } {
+            // Beside others of its kind a page takes less than alone, about two thirds of it.
+            let base = packed_length * 2 / 3;
+            self.cost += base + self.guard.length(base);
+        }
+        if self.pages.len() < PAGES_MAX {
+            let version = Version { location, captures: 1, least: u64::MAX, order: self.order };
+            self.pages.insert(url_hash(url), version);
+        }
+    }
+
+    /// Whether a new dictionary would have paid by now.
+    pub(super) fn dictionary_pays(&self) -> bool {
+        self.excess + self.first.excess(self.has_dictionary) >= self.cost
+    }
+
+    /// Begins a new segment.
+    pub(super) fn rotate(&mut self, dictionary: Option<&Dictionary>) {
+        (self.excess, self.first) = (0, FirstCaptures::default());
+        self.has_dictionary = dictionary.is_some();
+        self.cost =
+            SEGMENT_COST_BYTES + dictionary.map_or(0, |dictionary| dictionary.stored_length(self.guard));
+        self.content = dictionary.map_or(0, |dictionary| dictionary.as_bytes().len() as u64);
+        for version in self.pages.values_mut() {
+            version.captures /= 2;
+            version.least = u64::MAX;
+        }
+        if self.pages.len() > PAGES_MAX / 2 {
+            self.pages.retain(|_, version| version.captures > 0);
+        }
+    }
+
+    /// Where the newest versions lie: those of pages captured often first, then those captured last.
+    fn locations(&self) -> Vec<Location> {
+        let mut versions: Vec<Version> = self.pages.values().copied().collect();
+        versions.sort_unstable_by_key(|version| std::cmp::Reverse((version.captures, version.order)));
+        versions.into_iter().map(|version| version.location).collect()
+    }
+
+    pub(super) fn plan(&self, reader: SegmentReader) -> DictionaryPlan {
+        DictionaryPlan { reader, locations: self.locations() }
+    }
+}
+
+/// What the next segment's dictionary can be built from; any thread can do it, while writing goes on.
+#[derive(Clone, Debug)]
+pub struct DictionaryPlan {
+    reader: SegmentReader,
+    /// The most valuable first.
+    locations: Vec<Location>,
+}
+
+impl DictionaryPlan {
+    /// Reads the newest versions of the pages captured lately, as many as fit, and builds a dictionary of them. `None` when
+    /// there are none. Takes some seconds for 8 MiB.
+    ///
+    /// # Errors
+    /// When a segment can't be read, or there is no memory.
+    pub fn build(&self) -> Result<Option<Dictionary>, SegmentError> {
+        let (mut bases, mut length, mut passed_over) = (Vec::new(), 0, 0);
+        for location in &self.locations {
+            let record = match self.reader.read(*location) {
+                Ok(record) => record,
+                // Damage elsewhere is no reason to stop writing.
+                Err(SegmentError::Corrupted { .. } | SegmentError::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            if length + record.content.len() > DICTIONARY_BYTES_MAX {
+                passed_over += 1;
+                if passed_over > PASSED_OVER_MAX {
+                    break;
+                }
+                continue;
+            }
+            length += record.content.len();
+            let url = record.header.target_uri().unwrap_or_default().to_owned();
+            bases.push(Base { url, content: record.content });
+        }
+        Dictionary::build(&bases)
+    }
+}
+
+/// Versions that didn't fit any more, after which no smaller one is looked for.
+const PASSED_OVER_MAX: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SegmentId;
+
+    fn at(length: u32) -> Location {
+        Location { segment: SegmentId(0), offset: 0, length }
+    }
+
+    fn round(versions: &mut Versions, packed: u32) {
+        for page in 0..20 {
+            versions.count(&format!("http://a/{page}"), 100_000, at(packed));
+        }
+    }
+
+    #[test]
+    fn recaptures_without_a_base_make_a_dictionary_pay_soon() {
+        for guard in [Guard::Copy, Guard::Parity] {
+            let mut versions = Versions::new(guard);
+            let mut rounds = 0;
+            while !versions.dictionary_pays() {
+                round(&mut versions, 20_000);
+                rounds += 1;
+            }
+            assert_eq!(rounds, 2, "{guard:?}");
+        }
+    }
+
+    #[test]
+    fn first_captures_make_one_pay_once_they_are_more_than_it_can_hold() {
+        let mut versions = Versions::new(Guard::Parity);
+        let pages = (0..2000).find(|page| {
+            versions.count(&format!("http://a/{page}"), 100_000, at(15_000));
+            versions.dictionary_pays()
+        });
+        assert!(pages.is_some_and(|pages| (20..60).contains(&pages)), "{pages:?}");
+    }
+
+    #[test]
+    fn recaptures_beside_their_base_don_t() {
+        let bases: Vec<_> = (0..20u8)
+            .map(|page| Base { url: format!("http://a/{page}"), content: vec![page; 5000].into() })
+            .collect();
+        let dictionary = Dictionary::build(&bases).expect("memory").expect("bases");
+        let mut versions = Versions::new(Guard::Parity);
+        round(&mut versions, 20_000);
+        versions.rotate(Some(&dictionary));
+        for _ in 0..100 {
+            round(&mut versions, 900);
+        }
+        assert!(!versions.dictionary_pays());
+        // Then one of them is designed anew.
+        let recaptures = (1..).find(|_| {
+            versions.count("http://a/7", 100_000, at(20_000));
+            versions.dictionary_pays()
+        });
+        assert!(recaptures.is_some_and(|count| count <= 3), "{recaptures:?}");
+    }
+
+    #[test]
+    fn pages_captured_often_come_first() {
+        let mut versions = Versions::new(Guard::Parity);
+        for (url, length) in [("http://a/", 1), ("http://b/", 2), ("http://a/", 3), ("http://c/", 4)] {
+            versions.count(url, 1000, at(length));
+        }
+        assert_eq!(versions.locations(), [at(3), at(4), at(2)]);
+    }
+}

@@ -1,7 +1,8 @@
 //! Other people's tools read what we write: warcio and FastWARC find every record and verify every digest, also of
 //! chunked and content-coded responses, in both codecs.
 //!
-//! Needs a Python with both (`pip install warcio fastwarc`): `$ARCHIVE_TEST_PYTHON`, by default `python3`.
+//! Needs a Python with both (`pip install warcio fastwarc`): the one in the folder `$ARCHIVE_TEST_JUDGES`, which
+//! `tests/run` makes, or else `python3`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,9 +16,13 @@ use archive_storage::segment::{
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
+fn judges_python() -> String {
+    std::env::var("ARCHIVE_TEST_JUDGES").map_or_else(|_| "python3".into(), |programs| format!("{programs}/python3"))
+}
+
 /// The interpreter, if it has both tools.
 fn python() -> Option<String> {
-    let python = std::env::var("ARCHIVE_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = judges_python();
     let probe = Command::new(&python).args(["-c", "import warcio, fastwarc"]).output();
     if probe.is_ok_and(|probe| probe.status.success()) {
         return Some(python);

@@ -1,6 +1,6 @@
 //! FORMAT.md tells the truth: the programs in it, which know nothing of this crate, read a state that this crate wrote.
 //!
-//! Needs `python3` (or `$ARCHIVE_TEST_PYTHON`) and the `zstd` command.
+//! Needs `python3` and the `zstd` command.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,9 +27,9 @@ fn programs(language: &str) -> Vec<String> {
 
 /// What a program prints when it runs in a folder; `None` when its tools are missing.
 fn run(program: &str, folder: &Path) -> Option<String> {
-    let python = std::env::var("ARCHIVE_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = "python3";
     let has = |command: &str| Command::new(command).arg("--version").output().is_ok();
-    if !has(&python) || !has("zstd") {
+    if !has(python) || !has("zstd") {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "no {python} or no zstd");
         println!("skipped: no {python} or no zstd");
         return None;

@@ -14,3 +14,4 @@ mod realsites;
 mod rebuild;
 mod support;
 mod testweb;
+mod why;

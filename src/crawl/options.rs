@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use archive_storage::UrlId;
 
+use super::conduct::Conduct;
 use super::frontier::Politeness;
 use super::seeds::Seed;
 use crate::fetch;
@@ -24,8 +25,8 @@ pub struct Options {
     pub politeness: Politeness,
     /// How URLs are fetched.
     pub fetch: fetch::Settings,
-    /// The product name by which robots.txt may address the crawler.
-    pub robots_name: String,
+    /// What is taken and what is left.
+    pub conduct: Conduct,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
@@ -68,7 +69,7 @@ pub struct Status {
     pub active: usize,
     /// Hosts that are being asked.
     pub hosts_active: usize,
-    /// URLs that robots.txt forbids.
+    /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,

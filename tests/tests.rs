@@ -8,6 +8,8 @@ mod crawl;
 mod hostile;
 mod importance;
 mod kill;
+mod operation;
+mod orders;
 mod politeness;
 mod readers;
 mod realsites;

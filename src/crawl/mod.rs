@@ -3,25 +3,35 @@
 //! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
 //! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
 
+mod budget;
 mod conduct;
+mod control;
 mod due;
 mod engine;
 mod frontier;
 mod indexer;
+mod monitor;
 mod options;
+mod order;
 mod previous;
 mod process;
 mod recover;
 mod robots_cache;
 mod seeds;
+mod settings_file;
 mod stored_robots;
+mod traps;
 mod why;
 
+pub use budget::Budgets;
 pub use conduct::Conduct;
+pub use control::Control;
 pub use due::most_obsolete;
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, Status};
+pub use order::{CrawlOrder, UnknownOrder};
 pub use recover::{OpenError, open};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
+pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use why::{Found, LastFetch, Outlook, RobotsAnswer, Spent, Why, why};

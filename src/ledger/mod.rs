@@ -8,13 +8,15 @@ pub mod page_flags;
 mod pay;
 mod record;
 mod refusal;
+mod sameness;
 mod scope;
 mod settings;
 mod settle;
 
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
-pub use level::LEVEL_REQUISITE;
+pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 pub use refusal::Refusal;
+pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};

@@ -2,9 +2,10 @@
 
 use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFlags, State, UrlId, Visit};
 
-use super::credit::{CreditError, Credits};
+use super::credit::{CreditError, Credits, refuse_in};
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
+use super::sameness::Sameness;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
@@ -59,11 +60,10 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
         page.flags.set(PageFlags(flags::GONE), !is_page);
-        page.flags.set(PageFlags(flags::REFUSED), false);
-        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
+        refuse_in(&mut page, None);
         state.set_page(id, &page)?;
         if page.flags.0 & flags::ROBOTS == 0 {
-            let is_new_page = before.is_none() && page.flags.0 & flags::ACCOUNT != 0;
+            let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
             count(state, page.host, outcome, is_new_page)?;
         }
         let mime = state.intern_mime(&outcome.media_type)?;
@@ -99,6 +99,11 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
         host.fetched += u32::from(is_new_page);
         host.failures += u32::from(outcome.kind == Kind::Failed);
         host.bytes += outcome.payload_bytes;
+        if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
+            let mut sameness = Sameness::from_bytes(&host.extension);
+            sameness.note(similarity);
+            host.extension = sameness.to_bytes();
+        }
         host.site
     })?;
     state.update_site(site, |site| {

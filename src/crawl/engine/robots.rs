@@ -1,7 +1,7 @@
 //! The robots rules of a host: from the archive, from the network, by redirect from another host.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
@@ -18,9 +18,6 @@ use crate::ledger::{Credits, Refusal};
 
 /// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX_HOURS: i64 = 24;
-
-/// A Crawl-delay longer than this is taken for this long.
-const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Run<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
@@ -129,16 +126,10 @@ impl Run<'_> {
                         self.status.refused += 1;
                     }
                 }
-                Rules::Given(robots) => {
-                    let asked = robots.crawl_delay();
-                    // A crawl without delays is of one's own servers: a person has said so.
-                    let own = self.options.politeness.host_delay;
-                    if let Some(delay) = asked.filter(|delay| !own.is_zero() && *delay > own) {
-                        self.frontier.set_delay(host, delay.min(CRAWL_DELAY_MAX));
-                    }
+                Rules::Given(_) | Rules::Free => {
+                    self.set_delay(host)?;
                     self.frontier.robots_known(host, now);
                 }
-                Rules::Free => self.frontier.robots_known(host, now),
             }
         }
         Ok(())

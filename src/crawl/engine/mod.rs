@@ -27,9 +27,6 @@ use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
 use crate::search;
 
-/// How often records are made durable: a power failure loses no more.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
-
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
@@ -209,9 +206,12 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
-            if synced.elapsed() >= SYNC_EVERY {
+            if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
+                self.status.acknowledged = self.status.captures;
+                reported = Instant::now();
+                self.report(report)?;
             }
             if self.checkpoint_at.elapsed() >= self.options.checkpoint_every {
                 self.checkpoint()?;
@@ -273,6 +273,7 @@ impl Run<'_> {
         }
         self.credits.save(self.store.state_mut())?;
         self.store.checkpoint()?;
+        self.status.acknowledged = self.status.captures;
         if let Some(index) = &mut self.index {
             index.checkpoint(captures)?;
         }

@@ -58,7 +58,7 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
-        store.checkpoint()?;
+        store.checkpoint_waiting()?;
     }
     let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
     Ok(Opened { store, replayed, cut_bytes, broken })

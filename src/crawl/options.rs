@@ -29,7 +29,7 @@ pub struct Options {
     pub fetch: fetch::Settings,
     /// The product name by which robots.txt may address the crawler.
     pub robots_name: String,
-    /// How often records are made durable: a power failure loses no more of what was stored.
+    /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
     pub sync_every: Duration,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
     pub checkpoint_every: Duration,

@@ -68,7 +68,7 @@ pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Res
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
-        store.checkpoint()?;
+        store.checkpoint_waiting()?;
     }
     let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
     Ok(Opened { store, replayed, cut_bytes, broken })

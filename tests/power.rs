@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use archive::crawl::{self, End, Options, Plan, Politeness, Seed, scope_of};
+use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, Seed, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive_storage::CaptureKind;
@@ -45,7 +45,7 @@ fn options(served: &TestWeb) -> Options {
             allow_private: true,
             limits: fetch::Limits::default(),
         },
-        robots_name: "archive".to_owned(),
+        conduct: Conduct::default(),
         // A run is over within seconds: this often, it has many of both.
         sync_every: Duration::from_millis(10),
         checkpoint_every: Duration::from_millis(70),

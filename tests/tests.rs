@@ -15,3 +15,4 @@ mod realsites;
 mod rebuild;
 mod support;
 mod testweb;
+mod why;

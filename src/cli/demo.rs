@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
@@ -158,8 +158,8 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             allow_private: true,
             limits: Limits::default(),
         },
-        robots_name: "archive".to_owned(),
         sync_every: crawl::SYNC_EVERY,
+        conduct: Conduct::default(),
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
     })

@@ -20,6 +20,7 @@ mod refresh;
 mod review;
 mod stats;
 mod verify;
+mod why;
 
 use std::io;
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ enum Command {
     Refresh(refresh::Args),
     Query(query::Args),
     History(history::Args),
+    Why(why::Args),
     Get(get::Args),
     Stats(stats::Args),
     Verify(verify::Args),
@@ -86,6 +88,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),

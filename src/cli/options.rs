@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, read_duration};
+use archive::crawl::{self, Conduct, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::segment::Codec;
 
@@ -94,7 +94,7 @@ impl FetchArgs {
                 per_host,
                 per_address: if address_delay.is_zero() { workers } else { 1 },
             },
-            robots_name: robots_name(&self.user_agent),
+            conduct: Conduct { robots_name: robots_name(&self.user_agent) },
             fetch: fetch::Settings {
                 user_agent: self.user_agent.clone(),
                 connect_to: self.connect_to.clone(),

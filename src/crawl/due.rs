@@ -68,7 +68,7 @@ pub fn most_obsolete(
 }
 
 /// What the rates of the whole archive say of a page that was not yet fetched twice.
-fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
+pub(super) fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
     let above = RatePrior::default();
     let mut group = RateGroup::default();
     for visit in state.visits() {

@@ -14,7 +14,7 @@ use url::Url;
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
+use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Problem, Source, decode_content};
 use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
@@ -147,6 +147,8 @@ fn process(
             robots = Some(rules);
         }
     } else if !not_modified {
+        let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+        facts.problems.extend(cut);
         let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
@@ -261,6 +263,11 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
+    facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
+    let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
+    if dropped > 0 {
+        facts.problems.push(Problem::TooManyLinks { dropped }.to_string());
+    }
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
         .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
@@ -273,7 +280,9 @@ pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8],
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
-    parse::parse(&source, limits)
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
 }
 
 /// Whether documents of a kind have text to search in.

@@ -13,6 +13,7 @@ use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
+use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
 use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
@@ -225,15 +226,30 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn refuse(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
-        let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::REFUSED), true);
-        state.set_page(id, &page)?;
+    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
+        let page = Self::put_off(state, id, why)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.targets.clear();
             self.pay_pages(state, id)?;
         }
         Ok(())
+    }
+
+    /// Notes why a page is not fetched now. It keeps its cash: what stands in its way may pass.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+        let mut page = state.page(id)?;
+        page.flags = PageFlags(flags::with_refusal_code(page.flags.0 | flags::REFUSED, why.code()));
+        state.set_page(id, &page)?;
+        Ok(page)
+    }
+
+    /// The scope by which pages are taken or left out.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The most important sites, best first, with their importance (mean 1 over all known sites).

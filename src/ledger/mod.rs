@@ -8,13 +8,15 @@ mod outcome;
 pub mod page_flags;
 mod pay;
 mod record;
+mod refusal;
 mod scope;
 mod settings;
 mod settle;
 
-pub use authority::authority;
+pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-pub use scope::{Scope, ScopeKind, ScopeRule};
+pub use refusal::Refusal;
+pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};

@@ -19,6 +19,12 @@ const OUTLINK: &str = "outlink";
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
 
+/// The metadata field of a problem; repeated.
+const PROBLEM: &str = "problem";
+
+/// Problems of one document that are kept.
+const PROBLEMS_MAX: usize = 32;
+
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
 
@@ -99,6 +105,8 @@ pub struct Facts {
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// What of the document was cut, repaired or not understood, a sentence each.
+    pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
 }
@@ -173,6 +181,9 @@ impl Facts {
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
+        for problem in self.problems.iter().take(PROBLEMS_MAX) {
+            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+        }
         for link in &self.links {
             let nofollow = if link.nofollow { " nofollow" } else { "" };
             put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
@@ -198,6 +209,7 @@ impl Facts {
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
+                PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }

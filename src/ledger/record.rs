@@ -1,6 +1,6 @@
 //! A capture in the history of its page: what was seen when, and whether it had changed.
 
-use archive_storage::{Capture, CaptureId, CaptureKind, Location, PageFlags, State, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFlags, State, UrlId, Visit};
 
 use super::credit::{CreditError, Credits};
 use super::languages;
@@ -64,7 +64,13 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
         page.flags.set(PageFlags(flags::GONE), !is_page);
+        page.flags.set(PageFlags(flags::REFUSED), false);
+        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
         state.set_page(id, &page)?;
+        if page.flags.0 & flags::ROBOTS == 0 {
+            let is_new_page = before.is_none() && page.flags.0 & flags::ACCOUNT != 0;
+            count(state, page.host, outcome, is_new_page)?;
+        }
         let mime = state.intern_mime(&outcome.media_type)?;
         let original = match outcome.kind {
             Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
@@ -89,6 +95,23 @@ impl Credits {
         let Some(last) = visit.last_capture else { return Ok(true) };
         Ok(state.capture(last)?.digest != outcome.digest)
     }
+}
+
+/// Counts a capture with its host and its site; robots.txt is no page and is not counted.
+fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
+    let site = state.update_host(host, |host| {
+        host.captures += 1;
+        host.fetched += u32::from(is_new_page);
+        host.failures += u32::from(outcome.kind == Kind::Failed);
+        host.bytes += outcome.payload_bytes;
+        host.site
+    })?;
+    state.update_site(site, |site| {
+        site.captures += 1;
+        site.fetched += u32::from(is_new_page);
+        site.bytes += outcome.payload_bytes;
+    })?;
+    Ok(())
 }
 
 fn document_kind(name: &str) -> Option<DocumentKind> {

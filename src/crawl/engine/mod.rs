@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Checkpointed, Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::frontier::Frontier;
@@ -49,6 +49,9 @@ pub enum CrawlError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The books failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
@@ -84,7 +87,8 @@ pub fn run(
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits = Limits { robot: options.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let limits =
+                Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
             let reading = Reading { limits, full_text: options.full_text };
             thread::Builder::new()
                 .name(format!("process-{number}"))
@@ -151,6 +155,7 @@ impl Run<'_> {
         if self.store.state().totals().captures > 0 {
             self.frontier.goes_on(now);
         }
+        self.options.conduct.keep(self.store.state_mut())?;
         match plan {
             Plan::Discover { seeds, scope } => {
                 self.credits.set_scope(self.store.state_mut(), scope)?;
@@ -158,7 +163,7 @@ impl Run<'_> {
                 let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
                 for (seed, id) in seeds.iter().zip(ids) {
                     if let Some(delay) = seed.delay {
-                        let host = self.store.state().page(id).map_err(CreditError::from)?.host;
+                        let host = self.store.state().page(id)?.host;
                         self.frontier.set_delay(host, delay);
                     }
                 }
@@ -167,7 +172,7 @@ impl Run<'_> {
             Plan::Refresh { pages } => {
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
-                    let host = self.store.state().page(url).map_err(CreditError::from)?.host;
+                    let host = self.store.state().page(url)?.host;
                     // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
                     let level = 1 + (count - 1 - rank) * 252 / count;
                     self.candidates.push(Candidate { url, host, level: level as u8 });
@@ -175,7 +180,7 @@ impl Run<'_> {
             }
         }
         for candidate in std::mem::take(&mut self.candidates) {
-            self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+            self.enqueue(candidate, now)?;
         }
         self.checkpoint()
     }
@@ -194,7 +199,7 @@ impl Run<'_> {
             }
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
-                None if self.under_way == 0 && !self.wake_later() => return Ok(End::Complete),
+                None if self.under_way == 0 && !self.wake_later()? => return Ok(End::Complete),
                 _ => {}
             }
             let wake = self.frontier.next_wake().filter(|_| ending.is_none());
@@ -262,13 +267,13 @@ impl Run<'_> {
     }
 
     /// Whether anything can still happen once nothing is under way.
-    fn wake_later(&mut self) -> bool {
+    fn wake_later(&mut self) -> Result<bool, CrawlError> {
         let now = Instant::now();
         for host in self.robots.take_waiting() {
             // Redirects of robots.txt that lead nowhere count as none at all.
-            self.settle_robots(host, &Rules::Free, now);
+            self.settle_robots(host, &Rules::Free, now)?;
         }
-        self.frontier.next_wake().is_some()
+        Ok(self.frontier.next_wake().is_some())
     }
 }
 

@@ -13,6 +13,7 @@ mod process;
 mod recover;
 mod robots_cache;
 mod seeds;
+mod timings;
 
 pub use due::most_obsolete;
 pub use engine::{CrawlError, run};
@@ -20,3 +21,4 @@ pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, Status};
 pub use recover::{OpenError, open};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
+pub use timings::Timings;

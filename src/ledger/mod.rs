@@ -15,4 +15,5 @@ pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+pub use record::CAPTURE_DIGEST_IS_OF_RECORD;
 pub use scope::{Scope, ScopeKind, ScopeRule};

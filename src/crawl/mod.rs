@@ -15,6 +15,7 @@ mod recover;
 mod robots_cache;
 mod seeds;
 mod stored_robots;
+mod timings;
 mod why;
 
 pub use conduct::Conduct;
@@ -24,4 +25,5 @@ pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, SYNC_EVERY, Status};
 pub use recover::{OpenError, Opened, open, open_on};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
+pub use timings::Timings;
 pub use why::{Found, LastFetch, Outlook, RobotsAnswer, Spent, Why, why};

@@ -7,6 +7,7 @@ use archive_storage::UrlId;
 use super::conduct::Conduct;
 use super::frontier::Politeness;
 use super::seeds::Seed;
+use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
 
@@ -80,6 +81,8 @@ pub struct Status {
     pub refused: u64,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,
+    /// Where the time went; known at the end of a run.
+    pub timings: Timings,
 }
 
 /// Why a run came to its end.

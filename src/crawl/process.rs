@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use url::Url;
 
+use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
@@ -93,12 +94,15 @@ pub(super) fn work(
     done: &Sender<Done>,
     encoder: &Encoder,
     reading: &Reading,
+    counters: Counters,
 ) {
+    let mut watch = Stopwatch::new(counters);
     for (tag, answer) in answers {
+        watch.start();
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, reading) {
+                match process(&tag, *exchange, encoder, reading, &mut watch) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
                     Err(error) => Done::Broken(error),
                 }
@@ -118,6 +122,7 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
+    watch: &mut Stopwatch,
 ) -> Result<Processed, SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
@@ -125,6 +130,7 @@ fn process(
     let received_digest = Digest::sha256(&body);
     let payload = if head.is_chunked() { dechunk(&body) } else { body };
     let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
+    watch.lap(Stage::Digest);
     let mut facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -158,6 +164,7 @@ fn process(
         }
         take_parsed(&mut facts, parsed);
     }
+    watch.lap(Stage::Parse);
     let kind = match &tag.previous {
         Some(_) if not_modified => Kind::NotModified,
         Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
@@ -178,7 +185,10 @@ fn process(
     };
     let received_bytes = exchange.http.len() as u64;
     let elapsed = exchange.elapsed;
-    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes, received_digest))?;
+    let group = group(tag, exchange, &outcome, head_bytes, received_digest);
+    watch.lap(Stage::Metadata);
+    let encoded = encoder.encode(group)?;
+    watch.lap(Stage::Records);
     Ok(Processed {
         received_bytes,
         elapsed,

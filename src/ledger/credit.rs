@@ -3,6 +3,8 @@
 //! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
 //! its records after a crash. Total cash stays what it was, exactly.
 
+use std::time::{Duration, Instant};
+
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
     CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
@@ -63,6 +65,8 @@ pub struct Credits {
     scope: Scope,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+    /// What paying has cost since somebody asked.
+    paying: Duration,
 }
 
 impl Credits {
@@ -77,6 +81,7 @@ impl Credits {
             weights: LinkWeights::default(),
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             targets: Vec::new(),
+            paying: Duration::ZERO,
         })
     }
 
@@ -211,8 +216,10 @@ impl Credits {
             state.append_links(id, &links)?;
         }
         if page.flags.0 & flags::ACCOUNT != 0 {
+            let begun = Instant::now();
             self.pay_pages(state, id)?;
             self.pay_sites(state, &page)?;
+            self.paying += begun.elapsed();
         }
         for place in 0..self.targets.len() {
             let target = self.targets[place].0;
@@ -220,6 +227,11 @@ impl Credits {
             candidates.extend(self.candidate(target, &page));
         }
         Ok(capture)
+    }
+
+    /// How long cash was handed on since this was last asked.
+    pub fn take_paying(&mut self) -> Duration {
+        std::mem::take(&mut self.paying)
     }
 
     /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.

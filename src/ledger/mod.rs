@@ -18,5 +18,6 @@ pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+pub use record::CAPTURE_DIGEST_IS_OF_RECORD;
 pub use refusal::Refusal;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};

@@ -185,8 +185,16 @@ impl Facts {
             put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
         }
         for link in &self.links {
-            let nofollow = if link.nofollow { " nofollow" } else { "" };
-            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+            // A page has a hundred of these: no formatting machinery.
+            let (context, nofollow) = (link.kind.context(), if link.nofollow { " nofollow" } else { "" });
+            let mut value = String::with_capacity(link.url.len() + 3 + context.len() + nofollow.len());
+            value.push_str(&link.url);
+            value.push(' ');
+            value.push(link.kind.hop());
+            value.push(' ');
+            value.push_str(context);
+            value.push_str(nofollow);
+            put(OUTLINK, value);
         }
         fields
     }

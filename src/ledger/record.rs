@@ -9,6 +9,10 @@ use super::page_flags as flags;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
+/// The flag of a capture whose digest is also the `WARC-Payload-Digest` of its record: it was not chunked. A later copy
+/// can then refer to it without the record being read.
+pub const CAPTURE_DIGEST_IS_OF_RECORD: u8 = 1;
+
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Credits {
@@ -85,7 +89,11 @@ impl Credits {
             mime,
             kind: capture_kind(outcome.kind),
             length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: 0,
+            flags: if outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none() {
+                CAPTURE_DIGEST_IS_OF_RECORD
+            } else {
+                0
+            },
             original,
         })?)
     }

@@ -10,6 +10,7 @@ use url::Url;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
+use super::super::timings::Stage;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
 use crate::ledger::{Candidate, Credits, Kind, LEVEL_REQUISITE, Refusal};
@@ -30,6 +31,7 @@ impl Run<'_> {
     pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
         self.under_way -= 1;
         let now = Instant::now();
+        self.watch.start();
         match done {
             Done::Resolved(host, Ok(address)) => {
                 self.frontier.resolved(host, Some(address), now);
@@ -53,14 +55,18 @@ impl Run<'_> {
             self.deduplicate(&mut processed)?;
         }
         let location = self.store.append(&processed.encoded)?;
+        self.watch.lap(Stage::Append);
         let mut candidates = std::mem::take(&mut self.candidates);
         self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
+        self.watch.lap(Stage::Ledger);
+        self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
                 self.enqueue(candidate, now)?;
             }
         }
         self.candidates = candidates;
+        self.watch.lap(Stage::Queue);
         if tag.robots {
             self.robots_fetched(tag, processed.outcome.status, processed.robots, processed.location, now)?;
             return Ok(());
@@ -88,9 +94,17 @@ impl Run<'_> {
         let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
         let original = self.store.state().capture(original)?;
-        let Some(stored) = previous::of_capture(self.store, &original)? else { return Ok(()) };
+        let group = processed.encoded.group();
+        let digest = outcome.facts.entity_digest.or(group.payload_digest);
+        let previous = match digest.and_then(|digest| previous::by_digest(self.store, &original, digest)) {
+            Some(previous) => previous?,
+            None => match previous::of_capture(self.store, &original)? {
+                Some(stored) => stored.previous,
+                None => return Ok(()),
+            },
+        };
         let (head, _) = split(http);
-        let Previous { original_url, original_time, record_digest, .. } = stored.previous;
+        let Previous { original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);

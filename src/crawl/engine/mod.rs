@@ -22,6 +22,7 @@ use super::indexer;
 use super::options::{End, Options, Plan, Status};
 use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
+use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use crate::fetch::Fetcher;
 use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
@@ -84,15 +85,17 @@ pub fn run(
     let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
     let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
     let credits = Credits::open(store.state())?;
+    let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
             let limits =
                 Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
             let reading = Reading { limits, full_text: options.full_text };
+            let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading))?;
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, counters))?;
         }
         drop(done_sender);
         drop(answers);
@@ -115,6 +118,8 @@ pub fn run(
             checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
+            watch: Stopwatch::new(counters),
+            beginning: Beginning::now(),
         };
         run.begin(plan)?;
         let end = run.drive(stop, report)?;
@@ -146,6 +151,8 @@ struct Run<'a> {
     /// Captures at the last audit of the books.
     audited_at: u64,
     top_sites_at: Option<Instant>,
+    watch: Stopwatch,
+    beginning: Beginning,
 }
 
 impl Run<'_> {
@@ -191,12 +198,14 @@ impl Run<'_> {
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
+            self.watch.start();
             if ending.is_none() {
                 ending = self.should_end(stop).map(|end| (end, now));
                 if ending.is_none() {
                     self.hand_out(now)?;
                 }
             }
+            self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
                 None if self.under_way == 0 && !self.wake_later()? => return Ok(End::Complete),
@@ -217,6 +226,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
+            self.watch.start();
             if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
@@ -229,6 +239,7 @@ impl Run<'_> {
             if self.checkpoint_at.elapsed() >= pause {
                 self.checkpoint()?;
             }
+            self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
                 self.report(report)?;
@@ -237,19 +248,26 @@ impl Run<'_> {
     }
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+        let threads = Threads::now();
+        self.watch.start();
         self.checkpoint()?;
+        self.watch.lap(Stage::Checkpoint);
         let settled = self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0;
+        self.watch.lap(Stage::Settle);
         if settled {
             self.audited_at = 0;
             self.balance_books()?;
         }
         if settled || self.checkpoint_deferred {
             self.store.checkpoint_waiting()?;
+            self.watch.lap(Stage::Checkpoint);
         }
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }
         self.top_sites_at = None;
+        let (captures, elapsed) = (self.status.captures, self.started.elapsed());
+        self.status.timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
         self.report(report)
     }
 

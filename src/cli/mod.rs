@@ -5,6 +5,7 @@
 
 mod crawl;
 mod demo;
+mod diff;
 mod download;
 mod get;
 mod history;
@@ -54,6 +55,7 @@ enum Command {
     Query(query::Args),
     History(history::Args),
     Get(get::Args),
+    Diff(diff::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -87,6 +89,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

@@ -3,6 +3,7 @@
 //! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
 //! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
 
+mod agenda;
 mod due;
 mod engine;
 mod frontier;
@@ -14,7 +15,8 @@ mod recover;
 mod robots_cache;
 mod seeds;
 
-pub use due::most_obsolete;
+pub use agenda::agenda;
+pub use due::{REFRESH_RULE, archive_prior, most_obsolete, refreshable};
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, Status};

@@ -208,6 +208,7 @@ impl Credits {
             };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
+            self.take_dates(state, id, outcome)?;
         }
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.pay_pages(state, id)?;
@@ -371,7 +372,7 @@ impl Credits {
     }
 
     /// Opens an account; tells whether there was none.
-    fn open_account(&mut self, page: &mut Page) -> bool {
+    pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
         if page.flags.0 & flags::ACCOUNT != 0 {
             return false;
         }
@@ -401,6 +402,12 @@ impl Credits {
         Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
+    /// Whether a page would belong to the crawl if a seed linked to it.
+    pub(super) fn would_contain(&self, url: &str) -> bool {
+        let host = authority(url);
+        self.scope.contains(url, host, site_of(host_name(host)), 1)
+    }
+
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
@@ -408,7 +415,7 @@ impl Credits {
         if !wanted || done {
             return None;
         }
-        let level = if page.flags.0 & flags::SEED != 0 {
+        let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
             LEVEL_SEED
         } else if page.flags.0 & flags::REQUISITE != 0 {
             LEVEL_REQUISITE

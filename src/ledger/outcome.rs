@@ -16,6 +16,12 @@ pub const LINKS_PER_PAGE_MAX: usize = 50_000;
 /// The metadata field of a link; repeated, as Heritrix has it.
 const OUTLINK: &str = "outlink";
 
+/// Marks a link that its author asked not to follow.
+const NOFOLLOW: &str = "nofollow";
+
+/// Stands before the time at which a link's target last changed, in seconds since 1970.
+const MODIFIED: &str = "modified=";
+
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
 
@@ -46,6 +52,8 @@ pub struct OutLink {
     pub kind: LinkKind,
     /// Whether the author asked not to follow it.
     pub nofollow: bool,
+    /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
+    pub modified: Option<i64>,
 }
 
 /// What came of one fetch.
@@ -166,8 +174,10 @@ impl Facts {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
         for link in &self.links {
-            let nofollow = if link.nofollow { " nofollow" } else { "" };
-            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+            let nofollow = if link.nofollow { format!(" {NOFOLLOW}") } else { String::new() };
+            let modified = link.modified.map(|seconds| format!(" {MODIFIED}{seconds}")).unwrap_or_default();
+            let (hop, context) = (link.kind.hop(), link.kind.context());
+            put(OUTLINK, format!("{} {hop} {context}{nofollow}{modified}", link.url));
         }
         fields
     }
@@ -202,9 +212,13 @@ fn read_link(value: &str) -> Option<OutLink> {
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let nofollow = words.next() == Some("nofollow");
+    let (mut nofollow, mut modified) = (false, None);
+    for word in words {
+        nofollow |= word == NOFOLLOW;
+        modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
+    }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow })
+    Some(OutLink { url, hash, kind, nofollow, modified })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

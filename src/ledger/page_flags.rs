@@ -16,6 +16,8 @@ pub const ROBOTS: u16 = 1 << 5;
 pub const REFUSED: u16 = 1 << 6;
 /// Its last fetch found no page.
 pub const GONE: u16 = 1 << 7;
+/// It was announced and has not answered since.
+pub const PUBLISHED: u16 = 1 << 8;
 /// It was fetched, with whatever result.
 pub const FETCHED: u16 = 1 << 10;
 /// Lowest bit of the number of requisite links that led here (3 bits).

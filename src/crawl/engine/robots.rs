@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
-use chrono::Utc;
 use url::Url;
 
 use super::super::process::FetchTag;
@@ -42,7 +41,7 @@ impl Run<'_> {
         let state = self.store.state();
         let Some(id) = state.find(url).map_err(CreditError::from)? else { return Ok(None) };
         let Some(visit) = state.visit(id).map_err(CreditError::from)? else { return Ok(None) };
-        let age = Utc::now().timestamp() - i64::from(visit.last_seen);
+        let age = self.options.fetch.clock.now().timestamp() - i64::from(visit.last_seen);
         if age > ROBOTS_AGE_MAX_HOURS * 3600 {
             return Ok(None);
         }

@@ -3,6 +3,7 @@
 //! A page's way is a straight line of values: the [`Frontier`] picks what is due, the fetcher brings the bytes, a
 //! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
 
+mod agenda;
 mod conduct;
 mod due;
 mod engine;
@@ -18,8 +19,9 @@ mod stored_robots;
 mod timings;
 mod why;
 
+pub use agenda::agenda;
 pub use conduct::Conduct;
-pub use due::most_obsolete;
+pub use due::{REFRESH_RULE, archive_prior, most_obsolete, refreshable};
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, SYNC_EVERY, Status};

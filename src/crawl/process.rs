@@ -192,7 +192,7 @@ fn process(
     Ok(Processed {
         received_bytes,
         elapsed,
-        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head)),
+        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
         location: head.get("Location").map(str::to_owned),
         robots,
         document,
@@ -236,7 +236,11 @@ fn group(
 }
 
 /// The records of a fetch that gave nothing.
-pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, CaptureGroup) {
+pub(super) fn failed_group(
+    tag: &FetchTag,
+    error: &FetchError,
+    time: DateTime<Utc>,
+) -> (Outcome, CaptureGroup) {
     let facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -247,7 +251,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
     };
     let outcome = Outcome {
         url: tag.url.to_string(),
-        time: Utc::now(),
+        time,
         kind: Kind::Failed,
         status: 0,
         media_type: String::new(),
@@ -280,8 +284,20 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     }
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
-        .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .map(|link| OutLink {
+            hash: link.hash,
+            url: link.url,
+            kind: link.kind,
+            nofollow: link.nofollow,
+            modified: None,
+        })
         .collect();
+    for entry in parsed.entries {
+        if let Some(link) = facts.links.get_mut(entry.link as usize) {
+            // An item that is listed twice counts as changed when it did last.
+            link.modified = link.modified.max(Some(entry.modified));
+        }
+    }
 }
 
 /// Takes off the content coding and parses.
@@ -305,17 +321,23 @@ pub(super) const fn has_text(kind: DocumentKind) -> bool {
 fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
-    let link = |url: String| OutLink { hash: url_hash(&url), url, kind: LinkKind::Sitemap, nofollow: false };
+    let link = |url: String| OutLink {
+        hash: url_hash(&url),
+        url,
+        kind: LinkKind::Sitemap,
+        nofollow: false,
+        modified: None,
+    };
     urls.map(link).collect()
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
-fn retry_after(head: &HttpHead) -> Duration {
+fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
     let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Duration::from_secs(seconds);
     }
-    http_date(value).and_then(|date| (date - Utc::now()).to_std().ok()).unwrap_or_default()
+    http_date(value).and_then(|date| (date - asked).to_std().ok()).unwrap_or_default()
 }
 
 /// A date of HTTP (RFC 9110 section 5.6.7).

@@ -139,7 +139,7 @@ impl Run<'_> {
     }
 
     fn store_failure(&mut self, tag: &FetchTag, error: &FetchError) -> Result<(), CrawlError> {
-        let (outcome, group) = failed_group(tag, error);
+        let (outcome, group) = failed_group(tag, error, self.options.fetch.clock.now());
         let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         let location = self.store.append(&encoded)?;
         self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;

@@ -24,7 +24,7 @@ use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use crate::fetch::Fetcher;
-use crate::ledger::{Candidate, CreditError, Credits};
+use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
 
@@ -39,6 +39,9 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 
 /// Sites in the report.
 const TOP_SITES: usize = 5;
+
+/// Announced pages come right behind page requisites.
+const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -175,6 +178,7 @@ impl Run<'_> {
                     }
                 }
                 self.candidates = self.credits.waiting(self.store.state())?;
+                self.take_published()?;
             }
             Plan::Refresh { pages } => {
                 let count = pages.len().max(1);
@@ -190,6 +194,19 @@ impl Run<'_> {
             self.enqueue(candidate, now)?;
         }
         self.checkpoint()
+    }
+
+    /// Pages that were announced are fetched again before new ones are discovered.
+    fn take_published(&mut self) -> Result<(), CrawlError> {
+        let queue = self.credits.published(self.store.state())?;
+        self.credits.set_published(self.store.state_mut(), &queue)?;
+        for url in queue {
+            let page = self.store.state().page(url).map_err(CreditError::from)?;
+            if page.flags.0 & page_flags::FETCHED != 0 {
+                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
+            }
+        }
+        Ok(())
     }
 
     fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
-use chrono::Utc;
 use url::Url;
 
 use super::super::process::FetchTag;
@@ -51,7 +50,7 @@ impl Run<'_> {
     pub(super) fn stored_rules(&self, host: HostId) -> Result<Option<Rules>, CrawlError> {
         let stored =
             stored_robots::find(self.store, &self.host_name(host)?, &self.options.conduct.robots_name)?;
-        let oldest = Utc::now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
+        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
         Ok(stored.filter(|stored| stored.time >= oldest).and_then(|stored| stored.rules()))
     }
 

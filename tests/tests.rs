@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod bad_input;
+mod change;
 mod commands;
 mod conformance;
 mod crawl;
@@ -11,6 +12,7 @@ mod kill;
 mod operation;
 mod orders;
 mod politeness;
+mod power;
 mod readers;
 mod realsites;
 mod rebuild;

@@ -5,6 +5,7 @@
 
 mod crawl;
 mod demo;
+mod diff;
 mod download;
 mod get;
 mod history;
@@ -58,6 +59,7 @@ enum Command {
     History(history::Args),
     Why(why::Args),
     Get(get::Args),
+    Diff(diff::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -92,6 +94,7 @@ pub(crate) fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use archive::crawl::{self, Conduct, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive_storage::Clock;
 use archive_storage::segment::Codec;
+use chrono::{DateTime, Utc};
 
 use super::logging;
 
@@ -79,6 +81,9 @@ pub(crate) struct FetchArgs {
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    /// Set the clock: the run begins at this time (with a zone, as in 2026-01-31T10:00:00Z); for simulations
+    #[arg(long, value_name = "TIME", hide = true)]
+    clock: Option<DateTime<Utc>>,
 }
 
 impl FetchArgs {
@@ -138,7 +143,9 @@ impl FetchArgs {
                     body_bytes: self.max_body << 20,
                     ..Limits::default()
                 },
+                clock: self.clock.map_or_else(Clock::default, Clock::set_to),
             },
+            sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,

@@ -52,7 +52,7 @@ impl Progress {
         let rate = if status.elapsed < RATE_SPAN { status.rate() } else { self.rate };
         let line = format!(
             "{} captures, {rate:.0}/s, {}, {} queued, {} hosts active, {} errors",
-            HumanCount(status.captures),
+            HumanCount(status.acknowledged),
             HumanBytes(status.bytes),
             HumanCount(status.queued),
             status.hosts_active,
@@ -88,7 +88,7 @@ impl Progress {
             "archive: {reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused, \
              {} still queued; stored in {}",
             HumanDuration(status.elapsed),
-            HumanCount(status.captures),
+            HumanCount(status.acknowledged),
             HumanCount(status.unchanged),
             HumanBytes(status.bytes),
             status.rate(),

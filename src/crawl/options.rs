@@ -9,8 +9,12 @@ use serde::{Serialize, Serializer};
 use super::conduct::Conduct;
 use super::frontier::Politeness;
 use super::seeds::Seed;
+use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
+
+/// The usual [`Options::sync_every`].
+pub const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub struct Options {
     pub politeness: Politeness,
     /// How URLs are fetched.
     pub fetch: fetch::Settings,
+    /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
+    pub sync_every: Duration,
     /// What is taken and what is left.
     pub conduct: Conduct,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
@@ -66,9 +72,11 @@ pub struct Status {
     pub paused: Option<String>,
     /// Captures stored by this run, without robots.txt.
     pub captures: u64,
-    /// Of these, pages: without pictures, style sheets and other parts of pages.
+    /// Of these, those that are durable, so that not even a power failure can take them away.
+    pub acknowledged: u64,
+    /// Of all captures, pages: without pictures, style sheets and other parts of pages.
     pub pages: u64,
-    /// Captures that said that nothing had changed.
+    /// Of all captures, those that said that nothing had changed.
     pub unchanged: u64,
     /// Fetches that gave no answer, or one that says there is no page (status 400 and above).
     pub errors: u64,
@@ -91,6 +99,9 @@ pub struct Status {
     /// What a person should know, since the last report.
     #[serde(skip)]
     pub notices: Vec<String>,
+    /// Where the time went; known at the end of a run.
+    #[serde(skip)]
+    pub timings: Timings,
 }
 
 fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,6 +3,8 @@
 //! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
 //! its records after a crash. Total cash stays what it was, exactly.
 
+use std::time::{Duration, Instant};
+
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
     CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
@@ -65,6 +67,8 @@ pub struct Credits {
     obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+    /// What paying has cost since somebody asked.
+    paying: Duration,
 }
 
 impl Credits {
@@ -80,6 +84,7 @@ impl Credits {
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: false,
             targets: Vec::new(),
+            paying: Duration::ZERO,
         })
     }
 
@@ -168,7 +173,9 @@ impl Credits {
             // What was refused may be allowed today, unless it hangs on the links that lead to it.
             let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
             let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
-            page.flags.set(PageFlags(flags::REFUSED), hangs_on_links(&page) && !is_forgiven);
+            if is_forgiven || !hangs_on_links(&page) {
+                refuse_in(&mut page, None);
+            }
             if let Some(candidate) = self.candidate(id, &page) {
                 take(candidate)?;
             }
@@ -228,10 +235,13 @@ impl Credits {
             };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
+            self.take_dates(state, id, outcome)?;
         }
         if page.flags.0 & flags::ACCOUNT != 0 {
+            let begun = Instant::now();
             self.pay_pages(state, id)?;
             self.pay_sites(state, &page)?;
+            self.paying += begun.elapsed();
         }
         for place in 0..self.targets.len() {
             let target = self.targets[place].0;
@@ -239,6 +249,11 @@ impl Credits {
             candidates.extend(self.candidate(target, &page));
         }
         Ok(capture)
+    }
+
+    /// How long cash was handed on since this was last asked.
+    pub fn take_paying(&mut self) -> Duration {
+        std::mem::take(&mut self.paying)
     }
 
     /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.
@@ -419,7 +434,7 @@ impl Credits {
     }
 
     /// Opens an account; tells whether there was none.
-    fn open_account(&mut self, page: &mut Page) -> bool {
+    pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
         if page.flags.0 & flags::ACCOUNT != 0 {
             return false;
         }
@@ -449,14 +464,20 @@ impl Credits {
         Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
+    /// Whether a page would belong to the crawl if a seed linked to it.
+    pub(super) fn would_contain(&self, url: &str) -> bool {
+        let host = authority(url);
+        self.scope.contains(url, host, site_of(host_name(host)), 1)
+    }
+
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
-        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS | flags::REFUSED) != 0;
-        if !wanted || done {
+        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS) != 0;
+        if !wanted || done || flags::refusal_code(page.flags.0) != 0 {
             return None;
         }
-        let level = if page.flags.0 & flags::SEED != 0 {
+        let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
             LEVEL_SEED
         } else if page.flags.0 & flags::REQUISITE != 0 {
             LEVEL_REQUISITE
@@ -469,7 +490,6 @@ impl Credits {
 
 /// Sets or clears the reason why a page is not fetched.
 pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
-    page.flags.set(PageFlags(flags::REFUSED), why.is_some());
     page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.map_or(0, Refusal::code)));
 }
 

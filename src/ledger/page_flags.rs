@@ -12,8 +12,8 @@ pub const REQUISITE: u16 = 1 << 3;
 pub const SEED: u16 = 1 << 4;
 /// It is a robots.txt.
 pub const ROBOTS: u16 = 1 << 5;
-/// It is not fetched, for the reason whose code stands in [`refusal_code`].
-pub const REFUSED: u16 = 1 << 6;
+/// It was announced and has not answered since.
+pub const PUBLISHED: u16 = 1 << 6;
 /// Its last fetch found no page.
 pub const GONE: u16 = 1 << 7;
 /// It was fetched, with whatever result.
@@ -30,7 +30,7 @@ const REFUSAL_MASK: u16 = 0b11;
 /// The highest code of a refusal.
 pub const REFUSAL_MAX: u16 = 15;
 
-/// The code of a [`super::Refusal`]; 0 for none.
+/// The code of the [`super::Refusal`] for which it is not fetched; 0 for none.
 #[must_use]
 pub fn refusal_code(flags: u16) -> u16 {
     let low = (flags >> REFUSAL_LOW_SHIFT) & REFUSAL_MASK;

@@ -10,6 +10,7 @@ use url::Url;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
+use super::super::timings::Stage;
 use super::operation::Held;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
@@ -31,6 +32,7 @@ impl Run<'_> {
     pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
         self.under_way -= 1;
         let now = Instant::now();
+        self.watch.start();
         match done {
             Done::Resolved(host, Ok(address)) => {
                 self.frontier.resolved(host, Some(address), now);
@@ -90,8 +92,11 @@ impl Run<'_> {
             appended => appended?,
         };
         let processed = *processed;
+        self.watch.lap(Stage::Append);
         let mut candidates = std::mem::take(&mut self.candidates);
         self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
+        self.watch.lap(Stage::Ledger);
+        self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
         if let Some(ordering) = &mut self.ordering {
             ordering.fetched(self.store.state(), tag.id, self.credits.last_links())?;
         }
@@ -101,6 +106,7 @@ impl Run<'_> {
             }
         }
         self.candidates = candidates;
+        self.watch.lap(Stage::Queue);
         if tag.robots {
             self.robots_fetched(&tag, processed.outcome.status, processed.robots, processed.location, now)?;
             return Ok(());
@@ -160,9 +166,17 @@ impl Run<'_> {
         let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
         let original = self.store.state().capture(original)?;
-        let Some(stored) = previous::of_capture(self.store, &original)? else { return Ok(()) };
+        let group = processed.encoded.group();
+        let digest = outcome.facts.entity_digest.or(group.payload_digest);
+        let previous = match digest.and_then(|digest| previous::by_digest(self.store, &original, digest)) {
+            Some(previous) => previous?,
+            None => match previous::of_capture(self.store, &original)? {
+                Some(stored) => stored.previous,
+                None => return Ok(()),
+            },
+        };
         let (head, _) = split(http);
-        let Previous { original_url, original_time, record_digest, .. } = stored.previous;
+        let Previous { original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);
@@ -175,7 +189,7 @@ impl Run<'_> {
         let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
         self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
         if tag.robots && self.ask_otherwise(&tag, error)? {
-            self.frontier.want_robots(tag.host, now);
+            self.frontier.ask_robots_again(tag.host, now);
             return self.store_failure(tag, error);
         }
         if error.is_passing() && self.try_again(&tag, now) {
@@ -201,7 +215,7 @@ impl Run<'_> {
     }
 
     pub(super) fn store_failure(&mut self, tag: Box<FetchTag>, error: &FetchError) -> Result<(), CrawlError> {
-        let (outcome, group) = failed_group(&tag, error);
+        let (outcome, group) = failed_group(&tag, error, self.options.fetch.clock.now());
         let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         let location = match self.store.append(&encoded) {
             Err(full) if self.may_wait_for_room(&full) => {
@@ -230,7 +244,7 @@ impl Run<'_> {
         }
         self.attempts.insert(tag.id, tag.attempt + 1);
         if tag.robots {
-            self.frontier.want_robots(tag.host, now);
+            self.frontier.ask_robots_again(tag.host, now);
         } else {
             return self.frontier.push_again(tag.id, tag.host, 1, now).is_ok();
         }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{HostId, StateError, Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, HostId, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
@@ -30,14 +30,15 @@ use super::order::Ordering;
 use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
+use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
 use crate::fetch::Fetcher;
-use crate::ledger::{Candidate, CreditError, Credits};
+use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
 
-/// How often records are made durable: a power failure loses no more.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// When readers were in the way of a checkpoint, it is tried again after this long.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -47,6 +48,9 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 
 /// Sites in the report.
 const TOP_SITES: usize = 5;
+
+/// Announced pages come right behind page requisites.
+const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -109,6 +113,7 @@ pub fn run(
     let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
     let mut credits = Credits::open(store.state())?;
     credits.set_obey_nofollow(options.conduct.obey_nofollow);
+    let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
@@ -116,9 +121,10 @@ pub fn run(
                 Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
             let Conduct { obey_nofollow, obey_noarchive, .. } = options.conduct;
             let reading = Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive };
+            let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading))?;
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, counters))?;
         }
         drop(done_sender);
         drop(answers);
@@ -148,8 +154,11 @@ pub fn run(
             started: Instant::now(),
             status: Status::default(),
             checkpoint_at: Instant::now(),
+            checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
+            watch: Stopwatch::new(counters),
+            beginning: Beginning::now(),
         };
         run.begin(plan)?;
         let end = run.drive(report)?;
@@ -189,9 +198,13 @@ struct Run<'a> {
     started: Instant,
     status: Status,
     checkpoint_at: Instant,
+    /// Whether readers were in the way of the last one.
+    checkpoint_deferred: bool,
     /// Captures at the last audit of the books.
     audited_at: u64,
     top_sites_at: Option<Instant>,
+    watch: Stopwatch,
+    beginning: Beginning,
 }
 
 impl Run<'_> {
@@ -221,6 +234,7 @@ impl Run<'_> {
                 self.ordering = self.conduct.order.begin(self.store.state(), &ids)?;
                 self.read_settings()?;
                 self.enqueue_waiting()?;
+                self.take_published()?;
             }
             Plan::Refresh { pages } => {
                 self.read_settings()?;
@@ -255,6 +269,19 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Pages that were announced are fetched again before new ones are discovered.
+    fn take_published(&mut self) -> Result<(), CrawlError> {
+        let queue = self.credits.published(self.store.state())?;
+        self.credits.set_published(self.store.state_mut(), &queue)?;
+        for url in queue {
+            let page = self.store.state().page(url).map_err(CreditError::from)?;
+            if page.flags.0 & page_flags::FETCHED != 0 {
+                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
+            }
+        }
+        Ok(())
+    }
+
     fn drive(&mut self, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         let mut reported = Instant::now();
         let mut synced = Instant::now();
@@ -262,12 +289,14 @@ impl Run<'_> {
         loop {
             let now = Instant::now();
             let is_paused = self.look_around(now)?;
+            self.watch.start();
             if ending.is_none() {
                 ending = self.should_end().map(|end| (end, now));
                 if ending.is_none() && !is_paused {
                     self.hand_out(now)?;
                 }
             }
+            self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
                 None if self.under_way == 0 && !is_paused && !self.wake_later()? => return Ok(End::Complete),
@@ -288,13 +317,20 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
-            if synced.elapsed() >= SYNC_EVERY {
+            self.watch.start();
+            if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
+                self.status.acknowledged = self.status.captures;
+                reported = Instant::now();
+                self.report(report)?;
             }
-            if self.checkpoint_at.elapsed() >= self.options.checkpoint_every {
+            let pause =
+                if self.checkpoint_deferred { CHECKPOINT_RETRY } else { self.options.checkpoint_every };
+            if self.checkpoint_at.elapsed() >= pause {
                 self.checkpoint()?;
             }
+            self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
                 self.report(report)?;
@@ -303,15 +339,26 @@ impl Run<'_> {
     }
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+        let threads = Threads::now();
+        self.watch.start();
         self.checkpoint()?;
-        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
+        self.watch.lap(Stage::Checkpoint);
+        let settled = self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0;
+        self.watch.lap(Stage::Settle);
+        if settled {
             self.audited_at = 0;
-            self.checkpoint()?;
+            self.balance_books()?;
+        }
+        if settled || self.checkpoint_deferred {
+            self.store.checkpoint_waiting()?;
+            self.watch.lap(Stage::Checkpoint);
         }
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }
         self.top_sites_at = None;
+        let (captures, elapsed) = (self.status.captures, self.started.elapsed());
+        self.status.timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
         self.report(report)
     }
 
@@ -348,8 +395,35 @@ impl Run<'_> {
 
 /// Checkpoints and reports.
 impl Run<'_> {
-    /// Makes everything so far durable and lets a restart begin from here.
+    /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
+    /// the records are made durable, and the index does not get ahead of the state.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        self.balance_books()?;
+        let checkpointed = match self.store.checkpoint() {
+            Err(error) if self.may_wait_for_room(&error) => {
+                self.disk_is_full();
+                self.checkpoint_at = Instant::now();
+                return Ok(());
+            }
+            checkpointed => checkpointed?,
+        };
+        self.checkpoint_deferred = checkpointed == Checkpointed::Deferred;
+        self.status.checkpoints += 1;
+        tracing::info!(
+            captures = self.store.state().totals().captures,
+            deferred = self.checkpoint_deferred,
+            "checkpoint"
+        );
+        self.status.acknowledged = self.status.captures;
+        if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
+            index.checkpoint(self.store.state().totals().captures)?;
+        }
+        self.checkpoint_at = Instant::now();
+        Ok(())
+    }
+
+    /// Puts the books into the state, audited now and then.
+    fn balance_books(&mut self) -> Result<(), CrawlError> {
         let captures = self.store.state().totals().captures;
         let urls = u64::from(self.store.state().url_count());
         // A pass over all accounts costs about as much as crediting a page in thirty of them.
@@ -357,22 +431,7 @@ impl Run<'_> {
             self.credits.audit(self.store.state())?;
             self.audited_at = captures;
         }
-        self.credits.save(self.store.state_mut())?;
-        match self.store.checkpoint() {
-            Err(error) if self.may_wait_for_room(&error) => {
-                self.disk_is_full();
-                self.checkpoint_at = Instant::now();
-                return Ok(());
-            }
-            done => done?,
-        };
-        self.status.checkpoints += 1;
-        tracing::info!(captures, urls, "checkpoint");
-        if let Some(index) = &mut self.index {
-            index.checkpoint(captures)?;
-        }
-        self.checkpoint_at = Instant::now();
-        Ok(())
+        Ok(self.credits.save(self.store.state_mut())?)
     }
 
     fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {

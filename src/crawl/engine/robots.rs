@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
-use chrono::Utc;
 use url::Url;
 
 use super::super::process::FetchTag;
@@ -48,7 +47,7 @@ impl Run<'_> {
     pub(super) fn stored_rules(&self, host: HostId) -> Result<Option<Rules>, CrawlError> {
         let stored =
             stored_robots::find(self.store, &self.host_name(host)?, &self.options.conduct.robots_name)?;
-        let oldest = Utc::now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
+        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
         Ok(stored.filter(|stored| stored.time >= oldest).and_then(|stored| stored.rules()))
     }
 
@@ -92,7 +91,7 @@ impl Run<'_> {
             None => Next::Nowhere,
         };
         match next {
-            Next::SameHost(_) => self.frontier.want_robots(tag.host, now),
+            Next::SameHost(_) => self.frontier.ask_robots_again(tag.host, now),
             Next::Nowhere => self.settle_robots(tag.host, &Rules::Free, now)?,
             Next::OtherHost(url) => {
                 let other = self.credits.know_robots(self.store.state_mut(), &url)?;

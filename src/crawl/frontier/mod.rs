@@ -341,15 +341,21 @@ impl Frontier {
         self.hosts.get(host.index())?.levels.last().and_then(|(_, urls)| urls.front().copied())
     }
 
-    /// Asks for the robots.txt of `host` once more, or for the first time even if no URL of it waits.
+    /// Asks for the robots.txt of `host` even if no URL of it waits.
     pub fn want_robots(&mut self, host: HostId, now: Instant) {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
         if !entry.robots_known {
-            entry.robots_under_way = false;
             entry.robots_wanted = true;
             self.offer(host, now);
         }
+    }
+
+    /// Asks for the robots.txt of `host` once more, after an answer that did not give its rules.
+    pub fn ask_robots_again(&mut self, host: HostId, now: Instant) {
+        self.grow(host);
+        self.hosts[host.index()].robots_under_way = false;
+        self.want_robots(host, now);
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.

@@ -16,6 +16,7 @@ mod power;
 mod readers;
 mod realsites;
 mod rebuild;
+mod soak;
 mod support;
 mod testweb;
 mod why;

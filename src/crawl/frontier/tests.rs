@@ -1,7 +1,7 @@
 //! A frontier in which time is only a number.
 
 use super::{Frontier, Pick, Politeness};
-use crate::ledger::LEVEL_REQUISITE;
+use crate::ledger::{LEVEL_REQUISITE, Refusal};
 use archive_storage::{HostId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -187,6 +187,6 @@ fn a_host_without_an_address_gives_its_urls_back() {
     frontier.push(UrlId(7), HostId(0), 4, now).unwrap();
     assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
     assert_eq!(frontier.resolved(HostId(0), None, now), [UrlId(7)]);
-    frontier.push(UrlId(8), HostId(0), 3, now).unwrap();
+    assert_eq!(frontier.push(UrlId(8), HostId(0), 3, now), Err(Refusal::Unresolved));
     assert_eq!((frontier.queued(), frontier.active(), frontier.next(now)), (0, 0, None));
 }

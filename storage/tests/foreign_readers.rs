@@ -17,7 +17,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
 fn judges_python() -> String {
-    std::env::var("ARCHIVE_TEST_JUDGES").map_or_else(|_| "python3".into(), |programs| format!("{programs}/python3"))
+    std::env::var("ARCHIVE_TEST_JUDGES")
+        .map_or_else(|_| "python3".into(), |programs| format!("{programs}/python3"))
 }
 
 /// The interpreter, if it has both tools.
@@ -140,7 +141,7 @@ fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
             _ => None,
         });
         let dictionary = Dictionary::build(&bases.collect::<Vec<_>>()).expect("dictionary");
-        segments.rotate(dictionary.filter(|_| round == 0).map(Arc::new)).expect("rotate");
+        segments.rotate(dictionary.filter(|_| round == 0)).expect("rotate");
     }
     let names = segments.list().into_iter().map(|info| folder.join("segments").join(info.name)).collect();
     segments.close().expect("close");

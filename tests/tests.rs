@@ -9,6 +9,7 @@ mod hostile;
 mod importance;
 mod kill;
 mod politeness;
+mod power;
 mod readers;
 mod realsites;
 mod rebuild;

@@ -17,6 +17,6 @@ mod seeds;
 pub use due::most_obsolete;
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
-pub use options::{End, Options, Plan, Status};
-pub use recover::{OpenError, open};
+pub use options::{End, Options, Plan, SYNC_EVERY, Status};
+pub use recover::{OpenError, Opened, open, open_on};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};

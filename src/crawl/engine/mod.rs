@@ -27,9 +27,6 @@ use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
 use crate::search;
 
-/// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
-
 /// When readers were in the way of a checkpoint, it is tried again after this long.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
 
@@ -216,9 +213,12 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
-            if synced.elapsed() >= SYNC_EVERY {
+            if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
+                self.status.acknowledged = self.status.captures;
+                reported = Instant::now();
+                self.report(report)?;
             }
             let pause =
                 if self.checkpoint_deferred { CHECKPOINT_RETRY } else { self.options.checkpoint_every };
@@ -280,6 +280,7 @@ impl Run<'_> {
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
         self.balance_books()?;
         self.checkpoint_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
+        self.status.acknowledged = self.status.captures;
         if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
         }

@@ -181,6 +181,7 @@ impl Run<'_> {
                 self.take_published()?;
             }
             Plan::Refresh { pages } => {
+                self.store.expect(pages.iter().copied())?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
                     let host = self.store.state().page(url)?.host;

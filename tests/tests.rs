@@ -9,6 +9,8 @@ mod crawl;
 mod hostile;
 mod importance;
 mod kill;
+mod operation;
+mod orders;
 mod politeness;
 mod power;
 mod readers;

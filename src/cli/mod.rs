@@ -11,6 +11,7 @@ mod get;
 mod history;
 mod interrupt;
 mod lab;
+mod logging;
 mod open;
 mod options;
 mod output;
@@ -27,6 +28,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::crawl::CrawlError;
 use archive::ledger::Facts;
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -136,7 +138,8 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_usage = error.downcast_ref::<UsageError>().is_some();
+    let is_usage = error.downcast_ref::<UsageError>().is_some()
+        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)));
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));

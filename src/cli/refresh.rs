@@ -37,6 +37,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.fetch.options()?;
     options.time = args.time;
+    args.fetch.start_log()?;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
     let mut store = open::own(&args.archive.path, None, &options.fetch)?;

@@ -105,6 +105,12 @@ pub struct Facts {
     pub language: Option<String>,
     /// Signature of the meaningful content.
     pub signature: Option<u64>,
+    /// Differs in few bits from that of a page with nearly the same text.
+    pub similarity: Option<u64>,
+    /// How many pages of the host had the same content before, when these are too many for its links to be followed.
+    pub copies: Option<u32>,
+    /// What the page tells robots, as far as it is said: `nofollow, noarchive`.
+    pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, when the payload digest of the record is another.
@@ -180,6 +186,15 @@ impl Facts {
         if let Some(signature) = self.signature {
             put("signature", format!("{signature:016x}"));
         }
+        if let Some(similarity) = self.similarity {
+            put("similarity", format!("{similarity:016x}"));
+        }
+        if let Some(copies) = self.copies {
+            put("sameContent", copies.to_string());
+        }
+        if let Some(directives) = &self.directives {
+            put("robotsDirectives", directives.clone());
+        }
         if let Some(seconds) = self.last_modified {
             put("lastModified", seconds.to_string());
         }
@@ -213,6 +228,9 @@ impl Facts {
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
+                "similarity" => facts.similarity = u64::from_str_radix(value, 16).ok(),
+                "sameContent" => facts.copies = value.parse().ok(),
+                "robotsDirectives" => facts.directives = Some(value.clone()),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),

@@ -4,10 +4,11 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFla
 
 use super::announce::settle_announcement;
 use super::capture_flags;
-use super::credit::{CreditError, Credits};
+use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
+use super::sameness::Sameness;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
@@ -67,13 +68,13 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
         page.flags.set(PageFlags(flags::GONE), !is_page);
-        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
+        refuse_in(&mut page, None);
         if outcome.status > 0 {
             page.flags.set(PageFlags(flags::PUBLISHED), false);
         }
         state.set_page(id, &page)?;
         if page.flags.0 & flags::ROBOTS == 0 {
-            let is_new_page = before.is_none() && page.flags.0 & flags::ACCOUNT != 0;
+            let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
             count(state, page.host, outcome, is_new_page)?;
         }
         let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
@@ -160,6 +161,11 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
         host.fetched += u32::from(is_new_page);
         host.failures += u32::from(outcome.kind == Kind::Failed);
         host.bytes += outcome.payload_bytes;
+        if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
+            let mut sameness = Sameness::from_bytes(&host.extension);
+            sameness.note(similarity);
+            host.extension = sameness.to_bytes();
+        }
         host.site
     })?;
     state.update_site(site, |site| {

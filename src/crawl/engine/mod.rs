@@ -42,6 +42,9 @@ const TOP_SITES: usize = 5;
 /// Announced pages come right behind page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
+/// The part of a run's time that the last requests get, as a divisor.
+const TIME_FOR_GRACE: u32 = 10;
+
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -207,7 +210,7 @@ impl Run<'_> {
                 }
             }
             match ending {
-                Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
+                Some((end, since)) if self.under_way == 0 || now - since > self.grace() => return Ok(end),
                 None if self.under_way == 0 && !self.wake_later() => return Ok(End::Complete),
                 _ => {}
             }
@@ -259,11 +262,16 @@ impl Run<'_> {
             Some(End::Stopped)
         } else if self.status.captures >= limit {
             Some(End::Limit)
-        } else if self.options.time.is_some_and(|time| self.started.elapsed() >= time) {
+        } else if self.options.time.is_some_and(|time| self.started.elapsed() + self.grace() >= time) {
             Some(End::Time)
         } else {
             None
         }
+    }
+
+    /// How long requests under way get after the end: so much that a run ends within its time.
+    fn grace(&self) -> Duration {
+        self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
     }
 
     /// Whether anything can still happen once nothing is under way.

@@ -1,12 +1,13 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `crawl`, `query`, `review`, `lab` and `testweb`;
-//! these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
+//! Arrows between modules point down only: the command line uses `watch`, `publish`, `currency`, `crawl`, `query`,
+//! `review`, `lab` and `testweb`; these use `change` and `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
 //! [`archive_storage`].
 
 pub mod change;
 pub mod columns;
 pub mod crawl;
+pub mod currency;
 pub mod fetch;
 pub mod importance;
 pub mod lab;
@@ -18,3 +19,4 @@ pub mod refresh;
 pub mod review;
 pub mod search;
 pub mod testweb;
+pub mod watch;

@@ -22,7 +22,7 @@ pub(crate) fn clock(served: &TestWeb) -> [String; 2] {
 }
 
 /// A small web with everything in it, crawled at its own time.
-fn crawled(config: Config) -> (TestWeb, Archive) {
+pub(crate) fn crawled(config: Config) -> (TestWeb, Archive) {
     let served = TestWeb::start(config);
     let archive = Archive::new();
     let seeds = served.web.seeds(served.web.sites());
@@ -30,7 +30,7 @@ fn crawled(config: Config) -> (TestWeb, Archive) {
     (served, archive)
 }
 
-fn visits(archive: &Path) -> BTreeMap<String, (UrlId, Visit)> {
+pub(crate) fn visits(archive: &Path) -> BTreeMap<String, (UrlId, Visit)> {
     let store = Store::read_only(archive).unwrap();
     let visits = store.state().visits().map(Result::unwrap);
     visits.map(|(id, visit)| (store.state().url(id).unwrap(), (id, visit))).collect()

@@ -4,6 +4,7 @@
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
 mod crawl;
+mod currency;
 mod demo;
 mod diff;
 mod download;
@@ -15,13 +16,16 @@ mod logging;
 mod open;
 mod options;
 mod output;
+mod plan;
 mod progress;
+mod publish;
 mod query;
 mod rank;
 mod refresh;
 mod review;
 mod stats;
 mod verify;
+mod watch;
 mod why;
 
 use std::io;
@@ -60,6 +64,10 @@ enum Command {
     Why(why::Args),
     Get(get::Args),
     Diff(diff::Args),
+    Watch(Box<watch::Args>),
+    Publish(publish::Args),
+    Currency(currency::Args),
+    Plan(plan::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -95,6 +103,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::Publish(args) => publish::run(&args),
+        Command::Currency(args) => currency::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

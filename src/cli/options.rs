@@ -84,9 +84,23 @@ pub(crate) struct FetchArgs {
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+/// What time it is.
+#[derive(clap::Args)]
+pub(crate) struct ClockArgs {
     /// Set the clock: the run begins at this time (with a zone, as in 2026-01-31T10:00:00Z); for simulations
     #[arg(long, value_name = "TIME", hide = true)]
     clock: Option<DateTime<Utc>>,
+}
+
+impl ClockArgs {
+    /// The clock, set if it is to be.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.map_or_else(Clock::default, Clock::set_to)
+    }
 }
 
 impl FetchArgs {
@@ -147,7 +161,7 @@ impl FetchArgs {
                     body_bytes: self.max_body << 20,
                     ..Limits::default()
                 },
-                clock: self.clock.map_or_else(Clock::default, Clock::set_to),
+                clock: self.clock.clock(),
             },
             sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),

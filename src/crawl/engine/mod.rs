@@ -52,6 +52,9 @@ const TOP_SITES: usize = 5;
 /// Announced pages come right behind page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
+/// The part of a run's time that the last requests get, as a divisor.
+const TIME_FOR_GRACE: u32 = 10;
+
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -242,6 +245,7 @@ impl Run<'_> {
                 self.take_published()?;
             }
             Plan::Refresh { pages } => {
+                self.store.expect(pages.iter().copied())?;
                 self.read_settings()?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
@@ -309,7 +313,7 @@ impl Run<'_> {
             }
             self.watch.lap(Stage::Pick);
             match ending {
-                Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
+                Some((end, since)) if self.under_way == 0 || now - since > self.grace() => return Ok(end),
                 None if self.under_way == 0 && !is_paused && !self.wake_later()? => return Ok(End::Complete),
                 _ => {}
             }
@@ -380,7 +384,7 @@ impl Run<'_> {
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
             // What the last pages need is fetched before.
             Some(End::Limit)
-        } else if self.options.time.is_some_and(|time| self.elapsed() >= time) {
+        } else if self.options.time.is_some_and(|time| self.elapsed() + self.grace() >= time) {
             Some(End::Time)
         } else {
             None
@@ -390,6 +394,11 @@ impl Run<'_> {
     /// Since the start of the run, pauses left out.
     fn elapsed(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.operation.paused_for())
+    }
+
+    /// How long requests under way get after the end: so much that a run ends within its time.
+    fn grace(&self) -> Duration {
+        self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
     }
 
     /// Whether anything can still happen once nothing is under way.

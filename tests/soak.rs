@@ -2,10 +2,12 @@
 //! stored is lost, nothing is stored twice, all cash is there, and memory does not grow.
 //!
 //! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills is
-//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180). Each life is a line: when it ended, what was captured, its memory.
+//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180). With `$ARCHIVE_SOAK_FOLDER` the archive there is gone on with. Each life
+//! is a line: when it ended, what was captured, its memory.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use archive::testweb::{faults, traps};
@@ -43,7 +45,10 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
     let life_max = Duration::from_secs(seconds("ARCHIVE_SOAK_KILL_SECONDS", KILL_SECONDS)).min(whole / 3);
     let hosts = HOSTS[usize::from(whole > Duration::from_secs(60))];
     let served = TestWeb::start(lively(99, hosts, u64::from(hosts) * PAGES_PER_HOST));
-    let archive = Archive::new();
+    let mut archive = Archive::new();
+    if let Some(folder) = std::env::var_os("ARCHIVE_SOAK_FOLDER") {
+        archive.path = Path::new(&folder).join("web.archive");
+    }
     let mut seeds = served.web.seeds(served.web.sites());
     seeds.extend(traps::ENTRANCES.iter().map(|url| (*url).to_owned()));
     seeds.push(faults::ENTRANCE.to_owned());
@@ -54,6 +59,9 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
 
     let begun = Instant::now();
     let mut known = Times::new();
+    if archive.segments().is_dir() {
+        look(&archive, &mut known);
+    }
     let mut peaks = Vec::new();
     let mut ended = false;
     while begun.elapsed() < whole && !ended {

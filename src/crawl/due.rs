@@ -54,7 +54,7 @@ pub fn most_obsolete(
         if visit.captures == 0 {
             continue;
         }
-        let Some(importance) = credits.importance(&state.page(page)?, Some(&visit)) else { continue };
+        let Some(importance) = credits.importance_of(state, page)? else { continue };
         let rate = ChangeObservations::from_bytes(&visit.extension).rate(&prior).per_day;
         let age = (now.timestamp() - i64::from(visit.last_seen)).max(0) as f64 / SECONDS_PER_DAY;
         best.push(Reverse(Overdue { score: age * (importance * rate).sqrt(), page }));

@@ -263,7 +263,13 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.signature = Some(parsed.signature);
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
-        .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .map(|link| OutLink {
+            hash: link.hash,
+            url: link.url,
+            kind: link.kind,
+            nofollow: link.nofollow,
+            template: link.template,
+        })
         .collect();
 }
 
@@ -286,7 +292,13 @@ pub(super) const fn has_text(kind: DocumentKind) -> bool {
 fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
-    let link = |url: String| OutLink { hash: url_hash(&url), url, kind: LinkKind::Sitemap, nofollow: false };
+    let link = |url: String| OutLink {
+        hash: url_hash(&url),
+        url,
+        kind: LinkKind::Sitemap,
+        nofollow: false,
+        template: false,
+    };
     urls.map(link).collect()
 }
 

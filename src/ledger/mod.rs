@@ -4,6 +4,7 @@ mod authority;
 mod credit;
 mod languages;
 mod level;
+mod link_code;
 mod outcome;
 pub mod page_flags;
 mod pay;
@@ -11,10 +12,16 @@ mod record;
 mod scope;
 mod settings;
 mod settle;
+mod standing;
 
 pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::LEVEL_REQUISITE;
+pub use link_code::LinkCode;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 pub use scope::{Scope, ScopeKind, ScopeRule};
+pub use standing::account_of;
+
+#[cfg(test)]
+mod tests;

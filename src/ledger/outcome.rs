@@ -49,6 +49,8 @@ pub struct OutLink {
     pub kind: LinkKind,
     /// Whether the author asked not to follow it.
     pub nofollow: bool,
+    /// Whether it stands in what surrounds the content, as navigation does.
+    pub template: bool,
 }
 
 /// What came of one fetch.
@@ -175,7 +177,11 @@ impl Facts {
         }
         for link in &self.links {
             let nofollow = if link.nofollow { " nofollow" } else { "" };
-            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+            let template = if link.template { " template" } else { "" };
+            put(
+                OUTLINK,
+                format!("{} {} {}{nofollow}{template}", link.url, link.kind.hop(), link.kind.context()),
+            );
         }
         fields
     }
@@ -211,9 +217,13 @@ fn read_link(value: &str) -> Option<OutLink> {
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let nofollow = words.next() == Some("nofollow");
+    let (mut nofollow, mut template) = (false, false);
+    for word in words {
+        nofollow |= word == "nofollow";
+        template |= word == "template";
+    }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow })
+    Some(OutLink { url, hash, kind, nofollow, template })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

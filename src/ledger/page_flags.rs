@@ -16,6 +16,10 @@ pub const ROBOTS: u16 = 1 << 5;
 pub const REFUSED: u16 = 1 << 6;
 /// Its last fetch found no page.
 pub const GONE: u16 = 1 << 7;
+/// It stands for another page, whose account it shares: a redirect or a duplicate.
+pub const ALIAS: u16 = 1 << 8;
+/// It had an account until a server said that it does not exist (any more).
+pub const VANISHED: u16 = 1 << 9;
 /// It was fetched, with whatever result.
 pub const FETCHED: u16 = 1 << 10;
 /// Lowest bit of the number of requisite links that led here (3 bits).

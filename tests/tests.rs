@@ -19,6 +19,7 @@ mod push;
 mod readers;
 mod realsites;
 mod rebuild;
+mod soak;
 mod support;
 mod testweb;
 mod why;

@@ -148,6 +148,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         limit: None,
         time: None,
         // The test web is this process's own, so it need not be spared.
+        front_max: 100_000,
         politeness: Politeness {
             host_delay: Duration::ZERO,
             address_delay: Duration::ZERO,

@@ -48,6 +48,9 @@ pub(crate) struct FetchArgs {
     /// Requests under way at the same time
     #[arg(long, default_value_t = 256, value_name = "N")]
     workers: usize,
+    /// URLs that wait in memory, about: the best of each host; all others wait on disk
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    front: usize,
     /// How the crawler names itself; give an address where its operator can be reached
     #[arg(long, default_value = concat!("archive/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
     user_agent: String,
@@ -133,6 +136,7 @@ impl FetchArgs {
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
             time: None,
+            front_max: self.front,
             politeness: Politeness {
                 host_delay: self.delay,
                 address_delay,

@@ -27,6 +27,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
+    /// URLs that wait in memory, about; all others wait on disk.
+    pub front_max: usize,
     /// How servers are treated.
     pub politeness: Politeness,
     /// How URLs are fetched.

@@ -54,6 +54,7 @@ impl TestWeb {
             threads: 2,
             limit: None,
             time: None,
+            front_max: 1000,
             politeness: Politeness {
                 host_delay: Duration::ZERO,
                 address_delay: Duration::ZERO,

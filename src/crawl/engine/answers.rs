@@ -7,6 +7,7 @@ use archive_storage::warc::split;
 use archive_storage::{HostId, StoreError};
 use url::Url;
 
+use super::super::order::Ordering;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
@@ -203,10 +204,7 @@ impl Run<'_> {
 
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
-        let level = match &self.ordering {
-            Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
-            _ => candidate.level,
-        };
+        let level = level(self.ordering.as_ref(), &candidate);
         if let Err(why) = self.frontier.push(candidate.url, candidate.host, level, now) {
             Credits::put_off(self.store.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
@@ -279,5 +277,13 @@ impl Run<'_> {
             previous: None,
         };
         self.store_failure(Box::new(tag), error)
+    }
+}
+
+/// The level under which a candidate waits: that of its cash, or by the order that was chosen instead.
+pub(super) fn level(ordering: Option<&Ordering>, candidate: &Candidate) -> u8 {
+    match ordering {
+        Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
+        _ => candidate.level,
     }
 }

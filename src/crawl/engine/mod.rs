@@ -77,6 +77,9 @@ pub enum CrawlError {
     /// No threads or sockets.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
+    /// The URLs that wait cannot be kept on disk.
+    #[error("cannot keep the URLs that wait in a file: {0}")]
+    Frontier(std::io::Error),
     /// The settings file cannot be taken.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -131,6 +134,8 @@ pub fn run(
         }
         drop(done_sender);
         drop(answers);
+        // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.
+        let file_of_frontier = tempfile::tempfile_in(store.path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(store.path());
         let mut run = Run {
             store,
@@ -145,7 +150,7 @@ pub fn run(
             counted: UnderWay::default(),
             pages_under_way: 0,
             credits,
-            frontier: Frontier::new(options.politeness.clone()),
+            frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
             robots: RobotsCache::default(),
             fetcher,
             done,
@@ -261,15 +266,18 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let mut candidates = std::mem::take(&mut self.candidates);
-        self.credits.waiting(self.store.state(), |candidate| {
-            candidates.push(candidate);
+        let Self { credits, store, frontier, ordering, .. } = self;
+        let mut refused = Vec::new();
+        credits.waiting(store.state(), |candidate| {
+            let level = answers::level(ordering.as_ref(), &candidate);
+            if let Err(why) = frontier.push(candidate.url, candidate.host, level, now) {
+                refused.push((candidate.url, why));
+            }
             Ok(())
         })?;
-        for candidate in candidates.drain(..) {
-            self.enqueue(candidate, now)?;
+        for (url, why) in refused {
+            Credits::put_off(store.state_mut(), url, why)?;
         }
-        self.candidates = candidates;
         Ok(())
     }
 
@@ -292,6 +300,9 @@ impl Run<'_> {
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
+            if let Some(error) = self.frontier.failure() {
+                return Err(CrawlError::Frontier(error));
+            }
             let is_paused = self.look_around(now)?;
             self.watch.start();
             if ending.is_none() {

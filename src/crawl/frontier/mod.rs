@@ -7,15 +7,30 @@
 //!
 //! Entries are never searched for: a URL that rises is entered again, and what is met out of date is passed over. The
 //! frontier itself is derived: after a restart it is filled anew from the page states.
+//!
+//! Of a host's URLs the best are in memory, the others on disk. How many are in memory altogether, the front, is the one
+//! number that says how much memory the frontier takes (BUbiNG has the same: Boldi, Marino, Santini, Vigna, "BUbiNG:
+//! massive crawling for the masses", WWW 2014, section 4.5).
+
+mod host_queue;
+mod spill;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::File;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use archive_storage::{HostId, UrlId};
 
+use self::host_queue::HostQueue;
+use self::spill::Spill;
 use crate::ledger::{LEVEL_REQUISITE, Refusal};
+
+/// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
+const SHARE_MIN: usize = 32;
+const SHARE_MAX: usize = 512;
 
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -65,8 +80,7 @@ enum Phase {
 
 #[derive(Debug, Default)]
 struct Host {
-    /// By level, lowest first; within a level in order of arrival.
-    levels: Vec<(u8, VecDeque<UrlId>)>,
+    queue: HostQueue,
     phase: Phase,
     robots_known: bool,
     robots_under_way: bool,
@@ -115,6 +129,14 @@ pub struct Frontier {
     /// Counts entries, so that equals leave a heap in the order they came.
     ticket: u64,
     active: usize,
+    /// Hosts that have a request under way.
+    hosts_active: usize,
+    /// Where URLs go that are not in memory; nothing for a frontier that is all in memory.
+    spill: Option<Spill>,
+    /// URLs in memory, about.
+    front_max: usize,
+    /// What the disk refused; told by [`Frontier::failure`].
+    failure: Option<io::Error>,
     /// Until when an earlier run may have asked servers.
     earlier: Option<Instant>,
 }
@@ -138,8 +160,55 @@ impl Frontier {
             waiting: BinaryHeap::new(),
             ticket: 0,
             active: 0,
+            hosts_active: 0,
+            spill: None,
+            front_max: usize::MAX,
+            failure: None,
             earlier: None,
         }
+    }
+
+    /// An empty frontier that keeps about `front_max` URLs in memory and the others in a file that nobody else uses.
+    #[must_use]
+    pub fn on_disk(politeness: Politeness, front_max: usize, file: File) -> Self {
+        Self { spill: Some(Spill::new(file)), front_max, ..Self::new(politeness) }
+    }
+
+    /// What the disk has refused since it was asked last. URLs that could not be read back are lost to this run.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    /// Bytes of memory, counted over all hosts.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let of_host = |host: &Host| size_of::<Host>() + host.queue.memory_bytes();
+        let of_address = |address: &Address| {
+            size_of::<Address>()
+                + address.awake.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
+                + address.asleep.capacity() * size_of::<Reverse<(Instant, HostId)>>()
+        };
+        self.hosts.iter().map(of_host).sum::<usize>()
+            + self.addresses.iter().map(of_address).sum::<usize>()
+            + (self.hosts.capacity() - self.hosts.len()) * size_of::<Host>()
+            + self.level_of.capacity()
+            + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()
+            + self.unresolved.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
+            + self.ready.capacity() * size_of::<(u8, Reverse<u64>, usize)>()
+            + self.waiting.capacity() * size_of::<Reverse<(Instant, usize)>>()
+            + self.spill.as_ref().map_or(0, Spill::memory_bytes)
+    }
+
+    /// Bytes on disk.
+    #[must_use]
+    pub fn disk_bytes(&self) -> u64 {
+        self.spill.as_ref().map_or(0, Spill::bytes)
+    }
+
+    /// Entries on disk; a URL that rose may have more than one.
+    #[must_use]
+    pub fn on_disk_entries(&self) -> u64 {
+        self.spill.as_ref().map_or(0, Spill::entries)
     }
 
     /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
@@ -173,7 +242,7 @@ impl Frontier {
     /// Hosts that have a request under way.
     #[must_use]
     pub fn hosts_active(&self) -> usize {
-        self.hosts.iter().filter(|host| host.active > 0).count()
+        self.hosts_active
     }
 
     /// Enters `url` under `level` (1 to 254), or raises it to that level.
@@ -199,9 +268,15 @@ impl Frontier {
         self.queued += u64::from(*known == 0);
         self.requisites += u64::from(level == LEVEL_REQUISITE);
         *known = level;
-        match entry.levels.binary_search_by_key(&level, |(l, _)| *l) {
-            Ok(place) => entry.levels[place].1.push_back(url),
-            Err(place) => entry.levels.insert(place, (level, VecDeque::from([url]))),
+        entry.queue.push((level, url));
+        if let Some(spill) = &mut self.spill {
+            let share = (self.front_max / self.hosts.len()).clamp(SHARE_MIN, SHARE_MAX);
+            let queue = &mut self.hosts[host.index()].queue;
+            if queue.len() > share
+                && let Err(error) = queue.spill(spill)
+            {
+                self.failure.get_or_insert(error);
+            }
         }
         self.offer(host, now);
         Ok(())
@@ -302,8 +377,8 @@ impl Frontier {
     /// the time of `pause`.
     pub fn completed(&mut self, host: HostId, now: Instant, elapsed: Duration, pause: Option<Duration>) {
         self.active = self.active.saturating_sub(1);
+        self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.active = entry.active.saturating_sub(1);
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
         // A server that takes long to answer is busy: it is left in peace for a multiple of that time.
         let adapted = elapsed.mul_f64(self.politeness.answer_factor).min(ADAPTED_DELAY_MAX);
@@ -323,8 +398,8 @@ impl Frontier {
     /// Says that a request that was picked has not been sent after all, so that it counts for no delay.
     pub fn cancelled(&mut self, host: HostId, now: Instant) {
         self.active = self.active.saturating_sub(1);
+        self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.active = entry.active.saturating_sub(1);
         entry.next = None;
         let Phase::At(number, _) = entry.phase else { return };
         let address = &mut self.addresses[number];
@@ -338,7 +413,7 @@ impl Frontier {
     pub fn best(&mut self, host: HostId) -> Option<UrlId> {
         self.hosts.get(host.index())?;
         self.top_level(host)?;
-        self.hosts.get(host.index())?.levels.last().and_then(|(_, urls)| urls.front().copied())
+        self.hosts.get(host.index())?.queue.best().map(|(_, url)| url)
     }
 
     /// Asks for the robots.txt of `host` even if no URL of it waits.
@@ -364,15 +439,16 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;
-        let levels = std::mem::take(&mut entry.levels);
+        let entries = entry.queue.take_all(self.spill.as_mut()).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            Vec::new()
+        });
         let mut left = Vec::new();
-        for (level, urls) in levels {
-            for url in urls {
-                if self.level_of[url.index()] == level {
-                    self.level_of[url.index()] = 0;
-                    self.requisites -= u64::from(level == LEVEL_REQUISITE);
-                    left.push(url);
-                }
+        for (level, url) in entries {
+            if self.level_of[url.index()] == level {
+                self.level_of[url.index()] = 0;
+                self.requisites -= u64::from(level == LEVEL_REQUISITE);
+                left.push(url);
             }
         }
         self.queued -= left.len() as u64;
@@ -393,7 +469,7 @@ impl Frontier {
             }
             self.unresolved.pop();
             let entry = &mut self.hosts[host.index()];
-            if entry.phase == Phase::New && (entry.robots_wanted || !entry.levels.is_empty()) {
+            if entry.phase == Phase::New && (entry.robots_wanted || !entry.queue.is_empty()) {
                 entry.phase = Phase::Resolving;
                 self.resolving += 1;
                 return Some(host);
@@ -447,6 +523,7 @@ impl Frontier {
                 Pick::Robots(host, address)
             };
             let entry = &mut self.hosts[host.index()];
+            self.hosts_active += usize::from(entry.active == 0);
             entry.active += 1;
             self.active += 1;
             let delay = entry.delay.unwrap_or(self.politeness.host_delay);
@@ -462,40 +539,36 @@ impl Frontier {
         None
     }
 
-    /// The best URL of a host; out-of-date entries on the way are dropped.
-    fn pop_url(&mut self, host: HostId) -> Option<UrlId> {
-        let levels = &mut self.hosts[host.index()].levels;
-        while let Some((level, urls)) = levels.last_mut() {
-            let Some(url) = urls.pop_front() else {
-                levels.pop();
-                continue;
-            };
-            if self.level_of[url.index()] == *level {
-                self.level_of[url.index()] = PICKED;
-                self.queued -= 1;
-                self.requisites -= u64::from(*level == LEVEL_REQUISITE);
-                if urls.is_empty() {
-                    levels.pop();
-                }
-                return Some(url);
-            }
-        }
-        None
+    /// Books that a request to a host is over.
+    fn ended(&mut self, host: HostId) {
+        let entry = &mut self.hosts[host.index()];
+        self.hosts_active -= usize::from(entry.active == 1);
+        entry.active = entry.active.saturating_sub(1);
     }
 
-    /// Drops out-of-date entries from the top of a host's levels and tells its best level.
+    /// The best URL of a host; out-of-date entries on the way are dropped.
+    fn pop_url(&mut self, host: HostId) -> Option<UrlId> {
+        self.settle(host)?;
+        let (level, url) = self.hosts[host.index()].queue.pop()?;
+        self.level_of[url.index()] = PICKED;
+        self.queued -= 1;
+        self.requisites -= u64::from(level == LEVEL_REQUISITE);
+        Some(url)
+    }
+
+    /// Drops out-of-date entries from the top of a host's queue and tells its best level.
     fn top_level(&mut self, host: HostId) -> Option<u8> {
-        let levels = &mut self.hosts[host.index()].levels;
-        while let Some((level, urls)) = levels.last_mut() {
-            while urls.front().is_some_and(|url| self.level_of[url.index()] != *level) {
-                urls.pop_front();
-            }
-            if !urls.is_empty() {
-                return Some(*level);
-            }
-            levels.pop();
-        }
-        self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE)
+        self.settle(host).or(self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE))
+    }
+
+    fn settle(&mut self, host: HostId) -> Option<u8> {
+        let level_of = &self.level_of;
+        let is_valid = |(level, url): (u8, UrlId)| level_of[url.index()] == level;
+        let queue = &mut self.hosts[host.index()].queue;
+        queue.settle(self.spill.as_mut(), is_valid).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            None
+        })
     }
 
     /// Puts a host that could be asked (now or later) where it will be found.

@@ -4,6 +4,7 @@ pub mod address;
 pub mod backend;
 mod catalogue;
 mod checkpoint;
+mod clock;
 pub mod digest;
 mod history;
 mod ids;
@@ -19,6 +20,7 @@ pub mod warc;
 
 pub use catalogue::{SegmentEntry, SegmentState};
 pub use checkpoint::StateError;
+pub use clock::Clock;
 pub use digest::Digest;
 pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};
@@ -28,6 +30,6 @@ pub use state::{
     Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals,
     UrlCursor,
 };
-pub use store::{Store, StoreError};
+pub use store::{SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
 pub use verify::{Finding, Verified, verify};

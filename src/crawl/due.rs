@@ -90,7 +90,7 @@ pub fn refreshable(
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
     let page = state.page(id)?;
-    let own = credits.importance(&page, Some(visit));
+    let own = credits.importance_of(state, id)?;
     if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
         return Ok(own);
     }

@@ -312,6 +312,7 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
             kind: link.kind,
             nofollow: link.nofollow,
             modified: None,
+            template: link.template,
         })
         .collect();
     for entry in parsed.entries {
@@ -356,6 +357,7 @@ fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
         kind: LinkKind::Sitemap,
         nofollow: false,
         modified: None,
+        template: false,
     };
     urls.map(link).collect()
 }

@@ -12,14 +12,15 @@ use archive_storage::{
 
 use super::authority::{authority, host_name};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
+use super::link_code::LinkCode;
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
 use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
-use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
-use crate::parse::LinkKind;
+use super::standing::account_of;
+use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, SiteAccount, Weight};
 
 /// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
 /// pictures.
@@ -37,6 +38,19 @@ pub struct Candidate {
     pub host: HostId,
     /// The level under which to queue it.
     pub level: u8,
+}
+
+/// A link of the page being credited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// Where it leads.
+    pub(super) link: UrlId,
+    /// The page that is paid for it: another one where redirects or duplicates share an account.
+    pub(super) account: UrlId,
+    /// What is stored of it.
+    pub(super) code: LinkCode,
+    /// What it weighs; nothing when nobody is to be paid.
+    pub(super) weight: Weight,
 }
 
 /// Why the books cannot go on.
@@ -66,7 +80,7 @@ pub struct Credits {
     /// Whether links that ask not to be followed are not.
     obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
-    pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+    pub(super) targets: Vec<Target>,
     /// What paying has cost since somebody asked.
     paying: Duration,
 }
@@ -108,6 +122,12 @@ impl Credits {
     #[must_use]
     pub fn sites(&self) -> &Ledger {
         &self.sites
+    }
+
+    /// How links are weighed.
+    #[must_use]
+    pub fn link_weights(&self) -> &LinkWeights {
+        &self.weights
     }
 
     /// Takes a new scope. Pages that are known already are looked at again.
@@ -229,22 +249,23 @@ impl Credits {
         let page = state.page(id)?;
         self.resolve_links(state, id, &page, outcome)?;
         if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
-            let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget {
-                target: *target,
-                kind: kind.code(),
-            };
+            let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
             self.take_dates(state, id, outcome)?;
         }
+        self.stand(state, id, outcome)?;
+        let page = state.page(id)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
             let begun = Instant::now();
             self.pay_pages(state, id)?;
+        }
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
             self.pay_sites(state, &page)?;
             self.paying += begun.elapsed();
         }
         for place in 0..self.targets.len() {
-            let target = self.targets[place].0;
+            let target = self.targets[place].link;
             let page = state.page(target)?;
             candidates.extend(self.candidate(target, &page));
         }
@@ -313,6 +334,15 @@ impl Credits {
         (page.flags.0 & flags::ACCOUNT != 0).then(|| self.pages.importance(&account(page, visit)))
     }
 
+    /// Importance of the page whose account a URL uses, its own or that of the page it stands for.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn importance_of(&self, state: &State, id: UrlId) -> Result<Option<f64>, StateError> {
+        let Some(page) = account_of(state, id)? else { return Ok(None) };
+        Ok(self.importance(&state.page(page)?, state.visit(page)?.as_ref()))
+    }
+
     /// Checks that no cash was lost or made, and makes the mean importance exactly 1.
     ///
     /// # Errors
@@ -350,9 +380,7 @@ impl Credits {
             || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
         {
             for link in state.links(source)?.links {
-                let kind = LinkKind::from_code(link.kind).unwrap_or(LinkKind::Speculative);
-                let has_account = state.page(link.target)?.flags.0 & flags::ACCOUNT != 0;
-                targets.push((link.target, kind, if has_account { Weight::LINK } else { Weight::NONE }));
+                targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind))?);
             }
         } else {
             for link in &outcome.facts.links {
@@ -363,20 +391,22 @@ impl Credits {
                     (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
                 };
                 self.note_link(state, target, source, from, link, unfollowed)?;
-                let page = state.page(target)?;
-                let traits = LinkTraits {
-                    between_hosts: page.host != from.host,
-                    nofollow: link.nofollow,
-                    template: false,
-                };
-                // A robots.txt has no account: what it would get stays with the virtual page.
-                let has_account = page.flags.0 & flags::ACCOUNT != 0;
-                let weight = if has_account { self.weights.of(traits) } else { Weight::NONE };
-                targets.push((target, link.kind, weight));
+                let code = LinkCode::new(link.kind, link.nofollow, link.template);
+                targets.push(self.target(state, from, target, code)?);
             }
         }
         self.targets = targets;
         Ok(())
+    }
+
+    /// Who is paid how much for a link. A robots.txt has no account: what it would get stays with the virtual page.
+    fn target(&self, state: &State, from: &Page, link: UrlId, code: LinkCode) -> Result<Target, CreditError> {
+        let payee = if code.carries_cash() { account_of(state, link)? } else { None };
+        let weight = match payee {
+            Some(page) => self.weights.of(code.traits(state.page(page)?.host != from.host)),
+            None => Weight::NONE,
+        };
+        Ok(Target { link, account: payee.unwrap_or(link), code, weight })
     }
 
     /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
@@ -417,8 +447,7 @@ impl Credits {
         if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
             let distance = flags::requisite_depth(from.flags.0) + 1;
             if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags =
-                    PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
+                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
             }
         }
         if page != before {
@@ -435,7 +464,7 @@ impl Credits {
 
     /// Opens an account; tells whether there was none.
     pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
-        if page.flags.0 & flags::ACCOUNT != 0 {
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS | flags::VANISHED) != 0 {
             return false;
         }
         page.flags.set(PageFlags(flags::ACCOUNT), true);

@@ -19,6 +19,9 @@ const OUTLINK: &str = "outlink";
 /// Marks a link that its author asked not to follow.
 const NOFOLLOW: &str = "nofollow";
 
+/// The word behind an outlink that stands in what surrounds the content.
+const TEMPLATE: &str = "template";
+
 /// Stands before the time at which a link's target last changed, in seconds since 1970.
 const MODIFIED: &str = "modified=";
 
@@ -63,6 +66,8 @@ pub struct OutLink {
     pub nofollow: bool,
     /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
     pub modified: Option<i64>,
+    /// Whether it stands in what surrounds the content, as navigation does.
+    pub template: bool,
 }
 
 /// What came of one fetch.
@@ -246,15 +251,18 @@ impl Facts {
 /// A page has a hundred of these: no formatting machinery.
 fn link_field(link: &OutLink) -> String {
     let context = link.kind.context();
-    let mut value = String::with_capacity(link.url.len() + 3 + context.len() + 1 + NOFOLLOW.len());
+    let mut value =
+        String::with_capacity(link.url.len() + 3 + context.len() + 2 + NOFOLLOW.len() + TEMPLATE.len());
     value.push_str(&link.url);
     value.push(' ');
     value.push(link.kind.hop());
     value.push(' ');
     value.push_str(context);
-    if link.nofollow {
-        value.push(' ');
-        value.push_str(NOFOLLOW);
+    for (is_said, word) in [(link.nofollow, NOFOLLOW), (link.template, TEMPLATE)] {
+        if is_said {
+            value.push(' ');
+            value.push_str(word);
+        }
     }
     if let Some(seconds) = link.modified {
         value.push_str(&format!(" {MODIFIED}{seconds}"));
@@ -267,13 +275,14 @@ fn read_link(value: &str) -> Option<OutLink> {
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let (mut nofollow, mut modified) = (false, None);
+    let (mut nofollow, mut template, mut modified) = (false, false, None);
     for word in words {
         nofollow |= word == NOFOLLOW;
+        template |= word == TEMPLATE;
         modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
     }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow, modified })
+    Some(OutLink { url, hash, kind, nofollow, template, modified })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

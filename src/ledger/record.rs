@@ -67,7 +67,6 @@ impl Credits {
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
-        page.flags.set(PageFlags(flags::GONE), !is_page);
         refuse_in(&mut page, None);
         if outcome.status > 0 {
             page.flags.set(PageFlags(flags::PUBLISHED), false);

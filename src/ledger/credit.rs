@@ -158,7 +158,7 @@ impl Credits {
 
     /// The pages that the page credited last leads to.
     pub fn last_links(&self) -> impl Iterator<Item = UrlId> + '_ {
-        self.targets.iter().filter(|(_, kind, _)| kind.carries_cash()).map(|(target, ..)| *target)
+        self.targets.iter().filter(|target| target.code.carries_cash()).map(|target| target.link)
     }
 
     /// Enters seeds (canonical URLs) that are not known yet.
@@ -256,14 +256,14 @@ impl Credits {
         }
         self.stand(state, id, outcome)?;
         let page = state.page(id)?;
+        let begun = Instant::now();
         if page.flags.0 & flags::ACCOUNT != 0 {
-            let begun = Instant::now();
             self.pay_pages(state, id)?;
         }
         if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
             self.pay_sites(state, &page)?;
-            self.paying += begun.elapsed();
         }
+        self.paying += begun.elapsed();
         for place in 0..self.targets.len() {
             let target = self.targets[place].link;
             let page = state.page(target)?;

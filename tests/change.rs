@@ -155,10 +155,10 @@ fn archive_options(served: &TestWeb) -> crawl::Options {
             user_agent: "archive-test".to_owned(),
             connect_to: vec![format!("*:*:{address}").parse().unwrap()],
             allow_private: true,
-            limits: archive::fetch::Limits::default(),
-            clock: Clock::default(),
+            ..archive::fetch::Settings::default()
         },
         robots_name: "archive".to_owned(),
+        sync_every: crawl::SYNC_EVERY,
         checkpoint_every: Duration::from_secs(30),
         full_text: false,
     }

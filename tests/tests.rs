@@ -12,6 +12,7 @@ mod hostile;
 mod importance;
 mod kill;
 mod politeness;
+mod power;
 mod push;
 mod readers;
 mod realsites;

@@ -162,6 +162,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             clock: RecordClock::default(),
         },
         robots_name: "archive".to_owned(),
+        sync_every: crawl::SYNC_EVERY,
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
     })

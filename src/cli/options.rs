@@ -128,6 +128,7 @@ impl FetchArgs {
                 },
                 clock: self.clock.clock(),
             },
+            sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
         })

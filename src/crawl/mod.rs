@@ -19,6 +19,6 @@ pub use agenda::agenda;
 pub use due::{REFRESH_RULE, archive_prior, most_obsolete, refreshable};
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
-pub use options::{End, Options, Plan, Status};
-pub use recover::{OpenError, open};
+pub use options::{End, Options, Plan, SYNC_EVERY, Status};
+pub use recover::{OpenError, Opened, open, open_on};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};

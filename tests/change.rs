@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use archive::change::xml::{Delta, Tree};
-use archive::crawl::{self, Plan, most_obsolete};
+use archive::crawl::{self, Control, Plan, most_obsolete};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
 use archive::testweb::{Config, Form};
@@ -87,7 +86,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     let crawled_at = served.web.clock().now();
     served.web.clock().advance(TimeDelta::days(25));
     let options = |served: &TestWeb| {
-        let mut options = archive_options(served);
+        let mut options = served.options();
         options.fetch.clock = Clock::set_to(served.web.clock().now());
         options
     };
@@ -100,7 +99,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     assert!(signals.len() > 5, "{} sitemaps and feeds", signals.len());
     let run = |pages: Vec<UrlId>| {
         let mut store = crawl::open(&archive.path, SegmentOptions::default()).unwrap().store;
-        let stop = AtomicBool::new(false);
+        let stop = Control::default();
         crawl::run(&mut store, Plan::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
         store.close().unwrap();
     };
@@ -132,35 +131,6 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     for (url, ..) in &announced {
         let visit = later[url].1;
         assert_eq!((visit.announced, visit.announcements, visit.announcements_confirmed), (0, 1, 1), "{url}");
-    }
-}
-
-/// A crawl of the test web, without any delay.
-fn archive_options(served: &TestWeb) -> crawl::Options {
-    use std::time::Duration;
-
-    let address = served.server.address();
-    crawl::Options {
-        workers: 16,
-        threads: 2,
-        limit: None,
-        time: None,
-        politeness: crawl::Politeness {
-            host_delay: Duration::ZERO,
-            address_delay: Duration::ZERO,
-            per_host: 8,
-            per_address: 16,
-        },
-        fetch: archive::fetch::Settings {
-            user_agent: "archive-test".to_owned(),
-            connect_to: vec![format!("*:*:{address}").parse().unwrap()],
-            allow_private: true,
-            ..archive::fetch::Settings::default()
-        },
-        robots_name: "archive".to_owned(),
-        sync_every: crawl::SYNC_EVERY,
-        checkpoint_every: Duration::from_secs(30),
-        full_text: false,
     }
 }
 

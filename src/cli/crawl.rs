@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, End, Plan, Seed, read_seeds, scope_of};
+use archive::crawl::{self, Budgets, CrawlOrder, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::ScopeKind;
 use archive_storage::Store;
 use archive_storage::address::canonical;
+use comfy_table::{CellAlignment, Table};
 
 use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
-use super::{EXIT_STOPPED, interrupt, open};
+use super::{EXIT_STOPPED, interrupt, open, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -25,6 +26,15 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
+While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
+a mistake in it changes nothing.
+  paused = true                     # nothing new is asked for; SIGUSR1 and SIGUSR2 do the same
+  delay = '5s'
+  scope = 'host'
+  ignore = ['/print/', '[?&]replytocom=']
+  [host.'slow.example.org']
+  delay = '30s'
+
 The seeds file has one URL a line, then options for this seed; # begins a comment:
   https://www.example.org/
   https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
@@ -34,7 +44,7 @@ pub(crate) struct Args {
     seeds: String,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Stop after this many captures
+    /// Stop after this many pages; what belongs to them (pictures, style sheets, scripts) is fetched and not counted
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop after this time (30s, 10m, 2h)
@@ -46,11 +56,33 @@ pub(crate) struct Args {
     /// Links to follow from a seed, at most
     #[arg(long, default_value_t = 255, value_name = "N")]
     max_depth: u8,
+    /// What to fetch first: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a
+    /// link between hosts
+    #[arg(long, default_value = "cash", value_name = "ORDER")]
+    order: CrawlOrder,
+    /// Pages of one host, at most; of a site with an importance above 1 (by links from other sites) as many times more
+    #[arg(long, value_name = "N")]
+    pages_per_host: Option<u32>,
+    /// Pages of one site, at most; likewise more for important sites
+    #[arg(long, value_name = "N")]
+    pages_per_site: Option<u32>,
+    /// Variations of one page by a query of three parameters or more, at most; 0 for no limit
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    query_variations: u32,
+    /// Once a host had so many pages with the same content, links of further ones are not followed; 0 for no limit
+    #[arg(long, default_value_t = 250, value_name = "N")]
+    same_content: u32,
+    /// Do not follow links that ask for that (rel=nofollow, meta name=robots, X-Robots-Tag)
+    #[arg(long)]
+    obey_nofollow: bool,
     #[command(flatten)]
     fetch: FetchArgs,
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
+    /// Say at the end where the processor time of a page went
+    #[arg(long)]
+    timings: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -59,7 +91,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let scope = scope_of(&seeds, &args.scope, args.max_depth);
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
+    let conduct = &mut options.conduct;
+    conduct.order = args.order;
+    conduct.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
+    conduct.query_variations = args.query_variations;
+    conduct.same_content = args.same_content;
+    conduct.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
+    args.fetch.start_log()?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch)?;
     let mut progress = Progress::start(args.limit);
@@ -70,10 +109,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let failed = failed_seeds(&store, &urls)?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
+    if args.timings {
+        output::print(&timings_table(&status.timings))?;
+    }
     for line in failed {
         eprintln!("archive: {line}");
     }
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Stages with their processor time, in microseconds a capture.
+fn timings_table(timings: &Timings) -> Table {
+    let mut table = output::table(&["stage", "\u{b5}s a capture", "share"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let total = timings.total.as_secs_f64().max(f64::MIN_POSITIVE);
+    let mut row = |name: &str, time: Duration| {
+        let share = time.as_secs_f64() / total * 100.0;
+        table.add_row([name.to_owned(), format!("{:.1}", timings.a_capture(time)), format!("{share:.1} %")]);
+    };
+    for (name, time) in &timings.stages {
+        row(name, *time);
+    }
+    row("processor time in all", timings.total);
+    row("clock on the wall", timings.elapsed);
+    table
 }
 
 /// The seeds that gave nothing so far, each with the reason: a person has to know of them.

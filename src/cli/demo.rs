@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
@@ -151,6 +151,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         politeness: Politeness {
             host_delay: Duration::ZERO,
             address_delay: Duration::ZERO,
+            answer_factor: 1.0,
             per_host: 8,
             per_address: 64,
         },
@@ -161,10 +162,12 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             limits: Limits::default(),
             clock: RecordClock::default(),
         },
-        robots_name: "archive".to_owned(),
         sync_every: crawl::SYNC_EVERY,
+        conduct: Conduct::default(),
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
+        disk_min: 0,
+        status: None,
     })
 }
 
@@ -172,7 +175,7 @@ fn run_plan(
     store: &mut Store,
     plan: Plan,
     options: &Options,
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &crawl::Control,
     path: &Path,
 ) -> anyhow::Result<End> {
     let mut progress = Progress::start(None);

@@ -12,6 +12,7 @@ mod get;
 mod history;
 mod interrupt;
 mod lab;
+mod logging;
 mod open;
 mod options;
 mod output;
@@ -25,11 +26,13 @@ mod review;
 mod stats;
 mod verify;
 mod watch;
+mod why;
 
 use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::crawl::CrawlError;
 use archive::ledger::Facts;
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -58,6 +61,7 @@ enum Command {
     Refresh(refresh::Args),
     Query(query::Args),
     History(history::Args),
+    Why(why::Args),
     Get(get::Args),
     Diff(diff::Args),
     Watch(Box<watch::Args>),
@@ -96,6 +100,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Watch(args) => watch::run(&args),
@@ -145,7 +150,8 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_usage = error.downcast_ref::<UsageError>().is_some();
+    let is_usage = error.downcast_ref::<UsageError>().is_some()
+        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)));
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));

@@ -65,6 +65,7 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let mut options = args.fetch.options()?;
+    args.fetch.start_log()?;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
     let mut store = open::own(&args.archive.path, None, &options.fetch)?;

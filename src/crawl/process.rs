@@ -11,14 +11,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use url::Url;
 
+use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
+use crate::parse::{
+    self, DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives, Source, decode_content,
+};
 use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Why a page that says `noarchive` has no record of its own.
+const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
 
 /// Sitemaps of one robots.txt that are followed.
 const SITEMAPS_MAX: usize = 1000;
@@ -37,6 +43,8 @@ pub(super) struct FetchTag {
     pub(super) id: UrlId,
     pub(super) url: Url,
     pub(super) robots: bool,
+    /// Whether it counts for limits and budgets: a page, no part of one.
+    pub(super) page: bool,
     pub(super) attempt: u8,
     pub(super) via: Option<String>,
     pub(super) hops: String,
@@ -85,6 +93,10 @@ pub(super) struct Reading {
     pub(super) limits: Limits,
     /// Whether text is kept for the index.
     pub(super) full_text: bool,
+    /// Whether links of pages that ask for it are not to be followed.
+    pub(super) obey_nofollow: bool,
+    /// Whether pages that ask for it are not kept.
+    pub(super) obey_noarchive: bool,
 }
 
 /// One processing thread: takes answers until nobody sends any more.
@@ -93,12 +105,15 @@ pub(super) fn work(
     done: &Sender<Done>,
     encoder: &Encoder,
     reading: &Reading,
+    counters: Counters,
 ) {
+    let mut watch = Stopwatch::new(counters);
     for (tag, answer) in answers {
+        watch.start();
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, reading) {
+                match process(&tag, *exchange, encoder, reading, &mut watch) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
                     Err(error) => Done::Broken(error),
                 }
@@ -118,6 +133,7 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
+    watch: &mut Stopwatch,
 ) -> Result<Processed, SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
@@ -125,6 +141,7 @@ fn process(
     let received_digest = Digest::sha256(&body);
     let payload = if head.is_chunked() { dechunk(&body) } else { body };
     let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
+    watch.lap(Stage::Digest);
     let mut facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -147,6 +164,8 @@ fn process(
             robots = Some(rules);
         }
     } else if !not_modified {
+        let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+        facts.problems.extend(cut);
         let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
@@ -154,9 +173,18 @@ fn process(
             document =
                 Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
         }
+        if reading.obey_nofollow && parsed.robots.nofollow {
+            parsed.links.iter_mut().for_each(|link| link.nofollow = true);
+        }
+        if reading.obey_noarchive && parsed.robots.noarchive {
+            facts.error = Some(NOT_TO_BE_ARCHIVED.to_owned());
+            document = None;
+        }
         take_parsed(&mut facts, parsed);
     }
+    watch.lap(Stage::Parse);
     let kind = match &tag.previous {
+        _ if facts.error.is_some() => Kind::Failed,
         Some(_) if not_modified => Kind::NotModified,
         Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
         _ => Kind::Response,
@@ -176,7 +204,10 @@ fn process(
     };
     let received_bytes = exchange.http.len() as u64;
     let elapsed = exchange.elapsed;
-    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes, received_digest))?;
+    let group = group(tag, exchange, &outcome, head_bytes, received_digest);
+    watch.lap(Stage::Metadata);
+    let encoded = encoder.encode(group)?;
+    watch.lap(Stage::Records);
     Ok(Processed {
         received_bytes,
         elapsed,
@@ -209,6 +240,7 @@ fn group(
         (Kind::Identical, Some((original_url, original_time))) => {
             CaptureBody::Identical { head, original_url, original_time }
         }
+        (Kind::Failed, _) => CaptureBody::Failed,
         _ => CaptureBody::Response { http: exchange.http, truncated: exchange.truncated },
     };
     CaptureGroup {
@@ -265,6 +297,13 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
+    facts.similarity = Some(parsed.similarity).filter(|similarity| *similarity != 0);
+    facts.directives = directives(parsed.robots);
+    facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
+    let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
+    if dropped > 0 {
+        facts.problems.push(Problem::TooManyLinks { dropped }.to_string());
+    }
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
         .map(|link| OutLink {
@@ -283,13 +322,22 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     }
 }
 
+/// What a page tells robots, in the words of its author.
+fn directives(robots: RobotsDirectives) -> Option<String> {
+    let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
+    let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
 /// Takes off the content coding and parses.
 pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
     let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
-    parse::parse(&source, limits)
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
 }
 
 /// Whether documents of a kind have text to search in.

@@ -8,6 +8,7 @@ use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
 use archive_storage::{Capture, SegmentId, State, Store, StoreError};
 
+use super::conduct::Conduct;
 use crate::ledger::{CreditError, Credits, Outcome};
 
 /// Why an archive could not be opened.
@@ -52,6 +53,7 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
 pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     let mut store = Store::own_on(disk, path, options)?;
     let mut credits = Credits::open(store.state())?;
+    credits.set_obey_nofollow(Conduct::of_last_crawl(store.state())?.obey_nofollow);
     let mut replayed = 0;
     let mut candidates = Vec::new();
     let broken = store.replay::<OpenError>(|state, capture| {

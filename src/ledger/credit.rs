@@ -3,6 +3,8 @@
 //! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
 //! its records after a crash. Total cash stays what it was, exactly.
 
+use std::time::{Duration, Instant};
+
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
     CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
@@ -13,6 +15,7 @@ use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
+use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
 use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
@@ -60,8 +63,12 @@ pub struct Credits {
     pub(super) sites: Ledger,
     weights: LinkWeights,
     scope: Scope,
+    /// Whether links that ask not to be followed are not.
+    obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+    /// What paying has cost since somebody asked.
+    paying: Duration,
 }
 
 impl Credits {
@@ -75,7 +82,9 @@ impl Credits {
             sites: open_ledger(state, SITE_LEDGER)?,
             weights: LinkWeights::default(),
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
+            obey_nofollow: false,
             targets: Vec::new(),
+            paying: Duration::ZERO,
         })
     }
 
@@ -122,6 +131,16 @@ impl Credits {
         Ok(())
     }
 
+    /// Says whether links that ask not to be followed are not.
+    pub fn set_obey_nofollow(&mut self, obey: bool) {
+        self.obey_nofollow = obey;
+    }
+
+    /// The pages that the page credited last leads to.
+    pub fn last_links(&self) -> impl Iterator<Item = UrlId> + '_ {
+        self.targets.iter().filter(|(_, kind, _)| kind.carries_cash()).map(|(target, ..)| *target)
+    }
+
     /// Enters seeds (canonical URLs) that are not known yet.
     ///
     /// # Errors
@@ -140,20 +159,28 @@ impl Credits {
         Ok(ids)
     }
 
-    /// Everything that waits to be fetched, for a frontier that begins.
+    /// Hands out everything that waits to be fetched, for a frontier that begins.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn waiting(&self, state: &State) -> Result<Vec<Candidate>, CreditError> {
-        let mut waiting = Vec::new();
-        for number in 0..state.url_count() {
-            let id = UrlId(number);
-            let mut page = state.page(id)?;
-            // What robots.txt forbade may be allowed today.
-            page.flags.set(PageFlags(flags::REFUSED), false);
-            waiting.extend(self.candidate(id, &page));
+    /// When the store fails; what `take` returns is handed back.
+    pub fn waiting(
+        &self,
+        state: &State,
+        mut take: impl FnMut(Candidate) -> Result<(), CreditError>,
+    ) -> Result<(), CreditError> {
+        for entry in state.pages(UrlId(0)) {
+            let (id, mut page) = entry?;
+            // What was refused may be allowed today, unless it hangs on the links that lead to it.
+            let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+            let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
+            if is_forgiven || !hangs_on_links(&page) {
+                refuse_in(&mut page, None);
+            }
+            if let Some(candidate) = self.candidate(id, &page) {
+                take(candidate)?;
+            }
         }
-        Ok(waiting)
+        Ok(())
     }
 
     /// The URL's state, made when it is new.
@@ -211,8 +238,10 @@ impl Credits {
             self.take_dates(state, id, outcome)?;
         }
         if page.flags.0 & flags::ACCOUNT != 0 {
+            let begun = Instant::now();
             self.pay_pages(state, id)?;
             self.pay_sites(state, &page)?;
+            self.paying += begun.elapsed();
         }
         for place in 0..self.targets.len() {
             let target = self.targets[place].0;
@@ -222,19 +251,39 @@ impl Credits {
         Ok(capture)
     }
 
+    /// How long cash was handed on since this was last asked.
+    pub fn take_paying(&mut self) -> Duration {
+        std::mem::take(&mut self.paying)
+    }
+
     /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn refuse(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
-        let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::REFUSED), true);
-        state.set_page(id, &page)?;
+    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
+        let page = Self::put_off(state, id, why)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.targets.clear();
             self.pay_pages(state, id)?;
         }
         Ok(())
+    }
+
+    /// Notes why a page is not fetched now. It keeps its cash: what stands in its way may pass.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+        let mut page = state.page(id)?;
+        refuse_in(&mut page, Some(why));
+        state.set_page(id, &page)?;
+        Ok(page)
+    }
+
+    /// The scope by which pages are taken or left out.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The most important sites, best first, with their importance (mean 1 over all known sites).
@@ -308,7 +357,12 @@ impl Credits {
         } else {
             for link in &outcome.facts.links {
                 let target = self.know(state, &link.url, link.hash)?;
-                self.note_link(state, target, source, from, link)?;
+                let unfollowed = if outcome.facts.copies.is_some() {
+                    Some(Refusal::SameContent)
+                } else {
+                    (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
+                };
+                self.note_link(state, target, source, from, link, unfollowed)?;
                 let page = state.page(target)?;
                 let traits = LinkTraits {
                     between_hosts: page.host != from.host,
@@ -326,6 +380,8 @@ impl Credits {
     }
 
     /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
+    ///
+    /// A page that is only known by links that are not followed is refused until another link leads to it.
     fn note_link(
         &mut self,
         state: &mut State,
@@ -333,6 +389,7 @@ impl Credits {
         source: UrlId,
         from: &Page,
         link: &OutLink,
+        unfollowed: Option<Refusal>,
     ) -> Result<(), CreditError> {
         let mut page = state.page(target)?;
         let before = page;
@@ -348,6 +405,11 @@ impl Credits {
             page.hop = link.kind.hop() as u8;
         }
         let opened = link.kind.carries_cash() && self.open_account(&mut page);
+        match unfollowed {
+            Some(why) if opened && page.flags.0 & flags::SEED == 0 => refuse_in(&mut page, Some(why)),
+            None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
+            _ => {}
+        }
         if opened || page.depth < before.depth {
             let inside = self.is_inside(state, &link.url, &page)?;
             page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
@@ -411,8 +473,8 @@ impl Credits {
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
-        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS | flags::REFUSED) != 0;
-        if !wanted || done {
+        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS) != 0;
+        if !wanted || done || flags::refusal_code(page.flags.0) != 0 {
             return None;
         }
         let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
@@ -424,6 +486,17 @@ impl Credits {
         };
         Some(Candidate { url: id, host: page.host, level })
     }
+}
+
+/// Sets or clears the reason why a page is not fetched.
+pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
+    page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.map_or(0, Refusal::code)));
+}
+
+/// Whether a page is refused because of the links that lead to it, so that another link may change that.
+fn hangs_on_links(page: &Page) -> bool {
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+    matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
 }
 
 /// How many redirects in a row led to a page, counted to one more than [`REDIRECTS_MAX`] at most.

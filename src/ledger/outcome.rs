@@ -25,6 +25,12 @@ const MODIFIED: &str = "modified=";
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
 
+/// The metadata field of a problem; repeated.
+const PROBLEM: &str = "problem";
+
+/// Problems of one document that are kept.
+const PROBLEMS_MAX: usize = 32;
+
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
 
@@ -99,6 +105,12 @@ pub struct Facts {
     pub language: Option<String>,
     /// Signature of the meaningful content.
     pub signature: Option<u64>,
+    /// Differs in few bits from that of a page with nearly the same text.
+    pub similarity: Option<u64>,
+    /// How many pages of the host had the same content before, when these are too many for its links to be followed.
+    pub copies: Option<u32>,
+    /// What the page tells robots, as far as it is said: `nofollow, noarchive`.
+    pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, when the payload digest of the record is another.
@@ -107,6 +119,8 @@ pub struct Facts {
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// What of the document was cut, repaired or not understood, a sentence each.
+    pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
 }
@@ -172,6 +186,15 @@ impl Facts {
         if let Some(signature) = self.signature {
             put("signature", format!("{signature:016x}"));
         }
+        if let Some(similarity) = self.similarity {
+            put("similarity", format!("{similarity:016x}"));
+        }
+        if let Some(copies) = self.copies {
+            put("sameContent", copies.to_string());
+        }
+        if let Some(directives) = &self.directives {
+            put("robotsDirectives", directives.clone());
+        }
         if let Some(seconds) = self.last_modified {
             put("lastModified", seconds.to_string());
         }
@@ -181,11 +204,11 @@ impl Facts {
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
+        for problem in self.problems.iter().take(PROBLEMS_MAX) {
+            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+        }
         for link in &self.links {
-            let nofollow = if link.nofollow { format!(" {NOFOLLOW}") } else { String::new() };
-            let modified = link.modified.map(|seconds| format!(" {MODIFIED}{seconds}")).unwrap_or_default();
-            let (hop, context) = (link.kind.hop(), link.kind.context());
-            put(OUTLINK, format!("{} {hop} {context}{nofollow}{modified}", link.url));
+            put(OUTLINK, link_field(link));
         }
         fields
     }
@@ -205,15 +228,38 @@ impl Facts {
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
+                "similarity" => facts.similarity = u64::from_str_radix(value, 16).ok(),
+                "sameContent" => facts.copies = value.parse().ok(),
+                "robotsDirectives" => facts.directives = Some(value.clone()),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
+                PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }
         }
         facts
     }
+}
+
+/// A page has a hundred of these: no formatting machinery.
+fn link_field(link: &OutLink) -> String {
+    let context = link.kind.context();
+    let mut value = String::with_capacity(link.url.len() + 3 + context.len() + 1 + NOFOLLOW.len());
+    value.push_str(&link.url);
+    value.push(' ');
+    value.push(link.kind.hop());
+    value.push(' ');
+    value.push_str(context);
+    if link.nofollow {
+        value.push(' ');
+        value.push_str(NOFOLLOW);
+    }
+    if let Some(seconds) = link.modified {
+        value.push_str(&format!(" {MODIFIED}{seconds}"));
+    }
+    value
 }
 
 fn read_link(value: &str) -> Option<OutLink> {

@@ -1,13 +1,14 @@
 //! A capture in the history of its page: what was seen when, and whether it had changed.
 
-use archive_storage::{Capture, CaptureId, CaptureKind, Location, PageFlags, State, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFlags, State, UrlId, Visit};
 
 use super::announce::settle_announcement;
 use super::capture_flags;
-use super::credit::{CreditError, Credits};
+use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
+use super::sameness::Sameness;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
@@ -67,10 +68,17 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
         page.flags.set(PageFlags(flags::GONE), !is_page);
+        refuse_in(&mut page, None);
         if outcome.status > 0 {
             page.flags.set(PageFlags(flags::PUBLISHED), false);
         }
         state.set_page(id, &page)?;
+        if page.flags.0 & flags::ROBOTS == 0 {
+            let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
+            count(state, page.host, outcome, is_new_page)?;
+        }
+        let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
+        let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
         let mime = state.intern_mime(&outcome.media_type)?;
         let original = match outcome.kind {
             Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
@@ -85,7 +93,7 @@ impl Credits {
             mime,
             kind: capture_kind(outcome.kind),
             length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: change_flags,
+            flags: change_flags | digest_flag,
             original,
         })?)
     }
@@ -144,6 +152,28 @@ fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError
         }
     }
     Ok(None)
+}
+
+/// Counts a capture with its host and its site; robots.txt is no page and is not counted.
+fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
+    let site = state.update_host(host, |host| {
+        host.captures += 1;
+        host.fetched += u32::from(is_new_page);
+        host.failures += u32::from(outcome.kind == Kind::Failed);
+        host.bytes += outcome.payload_bytes;
+        if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
+            let mut sameness = Sameness::from_bytes(&host.extension);
+            sameness.note(similarity);
+            host.extension = sameness.to_bytes();
+        }
+        host.site
+    })?;
+    state.update_site(site, |site| {
+        site.captures += 1;
+        site.fetched += u32::from(is_new_page);
+        site.bytes += outcome.payload_bytes;
+    })?;
+    Ok(())
 }
 
 fn document_kind(name: &str) -> Option<DocumentKind> {

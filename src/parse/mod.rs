@@ -185,9 +185,6 @@ pub enum Problem {
         /// The encoding's name.
         encoding: &'static str,
     },
-    /// The HTML tokenizer gave up.
-    #[error("HTML: {0}")]
-    Html(String),
     /// The document is not well-formed XML; what could be read was.
     #[error("XML: {0}")]
     Xml(String),
@@ -267,7 +264,7 @@ impl Document<'_> {
         }
     }
 
-    fn charset(&mut self, body: &[u8]) -> Charset {
+    fn charset<'b>(&mut self, body: &'b [u8]) -> Charset<'b> {
         let charset = charset::detect(body, self.charset_label, self.parsed.kind.is_xml());
         self.parsed.encoding = Some(charset.encoding.name());
         charset
@@ -292,8 +289,7 @@ impl Document<'_> {
         if encoding != UTF_8 {
             self.outlinks.set_base(self.source.url.clone(), encoding);
         }
-        let facts =
-            html::read(html, encoding, &self.limits.robot, &mut self.outlinks, &mut self.parsed.problems);
+        let facts = html::read(html, encoding, &self.limits.robot, &mut self.outlinks);
         self.parsed.title = facts.title;
         self.parsed.robots = self.parsed.robots | facts.robots;
         self.parsed.canonical = facts.canonical;

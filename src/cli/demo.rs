@@ -57,6 +57,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let server =
         Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
     let mut options = options(&server)?;
+    // The archive lives by the clock of its web.
+    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
 
     heading(&format!(
         "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{self, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
@@ -161,6 +161,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         robots_name: "archive".to_owned(),
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
+        memory: Memory::default(),
     })
 }
 

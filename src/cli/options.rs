@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, read_duration};
+use archive::crawl::{self, Memory, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::segment::Codec;
+
+use super::rank::bytes;
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -58,6 +60,9 @@ pub(crate) struct FetchArgs {
     /// Longest time for one answer; what has not come by then is cut off and marked as truncated
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
     max_time: Duration,
+    /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = bytes)]
+    memory: usize,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -80,6 +85,10 @@ impl FetchArgs {
                 "--user-agent may only have printable ASCII characters".to_owned(),
             )
             .into());
+        }
+        if self.memory < Memory::BYTES_MIN {
+            let least = Memory::BYTES_MIN >> 20;
+            return Err(super::UsageError(format!("--memory has to be at least {least}MiB")).into());
         }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
@@ -110,6 +119,7 @@ impl FetchArgs {
             },
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
+            memory: Memory::new(self.memory),
         })
     }
 }

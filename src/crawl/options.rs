@@ -5,6 +5,7 @@ use std::time::Duration;
 use archive_storage::UrlId;
 
 use super::frontier::Politeness;
+use super::memory::Memory;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
@@ -31,6 +32,8 @@ pub struct Options {
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
     pub full_text: bool,
+    /// How much memory may be used.
+    pub memory: Memory,
 }
 
 /// What a run is to do.

@@ -23,7 +23,7 @@ use super::options::{End, Options, Plan, Status};
 use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
-use crate::fetch::Fetcher;
+use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
 use crate::search;
@@ -79,15 +79,22 @@ pub fn run(
 ) -> Result<(End, Status), CrawlError> {
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
-    let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
+    store.state_mut().set_cache_bytes(options.memory.state());
+    let spools = store.path().join(archive_storage::segment::FOLDER);
+    let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
+    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
+    let index = if options.full_text { Some(indexer::Indexer::open(store, options.memory)?) } else { None };
     let credits = Credits::open(store.state())?;
     let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits = Limits { robot: options.robots_name.to_ascii_lowercase(), ..Limits::default() };
-            let reading = Reading { limits, full_text: options.full_text };
+            let limits = Limits {
+                robot: options.robots_name.to_ascii_lowercase(),
+                body_bytes_max: options.memory.document().min(Limits::default().body_bytes_max),
+                ..Limits::default()
+            };
+            let reading = Reading { limits, full_text: options.full_text, spools: spools.clone() };
             let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::codec::Codec;
+use super::codec::{Codec, SpoolingError};
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder};
 use super::error::{Context, SegmentError};
@@ -187,6 +187,21 @@ impl Active {
         self.info.bytes += bytes.len() as u64;
         Ok(())
     }
+
+    /// Writes a group: all of it, or nothing.
+    fn write_group(&mut self, encoded: &Encoded) -> Result<(), SegmentError> {
+        let Some(spool) = &encoded.spooled else { return self.write(&encoded.packed) };
+        let (hasher, end) = (self.hasher.clone(), self.info.bytes);
+        let written = spool.each_piece(|piece| Ok(self.write(piece)?));
+        let written = written
+            .map_err(|error: SpoolingError| error.at("read", &self.path))
+            .and_then(|()| self.write(&encoded.packed));
+        if written.is_err() {
+            (self.hasher, self.info.bytes) = (hasher, end);
+            let _ = self.file.set_len(end);
+        }
+        written
+    }
 }
 
 /// The segments of an archive and their one writer.
@@ -230,7 +245,8 @@ impl Segments {
         });
         let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
         let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
-        let encoder = Encoder::new(options.algorithm, ids, codec, options.plain_level(codec));
+        let level = options.plain_level(codec);
+        let encoder = Encoder::new(disk.clone(), folder.clone(), options.algorithm, ids, codec, level);
         let reader = SegmentReader::new(disk.clone(), archive);
         let mut versions = Versions::new(options.guard);
         if let Some(info) = closed.values().next_back().filter(|_| codec == Codec::Zstd) {
@@ -297,7 +313,7 @@ impl Segments {
         // Created above if there was none.
         let Some(active) = &mut self.active else { return Err(SegmentError::Missing(self.next_id())) };
         let start = active.info.bytes;
-        active.write(&encoded.packed)?;
+        active.write_group(encoded)?;
         active.info.count(encoded.group.time, u64::from(encoded.records), encoded.plain_length);
         let (offset, length) = encoded.main;
         let main = Location { segment: active.info.id, offset: start + u64::from(offset), length };
@@ -483,7 +499,7 @@ impl Segments {
         head.field("WARC-Filename", active.name.closed());
         head.field("Content-Type", "application/warc-fields");
         head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        self.encoder.single(&head.finish(fields.len()), fields.as_bytes())
+        self.encoder.single(&head.finish(fields.len() as u64), fields.as_bytes())
     }
 
     /// Closes the segment that is written to, if there is one.

@@ -80,14 +80,14 @@ pub(super) async fn exchange(
     let head = receive_head(connection, &mut buffer, limits, deadline).await?;
     let mut incoming = Incoming::new(memory, head.length, buffer);
     let received = receive_body(connection, &mut incoming, &head, limits, deadline).await;
-    let (body_bytes, truncated) = received.map_err(on_disk)?;
+    let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
     // Bytes behind the end of the message belong to no response; a connection that sends them is not used again.
     let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
-    let (http, held) = incoming.finish(body_bytes).map_err(on_disk)?;
+    let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
     Ok(Received { http, held, head, truncated, reusable })
 }
 
-fn on_disk(error: io::Error) -> Failed {
+fn on_disk(error: &io::Error) -> Failed {
     Failed::Error(FetchError::Spool(error.kind()))
 }
 

@@ -2,6 +2,7 @@
 
 mod authority;
 mod credit;
+mod languages;
 mod level;
 mod outcome;
 pub mod page_flags;
@@ -13,6 +14,7 @@ mod settle;
 
 pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};
+pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 pub use record::CAPTURE_DIGEST_IS_OF_RECORD;

@@ -315,7 +315,7 @@ fn content(body: &CaptureBody) -> Bytes {
     match body {
         CaptureBody::Response { http, .. } => http.clone(),
         CaptureBody::Spooled { head, body, .. } => {
-            [&head[..], &body.beginning(usize::MAX).unwrap()].concat().into()
+            [&head[..], &body.beginning(usize::MAX).expect("read")].concat().into()
         }
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),

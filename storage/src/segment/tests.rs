@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
-use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, read_file, replace_file};
+use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, Spool, read_file, replace_file};
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
 
@@ -592,4 +592,44 @@ fn an_archive_keeps_its_codec_until_another_one_is_asked_for() {
     append(&archive);
     archive.options.codec = None;
     assert_eq!(append(&archive).into_iter().filter(|is_gzip| *is_gzip).count(), 2);
+}
+
+#[test]
+fn a_spooled_body_is_the_record_it_would_be_in_memory() {
+    let head = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n");
+    for (codec, length) in [(Codec::Zstd, 20 << 20), (Codec::Gzip, 9 << 20), (Codec::Zstd, 100_000)] {
+        let archive = Archive::new(codec);
+        let (mut segments, _) = archive.open();
+        let body: Vec<u8> =
+            (0..length as u32).flat_map(|word| (word / 5).to_le_bytes()).take(length).collect();
+        let mut spool = Spool::create(&archive.disk, &Archive::path("")).expect("a spool");
+        body.chunks(1_000_000).for_each(|piece| spool.append(piece).expect("write"));
+        let body_in_file = CaptureBody::Spooled {
+            head: head.clone(),
+            body: Arc::new(spool),
+            truncated: Some(Truncated::Length),
+        };
+        let http = Bytes::from([&head[..], &body].concat());
+        let in_memory = CaptureBody::Response { http: http.clone(), truncated: Some(Truncated::Length) };
+        let group = |number, body_of| CaptureGroup {
+            payload_digest: Some(Digest::sha256(&body)),
+            body: body_of,
+            ..response(number, b"")
+        };
+        let appended =
+            append(&mut segments, [group(1, body_in_file), group(2, in_memory), response(3, b"last")]);
+        segments.sync().expect("sync");
+        let read = |place: usize| segments.reader().read(appended[place].main).expect("read");
+        let (spooled, whole) = (read(0), read(1));
+        assert_eq!(spooled.content, http);
+        for field in
+            ["WARC-Block-Digest", "WARC-Payload-Digest", "Content-Length", "WARC-Truncated", "Content-Type"]
+        {
+            assert_eq!(spooled.header.get(field), whole.header.get(field), "{field}");
+        }
+        let urls: Vec<String> =
+            replayed(&segments, Watermark::default()).into_iter().map(|one| one.url).collect();
+        assert_eq!(urls, [1, 2, 3].map(|number| format!("http://example.org/page/{number}")));
+        assert!(archive.files().iter().all(|name| !name.starts_with("spool")));
+    }
 }

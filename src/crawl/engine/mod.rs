@@ -179,6 +179,7 @@ impl Run<'_> {
                 self.candidates = self.credits.waiting(self.store.state())?;
             }
             Plan::Refresh { pages } => {
+                self.store.expect(pages.iter().copied())?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
                     let host = self.store.state().page(url).map_err(CreditError::from)?.host;

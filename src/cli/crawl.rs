@@ -65,8 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.limit = args.limit;
     options.time = args.time;
     let stop = interrupt::install()?;
-    let mut store =
-        open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

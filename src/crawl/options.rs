@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use archive_storage::UrlId;
 
+use super::conduct::Conduct;
 use super::frontier::Politeness;
 use super::memory::Memory;
 use super::seeds::Seed;
@@ -29,10 +30,10 @@ pub struct Options {
     pub politeness: Politeness,
     /// How URLs are fetched.
     pub fetch: fetch::Settings,
-    /// The product name by which robots.txt may address the crawler.
-    pub robots_name: String,
     /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
     pub sync_every: Duration,
+    /// What is taken and what is left.
+    pub conduct: Conduct,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
@@ -79,7 +80,7 @@ pub struct Status {
     pub active: usize,
     /// Hosts that are being asked.
     pub hosts_active: usize,
-    /// URLs that robots.txt forbids.
+    /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,

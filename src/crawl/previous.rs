@@ -5,7 +5,7 @@ use archive_storage::{Capture, CaptureKind, Digest, Page, State, Store, StoreErr
 use chrono::{DateTime, Utc};
 
 use super::process::Previous;
-use crate::ledger::{CAPTURE_DIGEST_IS_OF_RECORD, CreditError};
+use crate::ledger::{CreditError, capture_flags};
 
 /// Hops of a path that are written, at most.
 const HOPS_MAX: usize = 64;
@@ -60,7 +60,7 @@ pub(super) fn by_digest(
     digest: Digest,
 ) -> Option<Result<Previous, StoreError>> {
     let is_told = capture.kind == CaptureKind::Response
-        && capture.flags & CAPTURE_DIGEST_IS_OF_RECORD != 0
+        && capture.flags & capture_flags::DIGEST_OF_RECORD != 0
         && capture.digest == digest.prefix();
     let time = DateTime::<Utc>::from_timestamp_micros(capture.time).filter(|_| is_told)?;
     let previous = |url| Previous {

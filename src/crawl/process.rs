@@ -17,7 +17,7 @@ use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
+use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Problem, Source, decode_content};
 use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
@@ -156,6 +156,8 @@ fn process(
             robots = Some(rules);
         }
     } else if !not_modified {
+        let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+        facts.problems.extend(cut);
         let mut parsed = read_page(&tag.url, exchange.status, &head, &beginning, &reading.limits);
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
@@ -194,7 +196,7 @@ fn process(
     Ok(Processed {
         received_bytes,
         elapsed,
-        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head)),
+        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
         location: head.get("Location").map(str::to_owned),
         robots,
         document,
@@ -245,7 +247,11 @@ fn group(
 }
 
 /// The records of a fetch that gave nothing.
-pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, CaptureGroup) {
+pub(super) fn failed_group(
+    tag: &FetchTag,
+    error: &FetchError,
+    time: DateTime<Utc>,
+) -> (Outcome, CaptureGroup) {
     let facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -256,7 +262,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
     };
     let outcome = Outcome {
         url: tag.url.to_string(),
-        time: Utc::now(),
+        time,
         kind: Kind::Failed,
         status: 0,
         media_type: String::new(),
@@ -282,10 +288,27 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
+    facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
+    let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
+    if dropped > 0 {
+        facts.problems.push(Problem::TooManyLinks { dropped }.to_string());
+    }
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
-        .map(|link| OutLink { hash: link.hash, url: link.url, kind: link.kind, nofollow: link.nofollow })
+        .map(|link| OutLink {
+            hash: link.hash,
+            url: link.url,
+            kind: link.kind,
+            nofollow: link.nofollow,
+            modified: None,
+        })
         .collect();
+    for entry in parsed.entries {
+        if let Some(link) = facts.links.get_mut(entry.link as usize) {
+            // An item that is listed twice counts as changed when it did last.
+            link.modified = link.modified.max(Some(entry.modified));
+        }
+    }
 }
 
 /// Takes off the content coding and parses.
@@ -294,7 +317,9 @@ pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8],
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
-    parse::parse(&source, limits)
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
 }
 
 /// Whether documents of a kind have text to search in.
@@ -307,17 +332,23 @@ pub(super) const fn has_text(kind: DocumentKind) -> bool {
 fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
-    let link = |url: String| OutLink { hash: url_hash(&url), url, kind: LinkKind::Sitemap, nofollow: false };
+    let link = |url: String| OutLink {
+        hash: url_hash(&url),
+        url,
+        kind: LinkKind::Sitemap,
+        nofollow: false,
+        modified: None,
+    };
     urls.map(link).collect()
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
-fn retry_after(head: &HttpHead) -> Duration {
+fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
     let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Duration::from_secs(seconds);
     }
-    http_date(value).and_then(|date| (date - Utc::now()).to_std().ok()).unwrap_or_default()
+    http_date(value).and_then(|date| (date - asked).to_std().ok()).unwrap_or_default()
 }
 
 /// A date of HTTP (RFC 9110 section 5.6.7).

@@ -15,6 +15,7 @@ use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
+use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
 use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
@@ -155,7 +156,7 @@ impl Credits {
             let id = UrlId(number);
             let mut page = state.page(id)?;
             // What robots.txt forbade may be allowed today.
-            page.flags.set(PageFlags(flags::REFUSED), false);
+            page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
             waiting.extend(self.candidate(id, &page));
         }
         Ok(waiting)
@@ -213,6 +214,7 @@ impl Credits {
             };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
+            self.take_dates(state, id, outcome)?;
         }
         if page.flags.0 & flags::ACCOUNT != 0 {
             let begun = Instant::now();
@@ -237,15 +239,30 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn refuse(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
-        let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::REFUSED), true);
-        state.set_page(id, &page)?;
+    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
+        let page = Self::put_off(state, id, why)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.targets.clear();
             self.pay_pages(state, id)?;
         }
         Ok(())
+    }
+
+    /// Notes why a page is not fetched now. It keeps its cash: what stands in its way may pass.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+        let mut page = state.page(id)?;
+        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.code()));
+        state.set_page(id, &page)?;
+        Ok(page)
+    }
+
+    /// The scope by which pages are taken or left out.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The most important sites, best first, with their importance (mean 1 over all known sites).
@@ -383,7 +400,7 @@ impl Credits {
     }
 
     /// Opens an account; tells whether there was none.
-    fn open_account(&mut self, page: &mut Page) -> bool {
+    pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
         if page.flags.0 & flags::ACCOUNT != 0 {
             return false;
         }
@@ -413,14 +430,20 @@ impl Credits {
         Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
+    /// Whether a page would belong to the crawl if a seed linked to it.
+    pub(super) fn would_contain(&self, url: &str) -> bool {
+        let host = authority(url);
+        self.scope.contains(url, host, site_of(host_name(host)), 1)
+    }
+
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
-        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS | flags::REFUSED) != 0;
-        if !wanted || done {
+        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS) != 0;
+        if !wanted || done || flags::refusal_code(page.flags.0) != 0 {
             return None;
         }
-        let level = if page.flags.0 & flags::SEED != 0 {
+        let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
             LEVEL_SEED
         } else if page.flags.0 & flags::REQUISITE != 0 {
             LEVEL_REQUISITE

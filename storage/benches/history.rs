@@ -65,8 +65,11 @@ struct Arguments {
 }
 
 fn arguments() -> Result<Arguments, Box<dyn Error>> {
-    let mut options =
-        SegmentOptions { clock: capture_time, builds_beside: false, ..SegmentOptions::default() };
+    let mut options = SegmentOptions {
+        clock: archive_storage::Clock::of(capture_time),
+        builds_beside: false,
+        ..SegmentOptions::default()
+    };
     let (mut source, mut lists) = (default_file(), false);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {

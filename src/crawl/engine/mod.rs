@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Checkpointed, Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::frontier::Frontier;
@@ -24,7 +24,7 @@ use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, CreditError, Credits};
+use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
 
@@ -40,6 +40,9 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 /// Sites in the report.
 const TOP_SITES: usize = 5;
 
+/// Announced pages come right behind page requisites.
+const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
+
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -50,6 +53,9 @@ pub enum CrawlError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The books failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
@@ -90,7 +96,7 @@ pub fn run(
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
             let limits = Limits {
-                robot: options.robots_name.to_ascii_lowercase(),
+                robot: options.conduct.robots_name.to_ascii_lowercase(),
                 body_bytes_max: options.memory.document().min(Limits::default().body_bytes_max),
                 ..Limits::default()
             };
@@ -165,6 +171,7 @@ impl Run<'_> {
         if self.store.state().totals().captures > 0 {
             self.frontier.goes_on(now);
         }
+        self.options.conduct.keep(self.store.state_mut())?;
         match plan {
             Plan::Discover { seeds, scope } => {
                 self.credits.set_scope(self.store.state_mut(), scope)?;
@@ -172,17 +179,18 @@ impl Run<'_> {
                 let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
                 for (seed, id) in seeds.iter().zip(ids) {
                     if let Some(delay) = seed.delay {
-                        let host = self.store.state().page(id).map_err(CreditError::from)?.host;
+                        let host = self.store.state().page(id)?.host;
                         self.frontier.set_delay(host, delay);
                     }
                 }
                 self.candidates = self.credits.waiting(self.store.state())?;
+                self.take_published()?;
             }
             Plan::Refresh { pages } => {
                 self.store.expect(pages.iter().copied())?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
-                    let host = self.store.state().page(url).map_err(CreditError::from)?.host;
+                    let host = self.store.state().page(url)?.host;
                     // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
                     let level = 1 + (count - 1 - rank) * 252 / count;
                     self.candidates.push(Candidate { url, host, level: level as u8 });
@@ -190,9 +198,22 @@ impl Run<'_> {
             }
         }
         for candidate in std::mem::take(&mut self.candidates) {
-            self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+            self.enqueue(candidate, now)?;
         }
         self.checkpoint()
+    }
+
+    /// Pages that were announced are fetched again before new ones are discovered.
+    fn take_published(&mut self) -> Result<(), CrawlError> {
+        let queue = self.credits.published(self.store.state())?;
+        self.credits.set_published(self.store.state_mut(), &queue)?;
+        for url in queue {
+            let page = self.store.state().page(url).map_err(CreditError::from)?;
+            if page.flags.0 & page_flags::FETCHED != 0 {
+                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
+            }
+        }
+        Ok(())
     }
 
     fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
@@ -211,7 +232,7 @@ impl Run<'_> {
             self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
-                None if self.under_way == 0 && !self.wake_later() => return Ok(End::Complete),
+                None if self.under_way == 0 && !self.wake_later()? => return Ok(End::Complete),
                 _ => {}
             }
             let wake = self.frontier.next_wake().filter(|_| ending.is_none());
@@ -288,13 +309,13 @@ impl Run<'_> {
     }
 
     /// Whether anything can still happen once nothing is under way.
-    fn wake_later(&mut self) -> bool {
+    fn wake_later(&mut self) -> Result<bool, CrawlError> {
         let now = Instant::now();
         for host in self.robots.take_waiting() {
             // Redirects of robots.txt that lead nowhere count as none at all.
-            self.settle_robots(host, &Rules::Free, now);
+            self.settle_robots(host, &Rules::Free, now)?;
         }
-        self.frontier.next_wake().is_some()
+        Ok(self.frontier.next_wake().is_some())
     }
 }
 

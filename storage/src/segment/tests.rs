@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
 use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, Spool, read_file, replace_file};
+use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
 
@@ -104,7 +105,7 @@ impl Archive {
             seed: Some(1),
             info,
             builds_beside: false,
-            clock: || time(0),
+            clock: Clock::of(|| time(0)),
             ..Default::default()
         };
         let disk = SimulatedDisk::new(1);

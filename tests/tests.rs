@@ -11,6 +11,7 @@ mod currency;
 mod hostile;
 mod importance;
 mod kill;
+mod long_bodies;
 mod operation;
 mod orders;
 mod politeness;

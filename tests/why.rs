@@ -51,7 +51,10 @@ fn every_refusal_and_every_cut_has_its_reason() {
     assert!(problems.contains("when decoded"), "{problems}");
     let (data, _) = why(&archive, "http://faults.test/nothing-here");
     assert_eq!(data["last_fetch"]["status"], 404);
-    assert!(data["outlook"].is_null() && data["importance"].is_null(), "what is not there is not due: {data}");
+    assert!(
+        data["outlook"].is_null() && data["importance"].is_null(),
+        "what is not there is not due: {data}"
+    );
 
     let (data, text) = why(&archive, "http://faults.test/many-links?7");
     assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 links"), "{data}");

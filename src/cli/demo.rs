@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{
+    self, Conduct, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of,
+};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
@@ -171,6 +173,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         full_text: true,
         disk_min: 0,
         status: None,
+        memory: Memory::default(),
     })
 }
 

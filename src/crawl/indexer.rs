@@ -10,10 +10,11 @@ use crossbeam::channel::{Sender, bounded};
 use url::Url;
 
 use super::engine::CrawlError;
+use super::memory::Memory;
 use super::process::{has_text, read_page};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
-use crate::search::{Document, Error, FOLDER, Options, Writer};
+use crate::search::{Document, Error, FOLDER, Writer};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -35,8 +36,8 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
-    pub(super) fn open(store: &Store) -> Result<Self, CrawlError> {
-        let mut writer = Writer::open(&store.path().join(FOLDER), Options::default())?;
+    pub(super) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
+        let mut writer = Writer::open(&store.path().join(FOLDER), memory.index())?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
         let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {

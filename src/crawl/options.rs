@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::conduct::Conduct;
 use super::frontier::Politeness;
+use super::memory::Memory;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
@@ -45,6 +46,8 @@ pub struct Options {
     pub disk_min: u64,
     /// Where the state of the run is told to machines: JSON and Prometheus metrics.
     pub status: Option<SocketAddr>,
+    /// How much memory may be used.
+    pub memory: Memory,
 }
 
 /// What a run is to do.

@@ -324,6 +324,9 @@ impl Story {
 fn content(body: &CaptureBody) -> Bytes {
     match body {
         CaptureBody::Response { http, .. } => http.clone(),
+        CaptureBody::Spooled { head, body, .. } => {
+            [&head[..], &body.beginning(usize::MAX).expect("read")].concat().into()
+        }
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),
         CaptureBody::NotModified { .. } | CaptureBody::Failed => Bytes::new(),

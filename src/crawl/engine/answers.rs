@@ -161,8 +161,10 @@ impl Run<'_> {
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
             return Ok(());
         }
-        let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else {
-            return Ok(());
+        let head = match &processed.encoded.group().body {
+            CaptureBody::Response { http, truncated: None } => split(http).0,
+            CaptureBody::Spooled { head, truncated: None, .. } => head.clone(),
+            _ => return Ok(()),
         };
         let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
@@ -176,7 +178,6 @@ impl Run<'_> {
                 None => return Ok(()),
             },
         };
-        let (head, _) = split(http);
         let Previous { original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };

@@ -32,7 +32,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
-use crate::fetch::Fetcher;
+use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
@@ -115,18 +115,26 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
-    let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
+    store.state_mut().set_cache_bytes(options.memory.state());
+    let spools = store.path().join(archive_storage::segment::FOLDER);
+    let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
+    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
+    let index = if options.full_text { Some(indexer::Indexer::open(store, options.memory)?) } else { None };
     let mut credits = Credits::open(store.state())?;
     credits.set_obey_nofollow(options.conduct.obey_nofollow);
     let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits =
-                Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let limits = Limits {
+                robot: options.conduct.robots_name.to_ascii_lowercase(),
+                body_bytes_max: options.memory.document().min(Limits::default().body_bytes_max),
+                ..Limits::default()
+            };
             let Conduct { obey_nofollow, obey_noarchive, .. } = options.conduct;
-            let reading = Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive };
+            let spools = spools.clone();
+            let reading =
+                Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive, spools };
             let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
@@ -366,8 +374,8 @@ impl Run<'_> {
         }
         if settled || self.checkpoint_deferred {
             self.store.checkpoint_waiting()?;
-            self.watch.lap(Stage::Checkpoint);
         }
+        self.watch.lap(Stage::Checkpoint);
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }

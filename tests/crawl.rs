@@ -91,7 +91,9 @@ fn proper_pages(archive: &Archive) -> usize {
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     let state = store.state();
     let flags = |id| state.page(id).unwrap().flags.0;
-    let is_page = |flags: u16| flags & (page_flags::ACCOUNT | page_flags::REQUISITE) == page_flags::ACCOUNT;
+    // A page that led elsewhere or to nothing has no account any more, but it was one.
+    let pages = page_flags::ACCOUNT | page_flags::ALIAS | page_flags::VANISHED;
+    let is_page = |flags: u16| flags & pages != 0 && flags & page_flags::REQUISITE == 0;
     state.visits().map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(flags(*id))).count()
 }
 

@@ -49,6 +49,7 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let (data, _) = why(&archive, "http://faults.test/bomb");
     let problems = data["last_fetch"]["problems"].to_string();
     assert!(problems.contains("when decoded"), "{problems}");
+    assert!(data["outlook"]["of"].as_u64().unwrap() > 1, "{data}");
     let (data, _) = why(&archive, "http://faults.test/nothing-here");
     assert_eq!(data["last_fetch"]["status"], 404);
     assert!(

@@ -1,9 +1,9 @@
-//! What all visits together say of each page: the default refresh policy.
+//! What all visits together say of each page: the policy that did best on recorded histories.
 //!
 //! Every page has a rate; pages of a site share the times at which things happen ([`timeline`]); visits of relatives
 //! since a page's own last visit, its own last change and pages that appeared beside it speak for or against a change
-//! ([`relatives`], [`cohort`]). How much each of these counts is learned on line from all visits ([`regression`]), so that nothing is
-//! tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
+//! ([`relatives`], [`cohort`]). How much each of these counts is learned on line from all visits ([`regression`]), so
+//! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
 //! expected number of changes that all this makes likely in place of λτ.
 
 mod cohort;
@@ -63,9 +63,6 @@ const VARIANCE_CONSTANT: f64 = 1.0 / 3.0;
 const VARIANCE: f64 = 1.0 / 30.0;
 /// Log-ratios given to the regression stay within this.
 const EVIDENCE_MAX: f64 = 4.0;
-/// A visit teaches with full weight from this age on, as the inverse of a share of the interval at which all pages are visited
-/// alike: the few pages that change all the time must not drown the voices of the many.
-const FULL_WEIGHT_INTERVALS: f64 = 20.0;
 /// Pages whose value is computed for each that is fetched, before the others are compared with a bound.
 const CANDIDATES: usize = 8;
 /// Relations under which births are counted: the site and the directory.
@@ -207,8 +204,7 @@ impl Outlook {
         let evidence: Vec<Evidence> =
             sightings.iter().map(|seen| self.evidence(seen.page, now - seen.age, now)).collect();
         for (seen, evidence) in sightings.iter().zip(&evidence) {
-            let weight = (FULL_WEIGHT_INTERVALS * seen.age / self.interval).min(1.0);
-            self.regression.learn(&evidence.inputs, seen.changed.is_some(), weight);
+            self.regression.learn(&evidence.inputs, seen.changed.is_some());
             let changed = seen.changed.unwrap_or(self.changed[seen.page]);
             self.relatives.visited(seen.page, now, changed, evidence.rate, &self.last);
             self.cohorts.visited(seen.page, now, changed);
@@ -280,8 +276,8 @@ impl Outlook {
         Evidence { rate, expected, inputs }
     }
 
-    /// Expected changes since the last visit, from the regression and from the rate alone; their geometric mean, because the regression only
-    /// learns from pages that were worth a visit.
+    /// Expected changes since the last visit: the geometric mean of what the regression and the rate alone say, because
+    /// the regression only learns from pages that were worth a visit.
     fn expected_changes(&self, evidence: &Evidence) -> f64 {
         let log_odds = self.regression.log_odds(&evidence.inputs);
         // -ln(1 - p) of p = 1/(1 + e^-z).

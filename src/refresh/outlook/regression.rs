@@ -3,7 +3,7 @@
 //! Weights have a normal law that each observation narrows (the extended Kalman filter of the logistic likelihood) and
 //! that time widens again, never beyond what was believed at the beginning.
 
-/// What the law of the weights keeps of an observation's information when one of full weight arrives.
+/// What the law of the weights keeps of what it knew when an observation arrives.
 const MEMORY: f64 = 0.9995;
 /// Log-odds stay within this.
 pub(super) const LOG_ODDS_MAX: f64 = 8.0;
@@ -30,18 +30,17 @@ impl<const N: usize> Regression<N> {
         sum.clamp(-LOG_ODDS_MAX, LOG_ODDS_MAX)
     }
 
-    /// Learns that `inputs` came with `outcome`; an observation counts as `weight` (0 to 1) of a full one.
-    pub(super) fn learn(&mut self, inputs: &[f64; N], outcome: bool, weight: f64) {
+    /// Learns that `inputs` came with `outcome`.
+    pub(super) fn learn(&mut self, inputs: &[f64; N], outcome: bool) {
         let chance = (1.0 + (-self.log_odds(inputs)).exp()).recip();
-        let information = weight * chance * (1.0 - chance);
+        let information = chance * (1.0 - chance);
         let gain: [f64; N] = std::array::from_fn(|i| dot(&self.covariance[i], inputs));
         let spread = 1.0 + information * dot(&gain, inputs);
-        let surprise = weight * (f64::from(u8::from(outcome)) - chance) / spread;
-        let memory = MEMORY.powf(weight);
+        let surprise = (f64::from(u8::from(outcome)) - chance) / spread;
         for i in 0..N {
             self.weights[i] += gain[i] * surprise;
             for (cell, other) in self.covariance[i].iter_mut().zip(gain) {
-                *cell = (*cell - gain[i] * other * information / spread) / memory;
+                *cell = (*cell - gain[i] * other * information / spread) / MEMORY;
             }
         }
         for i in 0..N {
@@ -74,7 +73,7 @@ mod tests {
             for _ in 0..20_000 {
                 let inputs = [1.0, 4.0 * random.unit() - 2.0, 4.0 * random.unit() - 2.0];
                 let chance = (1.0 + (-dot(&truth, &inputs)).exp()).recip();
-                regression.learn(&inputs, random.unit() < chance, 1.0);
+                regression.learn(&inputs, random.unit() < chance);
             }
             for (weight, truth) in regression.weights.iter().zip(truth) {
                 assert!((weight - truth).abs() < 0.3, "{weight} is far from {truth}");

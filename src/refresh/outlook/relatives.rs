@@ -1,7 +1,7 @@
 //! What lately visited relatives of a page say of it: pages of its site, its directory, its kind, with a name like its.
 //!
-//! Of each group the last visits are kept. For every page two sums over those that came after its own last visit are kept up to date:
-//! how many found a change since that visit, and how many would have by their own rates.
+//! Of each group the last visits are kept. For every page two sums over those that came after its own last visit are
+//! kept up to date: how many found a change since that visit, and how many would have by their own rates.
 
 use std::collections::{HashMap, VecDeque};
 

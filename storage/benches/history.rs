@@ -19,7 +19,7 @@ use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Codec, Guard, SegmentOptions, Segments};
 use archive_storage::warc::{Record, RecordReader, RecordType, split};
-use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Location, MimeId, Store, StoreError};
+use archive_storage::{Capture, CaptureId, CaptureKind, Clock, Digest, Location, MimeId, Store, StoreError};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
@@ -66,7 +66,7 @@ struct Arguments {
 
 fn arguments() -> Result<Arguments, Box<dyn Error>> {
     let mut options =
-        SegmentOptions { clock: capture_time, builds_beside: false, ..SegmentOptions::default() };
+        SegmentOptions { clock: Clock::of(capture_time), builds_beside: false, ..SegmentOptions::default() };
     let (mut source, mut lists) = (default_file(), false);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {

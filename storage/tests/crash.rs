@@ -17,7 +17,7 @@ use archive_storage::segment::{
     CaptureBody, CaptureGroup, CaptureKind as Replayed, Codec, ReplayedCapture, SegmentOptions,
 };
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, Checkpointed, Digest, Ledger, Location, MimeId, State, Store,
+    Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, Ledger, Location, MimeId, State, Store,
     StoreError, UrlId,
 };
 use bytes::Bytes;
@@ -164,7 +164,7 @@ impl Story {
             builds_beside: false,
             captures_max: 3 + random.below(40),
             bytes_max: 2_000 + random.below(60_000),
-            clock: now,
+            clock: Clock::of(now),
             ..SegmentOptions::default()
         };
         Self { random, disk, options, given: Vec::new(), acknowledged: 0, count: 0, power_failures: 0 }

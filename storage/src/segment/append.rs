@@ -245,7 +245,7 @@ impl Segments {
         if active.info.bytes >= self.options.bytes_max || active.info.captures >= self.options.captures_max {
             return Some(RotationReason::Full);
         }
-        let age = ((self.options.clock)() - active.opened).to_std().unwrap_or_default();
+        let age = (self.options.clock.now() - active.opened).to_std().unwrap_or_default();
         if active.dictionary.is_none() && age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
@@ -414,7 +414,7 @@ impl Segments {
         self.sync()?;
         let generation = self.writers.get(place).map(|writer| writer.generation.clone());
         let generation = generation.ok_or(SegmentError::Missing(self.next_id()))?;
-        let opened = (self.options.clock)();
+        let opened = self.options.clock.now();
         let id = self.next_id();
         let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
         let path = self.folder.join(name.open());

@@ -23,6 +23,7 @@ mod guard;
 mod host_group;
 mod index;
 mod ledger;
+mod metadata;
 mod name;
 mod options;
 mod order;

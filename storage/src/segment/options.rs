@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use super::codec::Codec;
 use super::guard::Guard;
+use crate::clock::Clock;
 use crate::digest::Algorithm;
 use crate::ids::Watermarks;
 
@@ -46,7 +45,7 @@ pub struct SegmentOptions {
     /// include, however damaged; it reports it.
     pub relied_on: Watermarks,
     /// What time it is.
-    pub clock: fn() -> DateTime<Utc>,
+    pub clock: Clock,
     /// Makes record ids repeatable, for tests.
     pub seed: Option<u64>,
 }
@@ -68,7 +67,7 @@ impl Default for SegmentOptions {
             captures_max: 100_000,
             age_max: Duration::from_hours(24),
             relied_on: Watermarks::default(),
-            clock: Utc::now,
+            clock: Clock::default(),
             seed: None,
         }
     }

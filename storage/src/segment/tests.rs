@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
 use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, read_file, replace_file};
+use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
 
@@ -104,7 +105,7 @@ impl Archive {
             seed: Some(1),
             info,
             builds_beside: false,
-            clock: || time(0),
+            clock: Clock::of(|| time(0)),
             ..Default::default()
         };
         let disk = SimulatedDisk::new(1);
@@ -422,6 +423,24 @@ fn versions_beside_their_base_cost_little_and_stand_alone() {
 fn a_damaged_dictionary_is_made_good() {
     for guard in [Guard::Copy, Guard::Parity] {
         damage_dictionary(guard);
+    }
+}
+
+#[test]
+fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
+    for suffix in ["", ".open"] {
+        let archive = Archive::new(Codec::Zstd);
+        // A dictionary frame that is longer than its file, as fuzzing found it.
+        let name = format!("A-20260101000000000-00000-h.warc.zst{suffix}");
+        archive.write(&name, b"\x5d\x2a\x4d\x18\x1f\x8b\x08\x00\x00\x0d\x1f");
+        let (mut segments, _) = archive.open();
+        let mut count = 0;
+        segments
+            .replay(Watermarks::default(), &mut |_| count += 1)
+            .expect("damage is reported, not an error");
+        assert_eq!(count, 0);
+        append(&mut segments, [response(1, b"one")]);
+        assert_eq!(segments.list().iter().map(|info| info.captures).sum::<u64>(), 1);
     }
 }
 

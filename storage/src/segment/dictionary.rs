@@ -221,11 +221,7 @@ fn pack(bytes: &[u8]) -> Result<Vec<u8>, SegmentError> {
 }
 
 /// Reads the dictionary at a segment's start, if it has one.
-pub(super) fn read(
-    file: &dyn DiskFile,
-    segment: SegmentId,
-    path: &Path,
-) -> Result<Option<Dictionary>, SegmentError> {
+fn read(file: &dyn DiskFile, segment: SegmentId, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
     let mut start = [0; 8];
     let length = file.len().context("read", path)?;
     if length < 8 {
@@ -264,6 +260,18 @@ pub(super) fn load(
         let length = dictionary.packed.len() as u64 + 8;
         (dictionary, length)
     }))
+}
+
+/// The same, but a dictionary that is beyond repair counts as none: what can't be read without it is reported there.
+pub(super) fn load_if_whole(
+    file: &dyn DiskFile,
+    segment: SegmentId,
+    path: &Path,
+) -> Result<Option<(Dictionary, u64)>, SegmentError> {
+    match load(file, segment, path) {
+        Err(SegmentError::Corrupted { .. }) => Ok(None),
+        loaded => loaded,
+    }
 }
 
 /// Makes a damaged dictionary good from the last frame, if there is one and it can.

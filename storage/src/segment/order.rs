@@ -105,7 +105,7 @@ impl CaptureStream {
         path: &Path,
         number: u64,
     ) -> Result<Self, SegmentError> {
-        let records = match dictionary::load(file.as_ref(), from.segment, path)? {
+        let records = match dictionary::load_if_whole(file.as_ref(), from.segment, path)? {
             None if from.offset == 0 => return Ok(Self::whole(file, from.segment, path, number)),
             loaded => {
                 let (dictionary, first_frame) = loaded.unzip();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::codec::Codec;
-use super::dictionary::{self, Dictionary};
+use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
 use super::index::{Index, IndexFacts};
@@ -208,7 +208,8 @@ fn describe(
 fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Result<(), SegmentError> {
     info.bytes = file.len().context("read", path)?;
     info.is_open = false;
-    info.dictionary = dictionary::read(file.as_ref(), info.id, path)?.as_ref().map(Dictionary::digest);
+    let dictionary = dictionary::load_if_whole(file.as_ref(), info.id, path)?;
+    info.dictionary = dictionary.map(|(dictionary, _)| dictionary.digest());
     info.sha256 = Some(sha256(file.as_ref(), info.bytes).context("read", path)?);
     Ok(())
 }
@@ -288,9 +289,8 @@ impl Open {
                 scan = self::scan(&file, &name, &path, scan.info.captures_before)?;
                 recovered.captures = scan.info.captures;
             }
-            let tail = dictionary::read(file.as_ref(), name.id, &path)?
-                .as_ref()
-                .map(|dictionary| dictionary.last_frame(guard))
+            let tail = dictionary::load_if_whole(file.as_ref(), name.id, &path)?
+                .map(|(dictionary, _)| dictionary.last_frame(guard))
                 .unwrap_or_default();
             rewrite(file.as_ref(), relied_length..end).context("write", &path)?;
             file.write_at(&tail, end).context("write", &path)?;
@@ -335,7 +335,7 @@ fn keep(
     // A cut-off piece of a zstd segment can only be read with the dictionary in front of it.
     let mut length = 0;
     if name.codec == Codec::Zstd
-        && let Some(dictionary) = dictionary::read(file, name.id, &path)?
+        && let Some((dictionary, _)) = dictionary::load_if_whole(file, name.id, &path)?
     {
         let frame = dictionary.first_frame();
         copy.write_at(&frame, 0).context("write", &path)?;

@@ -426,6 +426,24 @@ fn a_damaged_dictionary_is_made_good() {
     }
 }
 
+#[test]
+fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
+    for suffix in ["", ".open"] {
+        let archive = Archive::new(Codec::Zstd);
+        // A dictionary frame that is longer than its file, as fuzzing found it.
+        let name = format!("A-20260101000000000-00000-h.warc.zst{suffix}");
+        archive.write(&name, b"\x5d\x2a\x4d\x18\x1f\x8b\x08\x00\x00\x0d\x1f");
+        let (mut segments, _) = archive.open();
+        let mut count = 0;
+        segments
+            .replay(Watermarks::default(), &mut |_| count += 1)
+            .expect("damage is reported, not an error");
+        assert_eq!(count, 0);
+        append(&mut segments, [response(1, b"one")]);
+        assert_eq!(segments.list().iter().map(|info| info.captures).sum::<u64>(), 1);
+    }
+}
+
 fn damage_dictionary(guard: Guard) {
     let mut archive = Archive::new(Codec::Zstd);
     archive.options.guard = guard;

@@ -6,10 +6,12 @@
 
 pub mod columns;
 pub mod crawl;
+pub mod exchange;
 pub mod fetch;
 pub mod importance;
 pub mod lab;
 pub mod ledger;
+mod originals;
 pub mod parse;
 pub mod query;
 pub mod refresh;

@@ -5,6 +5,7 @@ mod bad_input;
 mod commands;
 mod conformance;
 mod crawl;
+mod exchange;
 mod hostile;
 mod importance;
 mod kill;

@@ -8,6 +8,7 @@ mod demo;
 mod download;
 mod get;
 mod history;
+mod import;
 mod interrupt;
 mod lab;
 mod open;
@@ -54,6 +55,7 @@ enum Command {
     Query(query::Args),
     History(history::Args),
     Get(get::Args),
+    Import(import::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -87,6 +89,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

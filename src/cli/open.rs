@@ -8,16 +8,19 @@ use archive_storage::{StateError, Store, StoreError};
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
 pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
-    let info = vec![
+    let mut info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
         (
             "conformsTo".to_owned(),
             "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
         ),
-        ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
-        ("http-header-user-agent".to_owned(), user_agent.to_owned()),
     ];
+    // Whoever fetches nothing has no manners to tell of.
+    if !user_agent.is_empty() {
+        info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
+        info.push(("http-header-user-agent".to_owned(), user_agent.to_owned()));
+    }
     let opened = crawl::open(path, SegmentOptions { codec, info, ..SegmentOptions::default() })?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(

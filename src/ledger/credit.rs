@@ -198,9 +198,18 @@ impl Credits {
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, CreditError> {
         let id = self.know(state, &outcome.url, url_hash(&outcome.url))?;
-        let capture = self.record(state, id, outcome, location)?;
+        if outcome.facts.robots {
+            self.know_robots(state, &outcome.url)?;
+        }
+        self.enter(state, id, outcome)?;
+        let is_late = Self::is_late(state, id, outcome)?;
+        let capture = self.record(state, id, outcome, location, is_late)?;
         let page = state.page(id)?;
         self.resolve_links(state, id, &page, outcome)?;
+        if is_late {
+            // A newer version has said already what the page links to now.
+            return Ok(capture);
+        }
         if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
             let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget {
                 target: *target,
@@ -368,6 +377,26 @@ impl Credits {
             self.targets = kept;
         }
         Ok(())
+    }
+
+    /// Enters what a capture itself shows to be a page, whether or not something links to it: a seed, which nothing led to
+    /// (live it was entered before its fetch), and a document that was imported.
+    fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+        let facts = &outcome.facts;
+        let is_seed =
+            facts.imported.is_none() && facts.via.is_none() && facts.hops.is_empty() && !facts.robots;
+        let is_imported = facts.imported.is_some() && outcome.is_document();
+        let mut page = state.page(id)?;
+        if !(is_seed || is_imported) || page.flags.0 & flags::ACCOUNT != 0 {
+            return Ok(());
+        }
+        if is_seed {
+            page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
+        }
+        let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
+        page.depth = page.depth.min(u8::try_from(steps).unwrap_or(u8::MAX));
+        self.open_account(&mut page);
+        Ok(state.set_page(id, &page)?)
     }
 
     /// Opens an account; tells whether there was none.

@@ -2,6 +2,7 @@
 
 mod authority;
 mod credit;
+mod late;
 mod level;
 mod outcome;
 pub mod page_flags;
@@ -14,5 +15,5 @@ mod settle;
 pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};
 pub use level::LEVEL_REQUISITE;
-pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use scope::{Scope, ScopeKind, ScopeRule};

@@ -8,7 +8,8 @@ use super::page_flags as flags;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
-const SECONDS_PER_DAY: f64 = 86_400.0;
+/// The unit of the refresh mathematics.
+pub(super) const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Credits {
     /// Appends the capture and brings its page's visit up to date.
@@ -18,13 +19,17 @@ impl Credits {
         id: UrlId,
         outcome: &Outcome,
         location: Location,
+        is_late: bool,
     ) -> Result<CaptureId, CreditError> {
-        let before = state.visit(id)?;
-        let mut visit = before.unwrap_or_default();
-        let time = outcome.time.timestamp_micros();
+        if is_late {
+            let capture = append(state, id, outcome, location)?;
+            Self::retell(state, id)?;
+            return Ok(capture);
+        }
+        let mut visit = state.visit(id)?.unwrap_or_default();
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
-        let is_page = outcome.status > 0 && outcome.status < 400;
-        let changed = is_page && outcome.kind == Kind::Response && Self::has_changed(state, &visit, outcome)?;
+        let is_page = outcome.is_page();
+        let changed = is_page && outcome.kind.has_payload() && Self::has_changed(state, &visit, outcome)?;
         if visit.captures == 0 {
             visit.first_seen = seconds;
         }
@@ -60,23 +65,7 @@ impl Credits {
         page.flags.set(PageFlags(flags::FETCHED), true);
         page.flags.set(PageFlags(flags::GONE), !is_page);
         state.set_page(id, &page)?;
-        let mime = state.intern_mime(&outcome.media_type)?;
-        let original = match outcome.kind {
-            Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
-            Kind::Response | Kind::Failed => None,
-        };
-        Ok(state.append_capture(&Capture {
-            url: id,
-            time,
-            location,
-            digest: outcome.digest,
-            status: outcome.status,
-            mime,
-            kind: capture_kind(outcome.kind),
-            length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: 0,
-            original,
-        })?)
+        append(state, id, outcome, location)
     }
 
     /// Whether the content differs from that of the page's last capture that had any.
@@ -86,6 +75,32 @@ impl Credits {
     }
 }
 
+/// Puts a capture into its page's history.
+fn append(
+    state: &mut State,
+    id: UrlId,
+    outcome: &Outcome,
+    location: Location,
+) -> Result<CaptureId, CreditError> {
+    let mime = state.intern_mime(&outcome.media_type)?;
+    let original = match outcome.kind {
+        Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
+        Kind::Response | Kind::Resource | Kind::Failed => None,
+    };
+    Ok(state.append_capture(&Capture {
+        url: id,
+        time: outcome.time.timestamp_micros(),
+        location,
+        digest: outcome.digest,
+        status: outcome.status,
+        mime,
+        kind: capture_kind(outcome.kind),
+        length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
+        flags: 0,
+        original,
+    })?)
+}
+
 fn document_kind(name: &str) -> Option<DocumentKind> {
     DocumentKind::all().find(|kind| kind.name() == name)
 }
@@ -93,6 +108,7 @@ fn document_kind(name: &str) -> Option<DocumentKind> {
 const fn capture_kind(kind: Kind) -> CaptureKind {
     match kind {
         Kind::Response => CaptureKind::Response,
+        Kind::Resource => CaptureKind::Resource,
         Kind::Identical => CaptureKind::Identical,
         Kind::NotModified => CaptureKind::NotModified,
         Kind::Failed => CaptureKind::Failed,

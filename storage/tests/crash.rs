@@ -316,6 +316,7 @@ fn content(body: &CaptureBody) -> Bytes {
         CaptureBody::Response { http, .. } => http.clone(),
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),
+        CaptureBody::Imported(record) => record.content.clone(),
         CaptureBody::NotModified { .. } | CaptureBody::Failed => Bytes::new(),
     }
 }

@@ -17,7 +17,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
 fn judges_python() -> String {
-    std::env::var("ARCHIVE_TEST_JUDGES").map_or_else(|_| "python3".into(), |programs| format!("{programs}/python3"))
+    std::env::var("ARCHIVE_TEST_JUDGES")
+        .map_or_else(|_| "python3".into(), |programs| format!("{programs}/python3"))
 }
 
 /// The interpreter, if it has both tools.

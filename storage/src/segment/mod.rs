@@ -34,8 +34,8 @@ pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 pub use encode::{Encoded, Encoder};
 pub use error::SegmentError;
 pub use group::{
-    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, PROFILE_IDENTICAL,
-    PROFILE_NOT_MODIFIED, Truncated,
+    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, ImportedRecord,
+    PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, Truncated, is_not_modified,
 };
 pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use ledger::SegmentInfo;

@@ -76,6 +76,24 @@ fn a_page_is_found_by_its_words() {
 }
 
 #[test]
+fn a_page_is_found_by_its_language() {
+    let (_served, archive) = crawled(94);
+    let pages =
+        query(&archive, "page type = html and status = 200 order by url limit 300 select url, language");
+    for page in pages.iter().step_by(pages.len().div_ceil(10)) {
+        let (url, language) = (page["url"].as_str().unwrap(), page["language"].as_str().unwrap());
+        let body = archive.run("get", &[url]).succeeded().output;
+        let body = String::from_utf8_lossy(&body);
+        assert!(
+            body.contains(&format!("<html lang=\"{language}\"")),
+            "{url} is not in {language}: {body:.300}"
+        );
+        let text = format!("page language = \"{language}\" limit 100000");
+        assert!(strings(&query(&archive, &text), "url").iter().any(|found| found == url), "{text}: no {url}");
+    }
+}
+
+#[test]
 fn get_and_history_tell_of_every_version() {
     let (served, archive) = crawled(93);
     let web = &served.web;

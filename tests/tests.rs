@@ -10,6 +10,7 @@ mod hostile;
 mod importance;
 mod kill;
 mod politeness;
+mod power;
 mod readers;
 mod realsites;
 mod rebuild;

@@ -159,6 +159,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             limits: Limits::default(),
         },
         robots_name: "archive".to_owned(),
+        sync_every: crawl::SYNC_EVERY,
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
     })

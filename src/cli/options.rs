@@ -108,6 +108,7 @@ impl FetchArgs {
                     ..Limits::default()
                 },
             },
+            sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
         })

@@ -46,7 +46,7 @@ impl Progress {
         let rate = if status.elapsed < RATE_SPAN { status.rate() } else { self.rate };
         let line = format!(
             "{} captures, {rate:.0}/s, {}, {} queued, {} hosts active, {} errors",
-            HumanCount(status.captures),
+            HumanCount(status.acknowledged),
             HumanBytes(status.bytes),
             HumanCount(status.queued),
             status.hosts_active,
@@ -59,7 +59,7 @@ impl Progress {
                 .map(|(site, importance)| format!("\n  {importance:>8.1}  {site}"))
                 .collect();
             let heading = if top.is_empty() { "" } else { "\n  importance of sites so far" };
-            bar.set_position(status.captures);
+            bar.set_position(status.acknowledged);
             bar.set_message(format!("{line}{heading}{}", top.concat()));
             bar.tick();
         } else if now - self.last_line >= LINE_EVERY {
@@ -82,7 +82,7 @@ impl Progress {
             "archive: {reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused by robots.txt, \
              {} still queued; stored in {}",
             HumanDuration(status.elapsed),
-            HumanCount(status.captures),
+            HumanCount(status.acknowledged),
             HumanCount(status.unchanged),
             HumanBytes(status.bytes),
             status.rate(),

@@ -9,6 +9,9 @@ use super::seeds::Seed;
 use crate::fetch;
 use crate::ledger::Scope;
 
+/// The usual [`Options::sync_every`].
+pub const SYNC_EVERY: Duration = Duration::from_secs(1);
+
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -26,6 +29,8 @@ pub struct Options {
     pub fetch: fetch::Settings,
     /// The product name by which robots.txt may address the crawler.
     pub robots_name: String,
+    /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
+    pub sync_every: Duration,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
@@ -56,7 +61,9 @@ pub struct Status {
     pub elapsed: Duration,
     /// Captures stored by this run, without robots.txt.
     pub captures: u64,
-    /// Of these, those that said that nothing had changed.
+    /// Of these, those that are durable, so that not even a power failure can take them away.
+    pub acknowledged: u64,
+    /// Of all captures, those that said that nothing had changed.
     pub unchanged: u64,
     /// Fetches that gave no answer, or one that says there is no page (status 400 and above).
     pub errors: u64,

@@ -259,6 +259,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
 pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.document = Some(parsed.kind.name().to_owned());
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
+    facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links

@@ -2,7 +2,9 @@
 //! is the same with nothing in the state.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::warc::Broken;
 use archive_storage::{SegmentId, Store, StoreError};
@@ -42,13 +44,21 @@ pub struct Opened {
 /// # Errors
 /// When another process owns it, when it is of a newer format, and whatever the disk refuses.
 pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
-    let mut store = Store::own(path, options)?;
+    open_on(Arc::new(RealDisk), path, options)
+}
+
+/// The same on any disk.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
+    let mut store = Store::own_on(disk, path, options)?;
     let mut credits = Credits::open(store.state())?;
     let Replayed { captures: replayed, broken } = replay(&mut store, &mut credits, &mut |_| {})?;
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
-        store.checkpoint()?;
+        store.checkpoint_waiting()?;
     }
     let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
     Ok(Opened { store, replayed, cut_bytes, broken })

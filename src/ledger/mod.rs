@@ -2,6 +2,7 @@
 
 mod authority;
 mod credit;
+mod languages;
 mod late;
 mod level;
 mod outcome;
@@ -14,6 +15,7 @@ mod settle;
 
 pub use authority::authority;
 pub use credit::{Candidate, CreditError, Credits};
+pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use scope::{Scope, ScopeKind, ScopeRule};

@@ -27,6 +27,9 @@ const IMPORTED: &str = "importedFrom";
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
 
+/// Characters of a language tag that are kept; registered ones are shorter (RFC 5646, section 4.4.1).
+const LANGUAGE_CHARACTERS_MAX: usize = 35;
+
 /// What a capture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -91,6 +94,8 @@ pub struct Facts {
     pub document: Option<String>,
     /// Title.
     pub title: Option<String>,
+    /// Its language as a BCP 47 tag, declared or guessed.
+    pub language: Option<String>,
     /// Signature of the meaningful content.
     pub signature: Option<u64>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
@@ -199,6 +204,9 @@ impl Facts {
         if let Some(title) = &self.title {
             put("title", one_line(title, TITLE_CHARACTERS_MAX));
         }
+        if let Some(language) = &self.language {
+            put("language", one_line(language, LANGUAGE_CHARACTERS_MAX));
+        }
         if let Some(signature) = self.signature {
             put("signature", format!("{signature:016x}"));
         }
@@ -255,6 +263,7 @@ impl Facts {
                 "document" => facts.document = Some(value.clone()),
                 ROBOTS => facts.robots = true,
                 "title" => facts.title = Some(value.clone()),
+                "language" => facts.language = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),

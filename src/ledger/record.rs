@@ -3,6 +3,7 @@
 use archive_storage::{Capture, CaptureId, CaptureKind, Location, PageFlags, State, UrlId, Visit};
 
 use super::credit::{CreditError, Credits};
+use super::languages;
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
 use crate::parse::DocumentKind;
@@ -59,6 +60,10 @@ impl Credits {
             if known.as_deref() != Some(title) {
                 visit.title = Some(state.append_title(title)?);
             }
+        }
+        if outcome.kind == Kind::Response {
+            let language = outcome.facts.language.as_deref().unwrap_or_default();
+            visit.language = languages::number(state, language)?;
         }
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;

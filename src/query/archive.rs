@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, page_flags as flags};
+use crate::ledger::{CreditError, Credits, language, page_flags as flags};
 use crate::parse::DocumentKind;
 
 /// Why an archive has no rows.
@@ -165,7 +165,10 @@ impl Rows for ArchiveRows<'_> {
                 let title = state.visit(page.id)?.and_then(|visit| visit.title);
                 title.map(|position| state.title(position)).transpose()?
             }
-            PageText::Language => None,
+            PageText::Language => {
+                let number = state.visit(page.id)?.map_or(0, |visit| visit.language);
+                language(state, number)
+            }
             PageText::ContentType => {
                 let capture = state.visit(page.id)?.and_then(|visit| visit.last_capture);
                 let capture = capture.map(|id| state.capture(id)).transpose()?;

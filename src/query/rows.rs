@@ -146,7 +146,7 @@ pub enum PageText {
     Site,
     /// The title of the newest capture.
     Title,
-    /// The language of the newest capture as a BCP 47 tag.
+    /// The language of the newest version: the primary subtag of its BCP 47 tag.
     Language,
     /// The content type of the newest capture, for example `text/html`.
     ContentType,

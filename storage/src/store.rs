@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -18,8 +19,15 @@ use crate::segment::{
     Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments,
     StoredRecord,
 };
-use crate::state::{Mode, State};
+use crate::state::{Checkpointed, Mode, State};
 use crate::warc::Broken;
+
+/// Compressed bytes that may be written and not yet synced: before more follow, [`Store::append`] syncs. The bound in time
+/// is the caller's, who has a clock: [`Store::sync`] at least once a second.
+pub const SYNC_BYTES_MAX: u64 = 64 << 20;
+
+/// How long [`Store::checkpoint_waiting`] tries before it gives up on readers that do not leave.
+const READERS_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Why a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +61,12 @@ pub struct Store {
     segments: Option<Segments>,
     reader: SegmentReader,
     recovered: Vec<Recovered>,
+    /// Captures appended since opening.
+    appended: u64,
+    /// How many of them are durable.
+    acknowledged: u64,
+    /// Bytes written since the last sync.
+    unsynced_bytes: u64,
 }
 
 impl Store {
@@ -75,7 +89,7 @@ impl Store {
         options.relied_on = state.watermark();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let reader = segments.reader();
-        Ok(Self { path: path.to_owned(), state, segments: Some(segments), reader, recovered })
+        Ok(Self::assemble(path, state, Some(segments), reader, recovered))
     }
 
     /// Opens the archive in `path` for reading, as of its last checkpoint; also while a crawl runs.
@@ -86,7 +100,18 @@ impl Store {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let state = State::open(disk.clone(), path, Mode::Read)?;
         let reader = SegmentReader::new(disk, path);
-        Ok(Self { path: path.to_owned(), state, segments: None, reader, recovered: Vec::new() })
+        Ok(Self::assemble(path, state, None, reader, Vec::new()))
+    }
+
+    fn assemble(
+        path: &Path,
+        state: State,
+        segments: Option<Segments>,
+        reader: SegmentReader,
+        recovered: Vec<Recovered>,
+    ) -> Self {
+        let path = path.to_owned();
+        Self { path, state, segments, reader, recovered, appended: 0, acknowledged: 0, unsynced_bytes: 0 }
     }
 
     /// The folder.
@@ -146,18 +171,31 @@ impl Store {
         outcome.map(|()| broken)
     }
 
-    /// Appends a capture's records; they are durable after the next [`Store::checkpoint`].
+    /// Appends a capture's records; they are durable, and may be acknowledged, after the next [`Store::sync`] or
+    /// [`Store::checkpoint`]. It syncs what came before by itself once that is [`SYNC_BYTES_MAX`].
     ///
     /// # Errors
     /// When the disk refuses: then nothing of the capture is in the archive, and it may be appended again.
     pub fn append(&mut self, encoded: &Encoded) -> Result<Location, StoreError> {
+        if self.unsynced_bytes > 0 && self.unsynced_bytes + encoded.packed_length() > SYNC_BYTES_MAX {
+            self.sync()?;
+        }
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
         if segments.rotation_due().is_some() {
             let plan = segments.dictionary_plan();
             let dictionary = plan.map(|plan| plan.build()).transpose()?.flatten();
             segments.rotate(dictionary.map(Arc::new))?;
         }
-        Ok(segments.append(encoded)?.main)
+        let main = segments.append(encoded)?.main;
+        self.appended += 1;
+        self.unsynced_bytes += encoded.packed_length();
+        Ok(main)
+    }
+
+    /// Captures appended since opening that are durable: these are acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
     }
 
     /// Makes the records of every capture so far durable; what a crash then keeps out of the state is replayed.
@@ -165,16 +203,19 @@ impl Store {
     /// # Errors
     /// When the disk refuses; after a failed sync nothing can be appended any more.
     pub fn sync(&mut self) -> Result<Watermark, StoreError> {
-        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?)
+        let watermark = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?;
+        (self.acknowledged, self.unsynced_bytes) = (self.appended, 0);
+        Ok(watermark)
     }
 
-    /// Makes everything so far durable.
+    /// Makes everything so far durable. [`Checkpointed::Deferred`] means that readers were in the way of the state: then only
+    /// the records are durable, and a crash costs a longer replay until it is tried again.
     ///
     /// # Errors
     /// When the disk refuses; what was durable before still is.
-    pub fn checkpoint(&mut self) -> Result<Watermark, StoreError> {
-        let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
-        let watermark = segments.sync()?;
+    pub fn checkpoint(&mut self) -> Result<Checkpointed, StoreError> {
+        let watermark = self.sync()?;
+        let segments = self.segments.as_ref().ok_or(StateError::ReadOnly)?;
         for info in segments.list() {
             let entry = SegmentEntry {
                 file: info.name,
@@ -189,8 +230,21 @@ impl Store {
                 self.state.set_segment(info.id, Some(entry))?;
             }
         }
-        self.state.checkpoint(watermark)?;
-        Ok(watermark)
+        Ok(self.state.checkpoint(watermark)?)
+    }
+
+    /// Makes everything so far durable, however long readers take to leave.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`], and [`StateError::Locked`] when a reader stays for a minute.
+    pub fn checkpoint_waiting(&mut self) -> Result<(), StoreError> {
+        let start = Instant::now();
+        while self.checkpoint()? == Checkpointed::Deferred {
+            if start.elapsed() >= READERS_WAIT_MAX {
+                return Err(StateError::busy_readers(&self.path).into());
+            }
+        }
+        Ok(())
     }
 
     /// Closes the open segment and makes everything durable.
@@ -200,7 +254,7 @@ impl Store {
     pub fn close(mut self) -> Result<(), StoreError> {
         if let Some(segments) = &mut self.segments {
             segments.rotate(None)?;
-            self.checkpoint()?;
+            self.checkpoint_waiting()?;
         }
         Ok(())
     }

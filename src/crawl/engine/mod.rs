@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::frontier::Frontier;
@@ -27,8 +27,8 @@ use crate::ledger::{Candidate, CreditError, Credits};
 use crate::parse::Limits;
 use crate::search;
 
-/// How often records are made durable: a power failure loses no more.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// When readers were in the way of a checkpoint, it is tried again after this long.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -108,6 +108,7 @@ pub fn run(
             started: Instant::now(),
             status: Status::default(),
             checkpoint_at: Instant::now(),
+            checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
         };
@@ -136,6 +137,8 @@ struct Run<'a> {
     started: Instant,
     status: Status,
     checkpoint_at: Instant,
+    /// Whether readers were in the way of the last one.
+    checkpoint_deferred: bool,
     /// Captures at the last audit of the books.
     audited_at: u64,
     top_sites_at: Option<Instant>,
@@ -209,11 +212,16 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
-            if synced.elapsed() >= SYNC_EVERY {
+            if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
+                self.status.acknowledged = self.status.captures;
+                reported = Instant::now();
+                self.report(report)?;
             }
-            if self.checkpoint_at.elapsed() >= self.options.checkpoint_every {
+            let pause =
+                if self.checkpoint_deferred { CHECKPOINT_RETRY } else { self.options.checkpoint_every };
+            if self.checkpoint_at.elapsed() >= pause {
                 self.checkpoint()?;
             }
             if reported.elapsed() >= REPORT_EVERY {
@@ -225,9 +233,13 @@ impl Run<'_> {
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         self.checkpoint()?;
-        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
+        let settled = self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0;
+        if settled {
             self.audited_at = 0;
-            self.checkpoint()?;
+            self.balance_books()?;
+        }
+        if settled || self.checkpoint_deferred {
+            self.store.checkpoint_waiting()?;
         }
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
@@ -262,8 +274,21 @@ impl Run<'_> {
 
 /// Checkpoints and reports.
 impl Run<'_> {
-    /// Makes everything so far durable and lets a restart begin from here.
+    /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
+    /// the records are made durable, and the index does not get ahead of the state.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        self.balance_books()?;
+        self.checkpoint_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
+        self.status.acknowledged = self.status.captures;
+        if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
+            index.checkpoint(self.store.state().totals().captures)?;
+        }
+        self.checkpoint_at = Instant::now();
+        Ok(())
+    }
+
+    /// Puts the books into the state, audited now and then.
+    fn balance_books(&mut self) -> Result<(), CrawlError> {
         let captures = self.store.state().totals().captures;
         let urls = u64::from(self.store.state().url_count());
         // A pass over all accounts costs about as much as crediting a page in thirty of them.
@@ -271,13 +296,7 @@ impl Run<'_> {
             self.credits.audit(self.store.state())?;
             self.audited_at = captures;
         }
-        self.credits.save(self.store.state_mut())?;
-        self.store.checkpoint()?;
-        if let Some(index) = &mut self.index {
-            index.checkpoint(captures)?;
-        }
-        self.checkpoint_at = Instant::now();
-        Ok(())
+        Ok(self.credits.save(self.store.state_mut())?)
     }
 
     fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {

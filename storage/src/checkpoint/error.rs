@@ -120,6 +120,10 @@ impl StateError {
         Self::Catalogue { path: path.to_owned(), source: Box::new(source.into()) }
     }
 
+    pub(crate) fn busy_readers(folder: &Path) -> Self {
+        Self::Locked { path: folder.to_owned(), holder: "a reader that does not finish".to_owned() }
+    }
+
     /// Whether there was no room left: the operation may be tried again once there is.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

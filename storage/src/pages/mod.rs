@@ -120,6 +120,8 @@ pub struct Visit {
     pub status: u16,
     /// Kind of document, by the crawler's numbers.
     pub kind: u8,
+    /// Language, by the crawler's numbers; 0 for none.
+    pub language: u8,
     /// Credit history, by the crawler's own layout.
     pub credit: [u8; 16],
     /// Where its title is, see `State::title`.
@@ -141,6 +143,7 @@ impl Default for Visit {
             last_capture: None,
             status: 0,
             kind: 0,
+            language: 0,
             credit: [0; 16],
             title: None,
             links: None,
@@ -174,7 +177,7 @@ impl Record for VisitRecord {
         let visit = &self.visit;
         fields.u32(self.url.0).u32(visit.first_seen).u32(visit.last_seen).u32(visit.last_changed);
         fields.u32(visit.captures).u32(visit.versions).id(visit.last_capture.map(|capture| capture.0));
-        fields.u16(visit.status).u8(visit.kind).u8(0).bytes(&visit.credit);
+        fields.u16(visit.status).u8(visit.kind).u8(visit.language).bytes(&visit.credit);
         fields.u64(visit.title.map_or(0, |position| position.0 + 1));
         fields.u64(visit.links.map_or(0, |position| position.0 + 1));
         fields.bytes(&visit.extension);
@@ -190,10 +193,8 @@ impl Record for VisitRecord {
             versions: fields.u32(),
             last_capture: fields.id().map(CaptureId),
             status: fields.u16(),
-            kind: {
-                let [kind, _reserved] = fields.array();
-                kind
-            },
+            kind: fields.u8(),
+            language: fields.u8(),
             credit: fields.array(),
             title: fields.u64().checked_sub(1).map(TextPosition),
             links: fields.u64().checked_sub(1).map(LinksPosition),

@@ -57,7 +57,7 @@ impl State {
         let failed = |error| StateError::io(&lock_path, error);
         let checkpoint_lock = disk.open(&lock_path, OpenMode::Create).map_err(failed)?;
         if !lock::exclude_readers(checkpoint_lock.as_ref(), &lock_path, OPEN_WAIT)? {
-            return Err(busy_readers(folder));
+            return Err(StateError::busy_readers(folder));
         }
         let catalogue = Catalogue::new(disk.clone(), &state_folder);
         let contents = catalogue.load()?;
@@ -184,7 +184,7 @@ impl State {
         let path = self.lock_path();
         let failed = |error| StateError::io(&path, error);
         if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
-            return Err(busy_readers(&self.folder));
+            return Err(StateError::busy_readers(&self.folder));
         }
         let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::default() };
         for (name, number) in [
@@ -276,10 +276,6 @@ impl State {
             }
         }
     }
-}
-
-fn busy_readers(folder: &Path) -> StateError {
-    StateError::Locked { path: folder.to_owned(), holder: "a reader that does not finish".to_owned() }
 }
 
 /// Writes the blocks of the committed checkpoint to their places again.

@@ -1,0 +1,139 @@
+//! A crawl whose power fails again and again keeps every capture it ever counted, and ends as one in peace.
+//!
+//! Unlike a kill, a failing power takes away what was written but not synced, whole or by sectors. So the store stands on
+//! the simulated disk; the web, the sockets and the crawl are real.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use archive::crawl::{self, End, Options, Plan, Politeness, Seed, scope_of};
+use archive::fetch;
+use archive::ledger::{Credits, ScopeKind};
+use archive_storage::CaptureKind;
+use archive_storage::backend::SimulatedDisk;
+use archive_storage::segment::SegmentOptions;
+
+use crate::crawl::lively;
+use crate::support::captures::assert_same;
+use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
+
+/// How often the power fails.
+const FAILURES: u64 = 40;
+
+/// The archive's folder on the simulated disk.
+const FOLDER: &str = "/web.archive";
+
+fn options(served: &TestWeb) -> Options {
+    Options {
+        workers: 16,
+        threads: 2,
+        limit: None,
+        time: None,
+        politeness: Politeness {
+            host_delay: Duration::ZERO,
+            address_delay: Duration::ZERO,
+            per_host: 8,
+            per_address: 16,
+        },
+        fetch: fetch::Settings {
+            user_agent: "archive-test".to_owned(),
+            connect_to: vec![served.connection()[1].parse().unwrap()],
+            allow_private: true,
+            limits: fetch::Limits::default(),
+        },
+        robots_name: "archive".to_owned(),
+        // A run is over within seconds: this often, it has many of both.
+        sync_every: Duration::from_millis(10),
+        checkpoint_every: Duration::from_millis(70),
+        full_text: false,
+    }
+}
+
+/// The URLs an archive has captured, robots.txt aside: those that a run counts.
+fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
+    let opened =
+        crawl::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default()).unwrap();
+    assert!(opened.broken.is_empty(), "{:?}", opened.broken);
+    let state = opened.store.state();
+    Credits::open(state).unwrap().audit(state).unwrap();
+    let mut urls = BTreeSet::new();
+    for (_, capture) in state.captures().map(Result::unwrap) {
+        let url = state.url(capture.url).unwrap();
+        if capture.kind != CaptureKind::Failed && !url.ends_with("/robots.txt") {
+            assert!(urls.insert(url.clone()), "{url} was captured twice");
+        }
+    }
+    urls
+}
+
+/// Crawls until there is nothing left or the power fails; says what was acknowledged until then, and whether it ended.
+fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool) {
+    let mut acknowledged = 0;
+    let mut attempt = || -> Result<End, Box<dyn std::error::Error>> {
+        let mut store =
+            crawl::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
+        let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
+        let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
+        let (end, _) = crawl::run(&mut store, plan, options, &AtomicBool::new(false), &mut |status| {
+            acknowledged = status.acknowledged;
+        })?;
+        store.close()?;
+        Ok(end)
+    };
+    let ended = attempt().is_ok_and(|end| end == End::Complete);
+    (acknowledged, ended)
+}
+
+#[test]
+fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
+    let mut dice = Dice::new("power");
+    let served = TestWeb::start(lively(23, 6, 300));
+    let options = options(&served);
+    let seeds: Vec<Seed> = crawl::read_seeds(&served.web.seeds(2).join("\n")).unwrap();
+
+    let calm = SimulatedDisk::new(1);
+    assert!(crawl(&calm, &seeds, &options).1);
+    let (operations, undisturbed) = (calm.operations(), counted(&calm));
+
+    let mut disk = SimulatedDisk::new(dice.below(u64::MAX));
+    let (mut before, mut counted_in_all) = (BTreeSet::new(), 0);
+    for number in 1..=FAILURES {
+        // Some fail while the archive is being opened and mended, most within a part of the crawl.
+        let after = dice.below(if number % 4 == 0 { 20 } else { operations / 8 });
+        disk.fail_power_at(disk.operations() + after);
+        let (acknowledged, _) = crawl(&disk, &seeds, &options);
+        disk = disk.crash();
+        let kept = counted(&disk);
+        assert!(
+            kept.is_superset(&before),
+            "failure {number}, after {after} operations: lost {:?}",
+            before.difference(&kept)
+        );
+        let new = (kept.len() - before.len()) as u64;
+        assert!(new >= acknowledged, "failure {number}: {acknowledged} acknowledged, {new} kept");
+        assert_eq!(counted(&disk), kept, "opening again changes something");
+        counted_in_all += acknowledged;
+        before = kept;
+    }
+    println!("{counted_in_all} captures acknowledged and {} kept over {FAILURES} failures", before.len());
+    assert!(counted_in_all > 0, "no run came so far that it acknowledged anything");
+    assert!(crawl(&disk, &seeds, &options).1);
+    assert_same(&counted(&disk), &undisturbed, "captured in spite of power failures");
+
+    let archive = Archive::new();
+    for (path, bytes) in disk.files() {
+        let path = archive.folder().join(path.strip_prefix("/").unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let captured = captures(&archive.path);
+    assert_eq!(archive.verify(), captured.count());
+    ledger_balances(&archive.path);
+    if let Some(judges) = judges::find() {
+        assert_eq!(judges.check(&archive.segments()).captures(), captured.count());
+    }
+}

@@ -1,8 +1,8 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `crawl`, `query`, `review`, `lab` and `testweb`;
-//! these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
-//! [`archive_storage`].
+//! Arrows between modules point down only: the command line uses `exchange`, `crawl`, `query`, `review`, `lab` and
+//! `testweb`, and `exchange` uses `crawl`; these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and
+//! `fetch`; all of them stand on the crate [`archive_storage`].
 
 pub mod columns;
 pub mod crawl;

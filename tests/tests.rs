@@ -14,5 +14,6 @@ mod power;
 mod readers;
 mod realsites;
 mod rebuild;
+mod repair;
 mod support;
 mod testweb;

@@ -17,7 +17,9 @@ mod output;
 mod progress;
 mod query;
 mod rank;
+mod rebuild;
 mod refresh;
+mod repair;
 mod review;
 mod stats;
 mod verify;
@@ -56,6 +58,8 @@ enum Command {
     History(history::Args),
     Get(get::Args),
     Import(import::Args),
+    Rebuild(rebuild::Args),
+    Repair(repair::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -90,6 +94,8 @@ pub(crate) fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Rebuild(args) => rebuild::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

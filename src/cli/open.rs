@@ -6,8 +6,8 @@ use archive::crawl::{self, OpenError};
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
-/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
-pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
+/// How segments are written: what every `warcinfo` record says, and the codec of new ones.
+pub(crate) fn options(codec: Option<Codec>, user_agent: &str) -> SegmentOptions {
     let mut info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
@@ -21,7 +21,12 @@ pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
         info.push(("http-header-user-agent".to_owned(), user_agent.to_owned()));
     }
-    let opened = crawl::open(path, SegmentOptions { codec, info, ..SegmentOptions::default() })?;
+    SegmentOptions { codec, info, ..SegmentOptions::default() }
+}
+
+/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
+pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
+    let opened = crawl::open(path, options(codec, user_agent))?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

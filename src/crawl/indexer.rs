@@ -1,6 +1,7 @@
 //! The full-text index beside the crawl: pages are handed over, and what a crash kept out of the index is read again
 //! from the archive.
 
+use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,13 @@ impl Indexer {
         drop(messages);
         Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
     }
+}
+
+/// Makes an index of a whole archive in a folder.
+pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
+    let mut writer = Writer::open(folder, Options::default())?;
+    catch_up(store, &mut writer)?;
+    Ok(writer.close()?)
 }
 
 /// Adds what was captured since the index was last committed.

@@ -17,7 +17,7 @@ mod seeds;
 pub use due::most_obsolete;
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
-pub(crate) use indexer::Indexer;
+pub(crate) use indexer::{Indexer, index_all};
 pub use options::{End, Options, Plan, SYNC_EVERY, Status};
 pub(crate) use process::{has_text, http_date, read_page, take_parsed};
 pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};

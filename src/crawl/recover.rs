@@ -5,12 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archive_storage::backend::{Disk, RealDisk};
-use archive_storage::segment::SegmentOptions;
+use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{SegmentId, Store, StoreError};
+use archive_storage::{SegmentId, State, Store, StoreError};
 
 use crate::ledger::{CreditError, Credits, Kind, Outcome};
 use crate::originals;
+
+/// Changes that wait in memory during a replay before they are made durable, in bytes.
+const DIRTY_BYTES_MAX: usize = 512 << 20;
 
 /// Why an archive could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +57,7 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
 pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     let mut store = Store::own_on(disk, path, options)?;
     let mut credits = Credits::open(store.state())?;
-    let Replayed { captures: replayed, broken } = replay(&mut store, &mut credits, &mut |_| {})?;
+    let Replayed { captures: replayed, broken } = replay(&mut store, &mut credits, 1, &mut |_| {})?;
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
@@ -73,18 +76,20 @@ pub struct Replayed {
     pub broken: Vec<(SegmentId, Broken)>,
 }
 
-/// Credits every capture that the state does not reflect yet; `progress` is told how many there were so far.
+/// Credits every capture that the state does not reflect yet, decoded on so many threads; `progress` is told how many there
+/// were so far.
 ///
 /// # Errors
 /// When the store or the books fail.
 pub fn replay(
     store: &mut Store,
     credits: &mut Credits,
+    threads: usize,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayed, OpenError> {
     let (mut captures, mut open) = (0, 0);
     let mut candidates = Vec::new();
-    let broken = store.replay::<OpenError>(|state, capture| {
+    let mut take = |state: &mut State, capture: ReplayedCapture| {
         let original = originals::referred_to(state, &capture).map_err(StoreError::from)?;
         let outcome = Outcome::of_replayed(&capture, original.as_ref());
         open += u64::from(original.is_none() && !outcome.kind.has_payload() && outcome.kind != Kind::Failed);
@@ -92,8 +97,17 @@ pub fn replay(
         candidates.clear();
         captures += 1;
         progress(captures);
-        Ok(())
-    })?;
+        if state.dirty_bytes() > DIRTY_BYTES_MAX {
+            // All that is replayed is durable in the segments, so the state may be too, up to here.
+            credits.save(state)?;
+            state.checkpoint(capture.end).map_err(StoreError::from)?;
+        }
+        Ok::<(), OpenError>(())
+    };
+    let broken = match threads {
+        0 | 1 => store.replay(&mut take)?,
+        threads => store.replay_on(threads, &mut take)?,
+    };
     if open > 0 {
         originals::resolve_open(store, &|_| None)?;
     }

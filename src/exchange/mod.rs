@@ -4,3 +4,5 @@
 //! queries. What is exported are the records as they are stored, and indexes of them in the forms other tools read.
 
 pub mod import;
+pub mod rebuild;
+pub mod repair;

@@ -383,20 +383,25 @@ impl Credits {
     /// (live it was entered before its fetch), and a document that was imported.
     fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let facts = &outcome.facts;
-        let is_seed =
-            facts.imported.is_none() && facts.via.is_none() && facts.hops.is_empty() && !facts.robots;
-        let is_imported = facts.imported.is_some() && outcome.is_document();
-        let mut page = state.page(id)?;
-        if !(is_seed || is_imported) || page.flags.0 & flags::ACCOUNT != 0 {
+        if facts.robots || state.visit(id)?.is_some_and(|visit| visit.captures > 0) {
             return Ok(());
         }
-        if is_seed {
+        let before = state.page(id)?;
+        let mut page = before;
+        if facts.imported.is_some() {
+            if outcome.is_document() && self.open_account(&mut page) {
+                let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
+                page.depth = page.depth.min(u8::try_from(steps).unwrap_or(u8::MAX));
+            }
+        } else if facts.via.is_none() && facts.hops.is_empty() {
             page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
+            (page.depth, page.via, page.hop) = (0, None, Page::NEW.hop);
+            self.open_account(&mut page);
         }
-        let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
-        page.depth = page.depth.min(u8::try_from(steps).unwrap_or(u8::MAX));
-        self.open_account(&mut page);
-        Ok(state.set_page(id, &page)?)
+        if page != before {
+            state.set_page(id, &page)?;
+        }
+        Ok(())
     }
 
     /// Opens an account; tells whether there was none.

@@ -19,3 +19,4 @@ pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use scope::{Scope, ScopeKind, ScopeRule};
+pub use settings::SCOPE as SCOPE_SETTING;

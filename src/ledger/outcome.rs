@@ -5,7 +5,7 @@
 //! are written and read here.
 
 use archive_storage::address::canonical;
-use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, ReplayedCapture};
+use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
 use archive_storage::{Capture, Digest};
 use chrono::{DateTime, Utc};
 use url::Url;
@@ -20,9 +20,6 @@ const OUTLINK: &str = "outlink";
 
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
-
-/// The metadata field that names the file from which a capture was imported.
-const IMPORTED: &str = "importedFrom";
 
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
@@ -217,7 +214,7 @@ impl Facts {
             put(FIELD_ENTITY_DIGEST, digest.to_string());
         }
         if let Some(file) = &self.imported {
-            put(IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
+            put(FIELD_IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
         }
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
@@ -240,10 +237,11 @@ impl Facts {
             "document",
             ROBOTS,
             "title",
+            "language",
             "signature",
             "lastModified",
             FIELD_ENTITY_DIGEST,
-            IMPORTED,
+            FIELD_IMPORTED,
             "error",
             OUTLINK,
         ];
@@ -268,7 +266,7 @@ impl Facts {
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
-                IMPORTED => facts.imported = Some(value.clone()),
+                FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }

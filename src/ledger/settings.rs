@@ -12,7 +12,7 @@ pub(super) const PAGE_LEDGER: &str = "ledger.pages";
 /// Setting under which the site ledger's numbers are kept.
 pub(super) const SITE_LEDGER: &str = "ledger.sites";
 /// Setting under which the scope is kept.
-pub(super) const SCOPE: &str = "crawl.scope";
+pub const SCOPE: &str = "crawl.scope";
 
 pub(super) fn open_ledger(state: &State, name: &'static str) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::segment::{CaptureBody, Encoder, SegmentError};
-use archive_storage::{Capture, CaptureId, Digest, Store, StoreError};
+use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
 use chrono::{DateTime, SecondsFormat};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
@@ -296,14 +296,18 @@ impl Import<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<(), ImportError> {
-        self.credits.audit(self.store.state())?;
-        self.credits.save(self.store.state_mut())?;
-        self.store.checkpoint()?;
-        if let Some(index) = &mut self.index {
+        self.balance_books()?;
+        let is_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
+        if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
         }
         self.checkpoint_at = Instant::now();
         Ok(())
+    }
+
+    fn balance_books(&mut self) -> Result<(), ImportError> {
+        self.credits.audit(self.store.state())?;
+        Ok(self.credits.save(self.store.state_mut())?)
     }
 
     fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), ImportError> {
@@ -316,10 +320,11 @@ impl Import<'_> {
                 listener.note(&note);
             }
         }
-        self.checkpoint()?;
+        self.balance_books()?;
         if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
-            self.checkpoint()?;
+            self.balance_books()?;
         }
+        self.store.checkpoint_waiting()?;
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }

@@ -400,12 +400,18 @@ impl Segments {
         found: &mut dyn FnMut(ReplayedCapture),
     ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
         let mut broken = Vec::new();
-        for info in self.list().into_iter().filter(|info| info.id >= from.segment) {
-            let offset = if info.id == from.segment { from.offset } else { 0 };
-            let start = Watermark { segment: info.id, offset };
-            broken.extend(self.replay_segment(start, found)?.into_iter().map(|place| (info.id, place)));
+        for start in self.replay_starts(from) {
+            let places = self.replay_segment(start, found)?;
+            broken.extend(places.into_iter().map(|place| (start.segment, place)));
         }
         Ok(broken)
+    }
+
+    /// Where reading begins in each segment that holds something behind a watermark.
+    pub(super) fn replay_starts(&self, from: Watermark) -> Vec<Watermark> {
+        let infos = self.list().into_iter().filter(|info| info.id >= from.segment);
+        let start = |id| Watermark { segment: id, offset: if id == from.segment { from.offset } else { 0 } };
+        infos.map(|info| start(info.id)).collect()
     }
 
     /// Gives back the captures of one segment behind a position in it. Several threads may replay several segments.

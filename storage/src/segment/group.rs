@@ -29,6 +29,8 @@ pub const FIELD_HTTP_HEAD: &str = "httpHead";
 /// The metadata field for the digest of the payload without its transfer coding, when that differs from
 /// `WARC-Payload-Digest`. Two captures with equal values are copies of each other, however they were chunked.
 pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
+/// The metadata field that names the file from which a capture was imported.
+pub const FIELD_IMPORTED: &str = "importedFrom";
 /// The metadata field for the URL that led here (the name is Heritrix's).
 pub const FIELD_VIA: &str = "via";
 

@@ -179,7 +179,7 @@ fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Re
     Ok(())
 }
 
-fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
+pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
     let (mut hasher, mut buffer, mut offset) = (Sha256::new(), vec![0; 1 << 20], 0);
     while offset < length {
         let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
@@ -346,18 +346,8 @@ pub(super) fn replay(
     path: &Path,
     found: &mut dyn FnMut(ReplayedCapture),
 ) -> Result<Vec<Broken>, SegmentError> {
-    // Both copies of the dictionary are tried; reading then starts behind the first.
-    let records = match dictionary::load(file.as_ref(), from.segment, path)? {
-        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
-        loaded => {
-            let (dictionary, first_frame) = loaded.unzip();
-            let offset = from.offset.max(first_frame.unwrap_or_default());
-            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
-            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
-        }
-    };
     let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
-    for record in Records(records) {
+    for record in records(file, from, path)? {
         match record {
             Ok(record) => {
                 if let Seen::Capture(capture) = assembler.take(from.segment, record) {
@@ -372,4 +362,23 @@ pub(super) fn replay(
         }
     }
     Ok(broken)
+}
+
+/// The records of a segment behind a position in it.
+pub(super) fn records(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+    // Both copies of the dictionary are tried; reading then starts behind the first.
+    let records = match dictionary::load(file.as_ref(), from.segment, path)? {
+        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
+        loaded => {
+            let (dictionary, first_frame) = loaded.unzip();
+            let offset = from.offset.max(first_frame.unwrap_or_default());
+            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
+            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
+        }
+    };
+    Ok(Records(records))
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{CaptureKind, Store};
+use archive_storage::warc::RecordReader;
+use archive_storage::{CaptureKind, Digest, Store};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::support::judges;
 use crate::support::program::start;
-use crate::support::{Archive, captures, ledger_balances, skip};
+use crate::support::{Archive, captures, files_with, ledger_balances, skip};
 
 /// The folder of WARC files that other tools wrote, `$ARCHIVE_TEST_DATA/warc`.
 pub(crate) fn foreign() -> Option<PathBuf> {
@@ -205,4 +206,40 @@ fn segments_of_imports_please_other_readers() {
     assert_eq!(records.warcio, records.fastwarc);
     assert_eq!(records.fastwarc["revisit"], 55);
     assert_eq!(records.fastwarc["response"], 75);
+}
+
+/// In these two files FastWARC and we differ: it gives out a record that is cut off, which we report as broken, and it leaves
+/// out the record before a broken one.
+const READ_OTHERWISE: [&str; 2] = ["clipped.warc.gz", "example-trunc.warc"];
+
+#[test]
+fn records_and_their_blocks_are_those_that_fastwarc_reads() {
+    let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
+    let folders = std::fs::read_dir(data).unwrap().map(|folder| folder.unwrap().path());
+    let endings = [".warc", ".warc.gz", ".warc.gz.open"];
+    let mut files: Vec<PathBuf> = folders.flat_map(|folder| files_with(&folder, &endings)).collect();
+    files.retain(|file| !READ_OTHERWISE.iter().any(|name| file.ends_with(name)));
+    files.sort();
+    assert!(files.len() > 40, "{}", files.len());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/list_records.py");
+    let theirs = judges::succeed(judges.program("python").arg(script).args(&files), "");
+    let theirs: Vec<[String; 4]> = theirs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut ours = Vec::new();
+    for file in &files {
+        let records = RecordReader::new(std::fs::File::open(file).unwrap());
+        ours.extend(records.flatten().map(|record| {
+            let header = &record.header;
+            let block = Digest::sha256(&record.content).to_string();
+            [
+                file.display().to_string(),
+                header.get("WARC-Type").unwrap_or_default().to_owned(),
+                header.target_uri().unwrap_or_default().to_owned(),
+                block.trim_start_matches("sha256:").to_owned(),
+            ]
+        }));
+    }
+    for (number, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours, theirs, "record {number}");
+    }
+    assert_eq!(ours.len(), theirs.len());
 }

@@ -6,6 +6,7 @@ mod commands;
 mod conformance;
 mod crawl;
 mod exchange;
+mod export;
 mod hostile;
 mod importance;
 mod kill;

@@ -6,6 +6,7 @@
 mod crawl;
 mod demo;
 mod download;
+mod export;
 mod get;
 mod history;
 mod import;
@@ -58,6 +59,7 @@ enum Command {
     History(history::Args),
     Get(get::Args),
     Import(import::Args),
+    Export(export::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
     Stats(stats::Args),
@@ -94,6 +96,7 @@ pub(crate) fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Stats(args) => stats::run(&args),

@@ -1,9 +1,10 @@
 //! Runs plans: filter, order, cut, and the values of the columns asked for.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::UrlId;
+use archive_storage::{SiteId, UrlId};
 
 use super::columns::Column;
 use super::filter::Subject;
@@ -39,16 +40,55 @@ impl Plan {
         Ok(Answer { headings: self.headings.clone(), rows: found, matched })
     }
 
+    /// The pages that the plan's query finds, in its order and within its limits; a query for sites finds all pages of
+    /// these.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn select_pages(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+    ) -> Result<Vec<UrlId>, Error> {
+        if self.target == Target::Pages {
+            let hits = self.hits(full_text)?;
+            let (found, _) = self.find_pages(rows, &hits)?;
+            return Ok(found.into_iter().map(|found| found.row.id).collect());
+        }
+        let (sites, _) = self.select_sites(rows)?;
+        let sites: HashSet<SiteId> = sites.into_iter().map(|site| site.id).collect();
+        let mut pages = Vec::new();
+        for row in rows.pages() {
+            let row = row?;
+            if sites.contains(&row.site) {
+                pages.push(row.id);
+            }
+        }
+        Ok(pages)
+    }
+
     fn pages(
         &self,
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,
     ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let hits = self.hits(full_text)?;
+        let (found, matched) = self.find_pages(rows, &hits)?;
+        let rows = found.into_iter().map(|kept| {
+            let id = kept.row.id;
+            let subject =
+                PageSubject { rows, row: kept.row, score: kept.score, hits: &|index| hits.has(index, id) };
+            self.select.iter().map(|column| value(&subject, *column)).collect()
+        });
+        Ok((rows.collect::<Result<_, RowsError>>()?, matched))
+    }
+
+    /// The pages within the plan's limits, and how many matched before, if that is known.
+    fn find_pages(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
         let mut search = PageSearch {
             plan: self,
             rows,
-            hits: &hits,
+            hits,
             top: Top::new(self.last_row(), |left: &Candidate, right: &Candidate| self.before(left, right)),
             matched: 0,
         };
@@ -71,14 +111,7 @@ impl Plan {
             }
         }
         let matched = whole.then_some(search.matched);
-        let kept = search.top.into_sorted().into_iter().skip(self.offset);
-        let rows = kept.map(|kept| {
-            let id = kept.row.id;
-            let subject =
-                PageSubject { rows, row: kept.row, score: kept.score, hits: &|index| hits.has(index, id) };
-            self.select.iter().map(|column| value(&subject, *column)).collect()
-        });
-        Ok((rows.collect::<Result<_, RowsError>>()?, matched))
+        Ok((search.top.into_sorted().into_iter().skip(self.offset).collect(), matched))
     }
 
     fn hits(&self, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {

@@ -4,6 +4,7 @@
 //! `testweb`, and `exchange` uses `crawl`; these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and
 //! `fetch`; all of them stand on the crate [`archive_storage`].
 
+pub mod change;
 pub mod columns;
 pub mod crawl;
 pub mod exchange;
@@ -13,6 +14,7 @@ pub mod lab;
 pub mod ledger;
 mod originals;
 pub mod parse;
+pub mod publish;
 pub mod query;
 pub mod refresh;
 pub mod review;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod bad_input;
+mod change;
 mod commands;
 mod conformance;
 mod crawl;
@@ -18,3 +19,4 @@ mod rebuild;
 mod repair;
 mod support;
 mod testweb;
+mod why;

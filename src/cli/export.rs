@@ -120,7 +120,7 @@ fn pages(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
     let plan = query::plan(text, &rows)?;
     let index = if plan.searches_text() { query::open_index(store)? } else { None };
     let full_text = index.as_ref().map(|index| index as &dyn FullText);
-    let pages = plan.select_pages(&rows, full_text).map_err(|error| match error {
+    let pages = plan.pages_found(&rows, full_text).map_err(|error| match error {
         Error::NoIndex => anyhow::anyhow!("{error}; it is made by `archive crawl` without --no-full-text"),
         error => error.into(),
     })?;

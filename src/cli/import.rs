@@ -79,7 +79,7 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), "")?;
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), None)?;
     let options = Options {
         files: args.files.clone(),
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),

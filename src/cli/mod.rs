@@ -5,6 +5,7 @@
 
 mod crawl;
 mod demo;
+mod diff;
 mod download;
 mod export;
 mod get;
@@ -24,6 +25,7 @@ mod repair;
 mod review;
 mod stats;
 mod verify;
+mod why;
 
 use std::io;
 use std::process::ExitCode;
@@ -57,7 +59,9 @@ enum Command {
     Refresh(refresh::Args),
     Query(query::Args),
     History(history::Args),
+    Why(why::Args),
     Get(get::Args),
+    Diff(diff::Args),
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
@@ -94,7 +98,9 @@ pub(crate) fn main() -> ExitCode {
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),

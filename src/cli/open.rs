@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use archive::crawl::{self, OpenError};
+use archive::fetch;
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
 /// How segments are written: what every `warcinfo` record says, and the codec of new ones.
-pub(crate) fn options(codec: Option<Codec>, user_agent: &str) -> SegmentOptions {
+pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> SegmentOptions {
     let mut info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
@@ -16,17 +17,23 @@ pub(crate) fn options(codec: Option<Codec>, user_agent: &str) -> SegmentOptions 
             "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
         ),
     ];
+    let mut options = SegmentOptions { codec, ..SegmentOptions::default() };
     // Whoever fetches nothing has no manners to tell of.
-    if !user_agent.is_empty() {
+    if let Some(fetch) = fetch {
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
-        info.push(("http-header-user-agent".to_owned(), user_agent.to_owned()));
+        info.push(("http-header-user-agent".to_owned(), fetch.user_agent.clone()));
+        options.clock = fetch.clock;
     }
-    SegmentOptions { codec, info, ..SegmentOptions::default() }
+    SegmentOptions { info, ..options }
 }
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
-pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
-    let opened = crawl::open(path, options(codec, user_agent))?;
+pub(crate) fn own(
+    path: &Path,
+    codec: Option<Codec>,
+    fetch: Option<&fetch::Settings>,
+) -> anyhow::Result<Store> {
+    let opened = crawl::open(path, options(codec, fetch))?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

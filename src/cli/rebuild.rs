@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::check_exists(path)?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = if stderr().is_terminal() { ProgressBar::new(known) } else { ProgressBar::hidden() };
-    let outcome = rebuild::run(path, open::options(None, ""), &mut |captures| bar.set_position(captures));
+    let outcome = rebuild::run(path, open::options(None, None), &mut |captures| bar.set_position(captures));
     bar.finish_and_clear();
     let rebuilt = outcome?;
     for (segment, place) in &rebuilt.broken {

@@ -2,13 +2,15 @@
 //!
 //! The history is in order of time whatever order captures arrive in. What a visit sums up of it (first capture,
 //! versions, last change, observations of change) is told again from the whole history, so that it too does not depend
-//! on the order. Only what is not in the history is lost by it: the dates of change that servers stated.
+//! on the order. Two things are not in the history: the dates of change that servers stated, and the signatures of older
+//! versions. So for a late capture and the one after it, content has changed where bytes have.
 
-use archive_storage::{Capture, State, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, State, UrlId, Visit};
 
+use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::{CreditError, Credits};
 use super::outcome::Outcome;
-use super::record::SECONDS_PER_DAY;
+use super::record::MICROSECONDS_PER_DAY;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -21,53 +23,61 @@ impl Credits {
         Ok(newest.is_some_and(|newest| newest.time > outcome.time.timestamp_micros()))
     }
 
-    /// Sums up a page's history anew.
-    pub(super) fn retell(state: &mut State, id: UrlId) -> Result<(), CreditError> {
+    /// Sums up a page's history anew, into which a capture was put.
+    pub(super) fn retell(state: &mut State, id: UrlId, new: CaptureId) -> Result<(), CreditError> {
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
-        let mut captures: Vec<Capture> = Vec::with_capacity(visit.captures as usize);
+        let mut captures: Vec<(CaptureId, Capture)> = Vec::with_capacity(visit.captures as usize);
         for capture in state.history(id)? {
-            captures.push(capture?.1);
+            captures.push(capture?);
         }
         captures.reverse();
-        tell(&mut visit, &captures);
+        tell(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
         Ok(state.set_visit(id, &visit)?)
     }
 }
 
 /// What is told of captures in order of time, as it is told of live captures one by one.
-fn tell(visit: &mut Visit, captures: &[Capture]) {
+fn tell<E>(
+    visit: &mut Visit,
+    captures: &mut [(CaptureId, Capture)],
+    new: CaptureId,
+    mut set_flags: impl FnMut(CaptureId, u8) -> Result<(), E>,
+) -> Result<(), E> {
     let mut observations = ChangeObservations::new();
-    let (mut versions, mut last_seen, mut last_changed) = (0, 0, 0);
-    let mut before: Option<&Capture> = None;
-    for capture in captures {
-        let seconds = u32::try_from(capture.time.div_euclid(MICROSECONDS)).unwrap_or(0);
-        let is_page = is_page(capture);
-        let is_other = before.is_none_or(|before| before.digest != capture.digest);
-        let changed = is_page && capture.kind.has_payload() && is_other;
-        if is_page {
-            if versions > 0 {
-                let interval = f64::from(seconds.saturating_sub(last_seen)) / SECONDS_PER_DAY;
-                observations.observe(&Observation { interval, changed, last_modified: None });
-            }
-            if changed || versions == 0 {
-                versions += 1;
-                last_changed = seconds;
-            }
+    (visit.versions, visit.last_changed) = (0, 0);
+    let mut last: Option<(CaptureId, Capture)> = None;
+    for (id, capture) in captures.iter_mut().filter(|(_, capture)| is_page(capture)) {
+        let bytes = last.is_none_or(|(_, last)| last.digest != capture.digest);
+        let is_touched = *id == new || last.is_none_or(|(last, _)| last == new);
+        let content = if is_touched { bytes } else { capture.flags & CONTENT_CHANGED != 0 };
+        let flags = capture.flags & !(CONTENT_CHANGED | BYTES_CHANGED)
+            | if content { CONTENT_CHANGED } else { 0 }
+            | if bytes { BYTES_CHANGED } else { 0 };
+        if flags != capture.flags {
+            set_flags(*id, flags)?;
         }
-        if before.is_none() {
-            visit.first_seen = seconds;
+        if let Some((_, last)) = last {
+            let interval = (capture.time - last.time) as f64 / MICROSECONDS_PER_DAY;
+            observations.observe(&Observation { interval, changed: content, last_modified: None });
         }
-        last_seen = seconds;
-        before = Some(capture);
+        visit.versions += u32::from(bytes);
+        if content {
+            visit.last_changed = seconds(capture);
+        }
+        last = Some((*id, *capture));
     }
-    visit.versions = versions;
-    visit.last_seen = last_seen;
-    visit.last_changed = last_changed;
+    visit.first_seen = captures.first().map_or(0, |(_, capture)| seconds(capture));
+    visit.last_seen = captures.last().map_or(0, |(_, capture)| seconds(capture));
     visit.extension = observations.to_bytes();
+    Ok(())
+}
+
+fn seconds(capture: &Capture) -> u32 {
+    u32::try_from(capture.time.div_euclid(MICROSECONDS)).unwrap_or(0)
 }
 
 /// [`Outcome::is_page`] of a capture that is stored.
-fn is_page(capture: &Capture) -> bool {
+pub(super) fn is_page(capture: &Capture) -> bool {
     use archive_storage::CaptureKind::{Failed, Identical, NotModified, Resource, Response};
     match capture.kind {
         Failed => false,

@@ -1,6 +1,8 @@
 //! The books of an archive: what a capture changes in pages, sites, cash and links, live or replayed after a crash.
 
+mod announce;
 mod authority;
+pub mod capture_flags;
 mod credit;
 mod languages;
 mod late;
@@ -8,15 +10,20 @@ mod level;
 mod outcome;
 pub mod page_flags;
 mod pay;
+mod published;
 mod record;
+mod refusal;
 mod scope;
 mod settings;
 mod settle;
 
-pub use authority::authority;
+pub use announce::announcement_trust;
+pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
-pub use scope::{Scope, ScopeKind, ScopeRule};
+pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
+pub use refusal::Refusal;
+pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::SCOPE as SCOPE_SETTING;

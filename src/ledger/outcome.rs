@@ -18,8 +18,20 @@ pub const LINKS_PER_PAGE_MAX: usize = 50_000;
 /// The metadata field of a link; repeated, as Heritrix has it.
 const OUTLINK: &str = "outlink";
 
+/// Marks a link that its author asked not to follow.
+const NOFOLLOW: &str = "nofollow";
+
+/// Stands before the time at which a link's target last changed, in seconds since 1970.
+const MODIFIED: &str = "modified=";
+
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
+
+/// The metadata field of a problem; repeated.
+const PROBLEM: &str = "problem";
+
+/// Problems of one document that are kept.
+const PROBLEMS_MAX: usize = 32;
 
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
@@ -53,6 +65,8 @@ pub struct OutLink {
     pub kind: LinkKind,
     /// Whether the author asked not to follow it.
     pub nofollow: bool,
+    /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
+    pub modified: Option<i64>,
 }
 
 /// What came of one fetch.
@@ -105,6 +119,8 @@ pub struct Facts {
     pub error: Option<String>,
     /// The WARC file of another archive that the capture was imported from.
     pub imported: Option<String>,
+    /// What of the document was cut, repaired or not understood, a sentence each.
+    pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
 }
@@ -219,9 +235,11 @@ impl Facts {
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
+        for problem in self.problems.iter().take(PROBLEMS_MAX) {
+            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+        }
         for link in &self.links {
-            let nofollow = if link.nofollow { " nofollow" } else { "" };
-            put(OUTLINK, format!("{} {} {}{nofollow}", link.url, link.kind.hop(), link.kind.context()));
+            put(OUTLINK, link_field(link));
         }
         fields
     }
@@ -244,6 +262,7 @@ impl Facts {
             FIELD_IMPORTED,
             "error",
             OUTLINK,
+            PROBLEM,
         ];
         names.contains(&name)
     }
@@ -267,6 +286,7 @@ impl Facts {
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
+                PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }
@@ -281,14 +301,37 @@ pub fn canonical_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| url.to_owned(), |url| canonical(&url))
 }
 
+/// A page has a hundred of these: no formatting machinery.
+fn link_field(link: &OutLink) -> String {
+    let context = link.kind.context();
+    let mut value = String::with_capacity(link.url.len() + 3 + context.len() + 1 + NOFOLLOW.len());
+    value.push_str(&link.url);
+    value.push(' ');
+    value.push(link.kind.hop());
+    value.push(' ');
+    value.push_str(context);
+    if link.nofollow {
+        value.push(' ');
+        value.push_str(NOFOLLOW);
+    }
+    if let Some(seconds) = link.modified {
+        value.push_str(&format!(" {MODIFIED}{seconds}"));
+    }
+    value
+}
+
 fn read_link(value: &str) -> Option<OutLink> {
     let mut words = value.split(' ');
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let nofollow = words.next() == Some("nofollow");
+    let (mut nofollow, mut modified) = (false, None);
+    for word in words {
+        nofollow |= word == NOFOLLOW;
+        modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
+    }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow })
+    Some(OutLink { url, hash, kind, nofollow, modified })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

@@ -12,8 +12,8 @@ pub const REQUISITE: u16 = 1 << 3;
 pub const SEED: u16 = 1 << 4;
 /// It is a robots.txt.
 pub const ROBOTS: u16 = 1 << 5;
-/// robots.txt forbids it.
-pub const REFUSED: u16 = 1 << 6;
+/// It was announced and has not answered since.
+pub const PUBLISHED: u16 = 1 << 6;
 /// Its last fetch found no page.
 pub const GONE: u16 = 1 << 7;
 /// It was fetched, with whatever result.
@@ -21,6 +21,29 @@ pub const FETCHED: u16 = 1 << 10;
 /// Lowest bit of the number of requisite links that led here (3 bits).
 const REQUISITE_DEPTH_SHIFT: u16 = 11;
 const REQUISITE_DEPTH_MASK: u16 = 0b111;
+
+/// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
+const REFUSAL_LOW_SHIFT: u16 = 8;
+const REFUSAL_HIGH_SHIFT: u16 = 14;
+const REFUSAL_MASK: u16 = 0b11;
+
+/// The highest code of a refusal.
+pub const REFUSAL_MAX: u16 = 15;
+
+/// The code of the [`super::Refusal`] for which it is not fetched; 0 for none.
+#[must_use]
+pub fn refusal_code(flags: u16) -> u16 {
+    let low = (flags >> REFUSAL_LOW_SHIFT) & REFUSAL_MASK;
+    low | (((flags >> REFUSAL_HIGH_SHIFT) & REFUSAL_MASK) << 2)
+}
+
+/// `flags` with another code of a refusal (at most [`REFUSAL_MAX`]).
+#[must_use]
+pub fn with_refusal_code(flags: u16, code: u16) -> u16 {
+    let cleared = flags & !((REFUSAL_MASK << REFUSAL_LOW_SHIFT) | (REFUSAL_MASK << REFUSAL_HIGH_SHIFT));
+    let (low, high) = (code & REFUSAL_MASK, (code >> 2) & REFUSAL_MASK);
+    cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT)
+}
 
 /// How many requisite links in a row led here.
 #[must_use]

@@ -40,20 +40,17 @@ impl Plan {
         Ok(Answer { headings: self.headings.clone(), rows: found, matched })
     }
 
-    /// The pages that the plan's query finds, in its order and within its limits; a query for sites finds all pages of
-    /// these.
+    /// The pages that the query finds, in its order and within its limits; a query for sites finds all pages of these.
     ///
     /// # Errors
     /// As [`Plan::run`].
-    pub fn select_pages(
+    pub fn pages_found(
         &self,
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,
     ) -> Result<Vec<UrlId>, Error> {
         if self.target == Target::Pages {
-            let hits = self.hits(full_text)?;
-            let (found, _) = self.find_pages(rows, &hits)?;
-            return Ok(found.into_iter().map(|found| found.row.id).collect());
+            return Ok(self.select_pages(rows, full_text)?.into_iter().map(|row| row.id).collect());
         }
         let (sites, _) = self.select_sites(rows)?;
         let sites: HashSet<SiteId> = sites.into_iter().map(|site| site.id).collect();
@@ -73,7 +70,7 @@ impl Plan {
         full_text: Option<&dyn FullText>,
     ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let hits = self.hits(full_text)?;
-        let (found, matched) = self.find_pages(rows, &hits)?;
+        let (found, matched) = self.candidates(rows, &hits)?;
         let rows = found.into_iter().map(|kept| {
             let id = kept.row.id;
             let subject =
@@ -83,8 +80,24 @@ impl Plan {
         Ok((rows.collect::<Result<_, RowsError>>()?, matched))
     }
 
-    /// The pages within the plan's limits, and how many matched before, if that is known.
-    fn find_pages(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
+    /// The pages that a query for pages selects, in its order and within its limits. A query for sites selects none.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn select_pages(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+    ) -> Result<Vec<PageRow>, Error> {
+        if self.target != Target::Pages {
+            return Ok(Vec::new());
+        }
+        let hits = self.hits(full_text)?;
+        Ok(self.candidates(rows, &hits)?.0.into_iter().map(|candidate| candidate.row).collect())
+    }
+
+    /// The pages that match, in order and within the limits, and how many there were before offset and limit.
+    fn candidates(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
         let mut search = PageSearch {
             plan: self,
             rows,

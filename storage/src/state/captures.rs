@@ -57,6 +57,16 @@ impl State {
         self.finish(outcome).map(|_| ())
     }
 
+    /// Replaces the properties of a capture.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn set_capture_flags(&mut self, capture: CaptureId, flags: u8) -> Result<()> {
+        self.writable()?;
+        let outcome = self.captures.update(capture.0, |record| record.capture.flags = flags);
+        self.finish(outcome).map(|_| ())
+    }
+
     /// A capture.
     ///
     /// # Errors

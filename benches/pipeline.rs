@@ -128,6 +128,7 @@ fn frontier(bencher: Bencher<'_, '_>) {
     let politeness = Politeness {
         host_delay: Duration::ZERO,
         address_delay: Duration::ZERO,
+        answer_factor: 1.0,
         per_host: 8,
         per_address: u32::MAX,
     };

@@ -1,12 +1,13 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `exchange`, `crawl`, `query`, `review`, `lab` and
-//! `testweb`, and `exchange` uses `crawl`; these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and
-//! `fetch`; all of them stand on the crate [`archive_storage`].
+//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
+//! `review`, `lab` and `testweb`, and `exchange` uses `crawl`; these use `change` and `ledger`; it uses `importance`,
+//! `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate [`archive_storage`].
 
 pub mod change;
 pub mod columns;
 pub mod crawl;
+pub mod currency;
 pub mod exchange;
 pub mod fetch;
 pub mod importance;
@@ -20,3 +21,4 @@ pub mod refresh;
 pub mod review;
 pub mod search;
 pub mod testweb;
+pub mod watch;

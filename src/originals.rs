@@ -10,7 +10,7 @@ use archive_storage::warc::Header;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, State, StateError, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::canonical_of;
+use crate::ledger::{Credits, canonical_of};
 
 /// The number under which the catalogue keeps how many revisits are open.
 const OPEN_COUNTER: &str = "revisits.open";
@@ -159,7 +159,11 @@ pub(crate) fn resolve_open(
         let original = find(store, &reference, known)?;
         let found = original.map(|original| store.state().by_digest(&original.digest)).transpose()?.flatten();
         match found {
-            Some(original) => store.state_mut().set_original(id, original)?,
+            Some(original) => {
+                store.state_mut().set_original(id, original)?;
+                // Before, nobody could say that it was what the page had been already.
+                Credits::retell(store.state_mut(), capture.url, id, None)?;
+            }
             None => left.push(capture),
         }
     }

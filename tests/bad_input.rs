@@ -20,11 +20,11 @@ const USAGE: i32 = 2;
 const IN_USE: i32 = 3;
 
 /// A small file system of its own in memory, which is gone with the test.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// Mounts one; nothing, and a word about it, where a test may not.
-    fn mount(path: PathBuf, options: &str) -> Option<Self> {
+    pub(crate) fn mount(path: PathBuf, options: &str) -> Option<Self> {
         std::fs::create_dir_all(&path).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&path).output();
         match mounted {
@@ -43,7 +43,7 @@ impl SmallDisk {
         }
     }
 
-    fn change(&self, options: &str) {
+    pub(crate) fn change(&self, options: &str) {
         let options = format!("remount,{options}");
         assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
     }
@@ -129,7 +129,8 @@ fn a_full_disk_ends_a_crawl_which_goes_on_when_there_is_room() {
     archive.path = folder.join("web.archive");
     let served = TestWeb::start(lively(61, 8, 400));
     let seeds = served.web.seeds(2);
-    let options = everything(&served);
+    let mut options = everything(&served);
+    options.extend(["--disk-min", "0"].map(str::to_owned));
     let crawl = |more: &[&str]| start(archive.crawl(&seeds, &options).args(more)).wait();
 
     // Some captures are stored and reported before the disk is full.

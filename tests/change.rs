@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use archive::change::xml::{Delta, Tree};
-use archive::crawl::{self, Plan, most_obsolete};
+use archive::crawl::{self, Control, Plan, most_obsolete};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
 use archive::testweb::{Config, Form};
@@ -23,7 +22,7 @@ pub(crate) fn clock(served: &TestWeb) -> [String; 2] {
 }
 
 /// A small web with everything in it, crawled at its own time.
-fn crawled(config: Config) -> (TestWeb, Archive) {
+pub(crate) fn crawled(config: Config) -> (TestWeb, Archive) {
     let served = TestWeb::start(config);
     let archive = Archive::new();
     let seeds = served.web.seeds(served.web.sites());
@@ -31,7 +30,7 @@ fn crawled(config: Config) -> (TestWeb, Archive) {
     (served, archive)
 }
 
-fn visits(archive: &Path) -> BTreeMap<String, (UrlId, Visit)> {
+pub(crate) fn visits(archive: &Path) -> BTreeMap<String, (UrlId, Visit)> {
     let store = Store::read_only(archive).unwrap();
     let visits = store.state().visits().map(Result::unwrap);
     visits.map(|(id, visit)| (store.state().url(id).unwrap(), (id, visit))).collect()
@@ -100,7 +99,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     assert!(signals.len() > 5, "{} sitemaps and feeds", signals.len());
     let run = |pages: Vec<UrlId>| {
         let mut store = crawl::open(&archive.path, SegmentOptions::default()).unwrap().store;
-        let stop = AtomicBool::new(false);
+        let stop = Control::default();
         crawl::run(&mut store, Plan::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
         store.close().unwrap();
     };

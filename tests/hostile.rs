@@ -1,9 +1,11 @@
 //! Servers that break every rule: the crawl ends, in bounded memory, and knows what became of each of them.
 
+use std::collections::BTreeMap;
 use std::thread;
 
+use archive::ledger::{Refusal, page_flags};
 use archive::testweb::{Config, faults, traps};
-use archive_storage::{CaptureKind, Store};
+use archive_storage::{CaptureKind, Store, UrlId};
 
 use crate::support::program::{Usage, start};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
@@ -109,20 +111,131 @@ fn is_refused(url: &str) -> bool {
     begins(&closed) || (is_private && begins(&half_open))
 }
 
+/// Every trap with its own rule, and no other end than these rules.
 #[test]
 fn traps_do_not_keep_a_crawl_from_its_end() {
     let served = TestWeb::start(Config::plain(82, 1, 1));
     let archive = Archive::new();
-    let seeds: Vec<String> = traps::ENTRANCES.iter().map(|url| (*url).to_owned()).collect();
+    let mut seeds: Vec<String> = traps::ENTRANCES.iter().map(|url| (*url).to_owned()).collect();
+    seeds.retain(|url| !url.contains("farm"));
     let mut options = served.at_once();
-    options.extend(["--limit", "400", "--max-depth", "40"].map(str::to_owned));
+    options.extend(["--query-variations", "40", "--same-content", "60"].map(str::to_owned));
     let (ended, Usage { peak_mib: peak, .. }) = start(&mut archive.crawl(&seeds, &options)).measure();
-    ended.succeeded();
+    let ended = ended.succeeded();
+    assert!(ended.errors.contains("nothing left to fetch"), "{}", ended.errors);
     assert!(peak < MEMORY_MIB_MAX, "{peak} MiB");
-    // Session ids are no part of a page's address: ten pages and the entrance, each once.
     let captured = captures(&archive.path);
-    let shop = captured.urls().into_iter().filter(|url| url.starts_with("http://session.trap.test/")).count();
-    println!("{} captures, {shop} of them of pages behind session ids", captured.count());
-    assert!(shop <= 12, "{shop}");
     captured.are_single();
+    let pages = |host: &str| captured.urls().into_iter().filter(|url| url.contains(host)).count();
+    for host in ["calendar", "session", "soup", "facets", "soft404"] {
+        println!("{host}: {} captures", pages(&format!("//{host}.")));
+    }
+    // Session ids are no part of a page's address: ten pages and the entrance, each once.
+    assert!(pages("//session.") <= 12);
+    for host in ["calendar", "soup", "facets", "soft404"] {
+        let most = if host == "facets" { 4000 } else { 1500 };
+        assert!((20..most).contains(&pages(&format!("//{host}."))), "{host}");
+    }
+
+    let store = Store::read_only(&archive.path).unwrap();
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in store.state().pages(UrlId(0)) {
+        let (id, page) = entry.unwrap();
+        if let Some(why) = Refusal::from_code(page_flags::refusal_code(page.flags.0)) {
+            refused.entry(format!("{why:?}")).or_default().push(store.state().url(id).unwrap());
+        }
+    }
+    drop(store);
+    let hosts = [("RepeatingPath", "//soup."), ("SameContent", "//calendar."), ("SameContent", "//soft404.")];
+    for (why, host) in hosts {
+        let example = refused[why].iter().find(|url| url.contains(host));
+        let told = archive.run("why", &[example.unwrap()]).succeeded().text();
+        println!("{} URLs refused for {why}; {told}", refused[why].len());
+        assert!(told.contains("is not fetched: "), "{told}");
+    }
+    assert!(
+        refused.contains_key("QueryVariations")
+            || refused["SameContent"].iter().any(|url| url.contains("facets"))
+    );
+    let copies = captured.urls().into_iter().find(|url| {
+        let told = url.contains("//calendar.").then(|| archive.json("why", &[url]).remove(0));
+        told.is_some_and(|told| {
+            told["last_fetch"]["problems"].to_string().contains("its links are not followed")
+        })
+    });
+    assert!(copies.is_some(), "the reason stands on the capture");
+    archive.verify();
+    ledger_balances(&archive.path);
+}
+
+#[test]
+fn a_link_farm_cannot_eat_a_crawl() {
+    let served = TestWeb::start(Config::plain(83, 12, 400));
+    let archive = Archive::new();
+    let mut seeds = served.web.seeds(3);
+    seeds.push("http://boss.farm.test/".to_owned());
+    seeds.push("http://calendar.trap.test/".to_owned());
+    let mut options = served.at_once();
+    options.extend(["--scope", "any", "--pages-per-site", "60", "--pages-per-host", "40"].map(str::to_owned));
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let captured = captures(&archive.path).urls();
+    let pages = |part: &str| {
+        captured.iter().filter(|url| url.contains(part) && !url.ends_with("/robots.txt")).count()
+    };
+    println!(
+        "{} URLs, {} of the farm, {} of the calendar",
+        captured.len(),
+        pages(".farm."),
+        pages("calendar.")
+    );
+    // The farm's own links count for nothing, so its budget hardly grows.
+    assert!((60..=120).contains(&pages(".farm.")) && (40..=80).contains(&pages("calendar.")));
+    let store = Store::read_only(&archive.path).unwrap();
+    let budgets = [(Refusal::PagesPerSite, ".farm."), (Refusal::PagesPerHost, "calendar.")];
+    for (expected, part) in budgets {
+        let refused = store.state().pages(UrlId(0)).map(Result::unwrap).find(|(id, page)| {
+            let why = Refusal::from_code(page_flags::refusal_code(page.flags.0));
+            why == Some(expected) && store.state().url(*id).unwrap().contains(part)
+        });
+        assert!(refused.is_some(), "{expected:?}");
+    }
+    drop(store);
+    let told = archive.run("why", &["http://boss.farm.test/"]).succeeded().text();
+    assert!(told.contains(" of ") && told.contains("pages fetched"), "{told}");
+    ledger_balances(&archive.path);
+
+    // With a larger budget the same command goes on.
+    options.extend(["--pages-per-site", "90"].map(str::to_owned));
+    let before = captured.len();
+    let mut more = options.clone();
+    let place = more.iter().position(|option| option == "--pages-per-site").unwrap();
+    more.drain(place..place + 2);
+    start(&mut archive.crawl(&seeds, &more)).wait().succeeded();
+    assert!(captures(&archive.path).urls().len() > before);
+}
+
+#[test]
+fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
+    let served = TestWeb::start(Config::plain(84, 1, 1));
+    let archive = Archive::new();
+    let paths = ["robots-meta", "robots-tag"];
+    let seeds = paths.map(|path| format!("http://faults.test/{path}"));
+    let mut options = served.at_once();
+    options.extend(["--obey-nofollow", "--obey-noarchive"].map(str::to_owned));
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    for url in &seeds {
+        let told = archive.json("why", &[url]).remove(0);
+        assert_eq!(told["last_fetch"]["kind"], "failed", "{told}");
+        assert!(told["last_fetch"]["error"].as_str().unwrap().contains("noarchive"), "{told}");
+    }
+    let captured = captures(&archive.path).urls();
+    let unfollowed: Vec<_> = captured.iter().filter(|url| !seeds.contains(url)).collect();
+    assert_eq!(unfollowed, ["http://faults.test/robots.txt"]);
+
+    // Without the options the same pages are kept, and what they link to is fetched.
+    start(&mut archive.crawl(&[format!("{}?again", seeds[0])], &served.at_once())).wait().succeeded();
+    let captured = captures(&archive.path);
+    println!("{:?}", captured.urls());
+    assert!(captured.urls().len() > 4, "{:?}", captured.urls());
+    ledger_balances(&archive.path);
 }

@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use archive::crawl::{self, End, Options, Plan, Seed, scope_of};
+use archive::crawl::{self, Control, End, Options, Plan, Seed, scope_of};
 use archive::ledger::{Credits, ScopeKind};
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
@@ -51,7 +50,7 @@ fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool)
             crawl::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
         let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
-        let (end, _) = crawl::run(&mut store, plan, options, &AtomicBool::new(false), &mut |status| {
+        let (end, _) = crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {
             acknowledged = status.acknowledged;
         })?;
         store.close()?;

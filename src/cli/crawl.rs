@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
+use archive::crawl::{self, Budgets, CrawlOrder, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::ScopeKind;
 use archive_storage::Store;
 use archive_storage::address::canonical;
@@ -26,6 +26,15 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
+While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
+a mistake in it changes nothing.
+  paused = true                     # nothing new is asked for; SIGUSR1 and SIGUSR2 do the same
+  delay = '5s'
+  scope = 'host'
+  ignore = ['/print/', '[?&]replytocom=']
+  [host.'slow.example.org']
+  delay = '30s'
+
 The seeds file has one URL a line, then options for this seed; # begins a comment:
   https://www.example.org/
   https://example.com/docs/   scope=host depth=3 delay=5s   # slow server")]
@@ -35,7 +44,7 @@ pub(crate) struct Args {
     seeds: String,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Stop after this many captures
+    /// Stop after this many pages; what belongs to them (pictures, style sheets, scripts) is fetched and not counted
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop after this time (30s, 10m, 2h)
@@ -47,6 +56,25 @@ pub(crate) struct Args {
     /// Links to follow from a seed, at most
     #[arg(long, default_value_t = 255, value_name = "N")]
     max_depth: u8,
+    /// What to fetch first: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a
+    /// link between hosts
+    #[arg(long, default_value = "cash", value_name = "ORDER")]
+    order: CrawlOrder,
+    /// Pages of one host, at most; of a site with an importance above 1 (by links from other sites) as many times more
+    #[arg(long, value_name = "N")]
+    pages_per_host: Option<u32>,
+    /// Pages of one site, at most; likewise more for important sites
+    #[arg(long, value_name = "N")]
+    pages_per_site: Option<u32>,
+    /// Variations of one page by a query of three parameters or more, at most; 0 for no limit
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    query_variations: u32,
+    /// Once a host had so many pages with the same content, links of further ones are not followed; 0 for no limit
+    #[arg(long, default_value_t = 250, value_name = "N")]
+    same_content: u32,
+    /// Do not follow links that ask for that (rel=nofollow, meta name=robots, X-Robots-Tag)
+    #[arg(long)]
+    obey_nofollow: bool,
     #[command(flatten)]
     fetch: FetchArgs,
     /// Codec of new segments [default: that of the newest, or zstd]
@@ -63,7 +91,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let scope = scope_of(&seeds, &args.scope, args.max_depth);
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
+    let conduct = &mut options.conduct;
+    conduct.order = args.order;
+    conduct.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
+    conduct.query_variations = args.query_variations;
+    conduct.same_content = args.same_content;
+    conduct.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
+    args.fetch.start_log()?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), Some(&options.fetch))?;
     let mut progress = Progress::start(args.limit);

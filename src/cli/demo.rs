@@ -151,6 +151,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         politeness: Politeness {
             host_delay: Duration::ZERO,
             address_delay: Duration::ZERO,
+            answer_factor: 1.0,
             per_host: 8,
             per_address: 64,
         },
@@ -165,6 +166,8 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         conduct: Conduct::default(),
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
+        disk_min: 0,
+        status: None,
     })
 }
 
@@ -172,7 +175,7 @@ fn run_plan(
     store: &mut Store,
     plan: Plan,
     options: &Options,
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &crawl::Control,
     path: &Path,
 ) -> anyhow::Result<End> {
     let mut progress = Progress::start(None);

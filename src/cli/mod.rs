@@ -4,6 +4,7 @@
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
 mod crawl;
+mod currency;
 mod demo;
 mod diff;
 mod download;
@@ -13,10 +14,13 @@ mod history;
 mod import;
 mod interrupt;
 mod lab;
+mod logging;
 mod open;
 mod options;
 mod output;
+mod plan;
 mod progress;
+mod publish;
 mod query;
 mod rank;
 mod rebuild;
@@ -25,12 +29,14 @@ mod repair;
 mod review;
 mod stats;
 mod verify;
+mod watch;
 mod why;
 
 use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::crawl::CrawlError;
 use archive::ledger::Facts;
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -62,6 +68,10 @@ enum Command {
     Why(why::Args),
     Get(get::Args),
     Diff(diff::Args),
+    Watch(Box<watch::Args>),
+    Publish(publish::Args),
+    Currency(currency::Args),
+    Plan(plan::Args),
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
@@ -101,6 +111,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::Publish(args) => publish::run(&args),
+        Command::Currency(args) => currency::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
@@ -148,7 +162,8 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_usage = error.downcast_ref::<UsageError>().is_some();
+    let is_usage = error.downcast_ref::<UsageError>().is_some()
+        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)));
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));

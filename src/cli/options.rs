@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::Clock;
 use archive_storage::segment::Codec;
 use chrono::{DateTime, Utc};
+
+use super::logging;
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -36,6 +39,9 @@ pub(crate) struct FetchArgs {
     /// Pause between two requests to an address, which may serve many hosts
     #[arg(long, value_name = "TIME", value_parser = duration)]
     address_delay: Option<Duration>,
+    /// A host that took a time to answer is left alone for this many times as long, if that is more than its delay
+    #[arg(long, default_value_t = 5.0, value_name = "NUMBER")]
+    delay_factor: f64,
     /// Connections to one host; more than 1 only with --delay 0, where it is 8
     #[arg(long, value_name = "N")]
     per_host: Option<u32>,
@@ -60,15 +66,46 @@ pub(crate) struct FetchArgs {
     /// Longest time for one answer; what has not come by then is cut off and marked as truncated
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
     max_time: Duration,
+    /// Keep no copy of pages that ask for that (`noarchive` in meta name=robots or X-Robots-Tag), only a note
+    #[arg(long)]
+    obey_noarchive: bool,
+    /// Pause while less than this is free on the disk of the archive; 0: a full disk ends the crawl
+    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    disk_min: u64,
+    /// Tell the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    status: Option<SocketAddr>,
+    /// Write a log to this file, a JSON object a line; $ARCHIVE_LOG filters it, as in 'info,capture=off'
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+/// What time it is.
+#[derive(clap::Args)]
+pub(crate) struct ClockArgs {
     /// Set the clock: the run begins at this time (with a zone, as in 2026-01-31T10:00:00Z); for simulations
     #[arg(long, value_name = "TIME", hide = true)]
     clock: Option<DateTime<Utc>>,
 }
 
+impl ClockArgs {
+    /// The clock, set if it is to be.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.map_or_else(Clock::default, Clock::set_to)
+    }
+}
+
 impl FetchArgs {
+    /// Begins the log, if there is to be one.
+    pub(crate) fn start_log(&self) -> anyhow::Result<()> {
+        self.log.as_deref().map_or(Ok(()), logging::start)
+    }
+
     /// What was typed, checked and turned into what it means.
     pub(crate) fn options(&self) -> anyhow::Result<crawl::Options> {
         let at_once = self.delay.is_zero();
@@ -86,6 +123,9 @@ impl FetchArgs {
             )
             .into());
         }
+        if !(0.0..=1000.0).contains(&self.delay_factor) {
+            return Err(super::UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
+        }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
         Ok(crawl::Options {
@@ -96,10 +136,15 @@ impl FetchArgs {
             politeness: Politeness {
                 host_delay: self.delay,
                 address_delay,
+                answer_factor: self.delay_factor,
                 per_host,
                 per_address: if address_delay.is_zero() { workers } else { 1 },
             },
-            conduct: Conduct { robots_name: robots_name(&self.user_agent) },
+            conduct: Conduct {
+                robots_name: robots_name(&self.user_agent),
+                obey_noarchive: self.obey_noarchive,
+                ..Conduct::default()
+            },
             fetch: fetch::Settings {
                 user_agent: self.user_agent.clone(),
                 connect_to: self.connect_to.clone(),
@@ -112,11 +157,13 @@ impl FetchArgs {
                     body_bytes: self.max_body << 20,
                     ..Limits::default()
                 },
-                clock: self.clock.map_or_else(Clock::default, Clock::set_to),
+                clock: self.clock.clock(),
             },
             sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
+            disk_min: self.disk_min << 20,
+            status: self.status,
         })
     }
 }

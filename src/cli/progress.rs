@@ -37,6 +37,12 @@ impl Progress {
     }
 
     pub(crate) fn show(&mut self, status: &Status) {
+        for notice in &status.notices {
+            match &self.bar {
+                Some(bar) => bar.println(format!("archive: {notice}")),
+                None => eprintln!("archive: {notice}"),
+            }
+        }
         let now = Instant::now();
         let span = now - self.before.0;
         if span >= RATE_SPAN {
@@ -59,7 +65,7 @@ impl Progress {
                 .map(|(site, importance)| format!("\n  {importance:>8.1}  {site}"))
                 .collect();
             let heading = if top.is_empty() { "" } else { "\n  importance of sites so far" };
-            bar.set_position(status.acknowledged);
+            bar.set_position(status.pages);
             bar.set_message(format!("{line}{heading}{}", top.concat()));
             bar.tick();
         } else if now - self.last_line >= LINE_EVERY {

@@ -59,13 +59,12 @@ fn print(why: &Why) -> anyhow::Result<()> {
     row("scope", why.scope.clone());
     row("robots.txt", why.robots.as_ref().map_or("not asked for yet".to_owned(), robots));
     let spent = &why.spent;
-    row("host", format!("{}: {} pages fetched", spent.host, spent.host_pages));
+    let of = |budget: Option<u32>| budget.map_or(String::new(), |pages| format!(" of {pages}"));
+    row("host", format!("{}: {}{} pages fetched", spent.host, spent.host_pages, of(spent.host_budget)));
+    let (pages, budget) = (spent.site_pages, of(spent.site_budget));
     row(
         "site",
-        format!(
-            "{}: {} pages fetched, importance {:.2}",
-            spent.site, spent.site_pages, spent.site_importance
-        ),
+        format!("{}: {pages}{budget} pages fetched, importance {:.2}", spent.site, spent.site_importance),
     );
     if let Some(last) = &why.last_fetch {
         let what = match &last.error {

@@ -3,22 +3,47 @@
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budgets;
+use super::order::CrawlOrder;
 use crate::ledger::CreditError;
 
 /// The setting of the archive that holds the conduct of its last crawl.
 const SETTING: &str = "crawl.conduct";
 
 /// What a crawl takes and leaves; all of it may differ from run to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conduct {
     /// The product name by which robots.txt may address the crawler.
     pub robots_name: String,
+    /// In which order pages are fetched.
+    pub order: CrawlOrder,
+    /// Pages that a host and a site may have.
+    pub budgets: Budgets,
+    /// Variations of one page by a query of three parameters or more, at most; 0 for no limit.
+    pub query_variations: u32,
+    /// Pages of a host with the same content: links of further ones are not followed; 0 for no limit.
+    pub same_content: u32,
+    /// Whether links that ask not to be followed are not (`rel=nofollow`, `meta name=robots`, `X-Robots-Tag`).
+    pub obey_nofollow: bool,
+    /// Whether pages that ask not to be archived are not (`meta name=robots`, `X-Robots-Tag`).
+    pub obey_noarchive: bool,
+    /// Patterns of URLs that the settings file leaves out.
+    pub ignored: Vec<String>,
 }
 
 impl Default for Conduct {
     fn default() -> Self {
-        Self { robots_name: env!("CARGO_PKG_NAME").to_owned() }
+        Self {
+            robots_name: env!("CARGO_PKG_NAME").to_owned(),
+            order: CrawlOrder::default(),
+            budgets: Budgets::default(),
+            query_variations: 1000,
+            same_content: 250,
+            obey_nofollow: false,
+            obey_noarchive: false,
+            ignored: Vec::new(),
+        }
     }
 }
 

@@ -14,10 +14,13 @@ use chrono::{DateTime, Utc};
 use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
 use crate::parse::DocumentKind;
 use crate::refresh::policy::Rule;
-use crate::refresh::rate::{ChangeObservations, RateGroup, RatePrior};
+use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 /// The rule by which a refresh chooses.
 pub const REFRESH_RULE: Rule = Rule::Xyleme;
+
+/// Pages whose visits the prior is learned from; of more, every n-th.
+const PRIOR_VISITS_MAX: usize = 20_000;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -87,12 +90,16 @@ pub fn refreshable(
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
     let page = state.page(id)?;
-    let own = credits.importance(&page, Some(visit));
-    let tells = matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed);
-    if !tells || page.flags.0 & flags::ROBOTS != 0 {
+    let own = credits.importance_of(state, id)?;
+    if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
         return Ok(own);
     }
     Ok(Some(own.unwrap_or(0.0).max(1.0)))
+}
+
+/// Whether it is a sitemap or feed.
+fn tells_of_others(visit: &Visit) -> bool {
+    matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
 }
 
 /// The days without a fetch that would make a page as probably changed as an announcement does; 0 without one.
@@ -105,26 +112,24 @@ fn announced_days(visit: &Visit, rate: f64) -> f64 {
     -(1.0 - announcement_trust(visit)).ln() / rate
 }
 
-/// What the rates of the whole archive say of a page that was not yet fetched twice.
+/// What the visits of the whole archive say of a page that was not yet fetched twice. Feeds and sitemaps change whenever
+/// one of their pages does, so they say nothing of other pages' rates.
 ///
 /// # Errors
 /// When the store fails.
 pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
-    let above = RatePrior::default();
-    let mut group = RateGroup::default();
-    for visit in state.visits() {
+    let step =
+        usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PRIOR_VISITS_MAX).max(1);
+    let mut pages = Vec::new();
+    for visit in state.visits().step_by(step) {
         let (page, visit) = visit?;
-        if state.page(page)?.flags.0 & flags::ACCOUNT != 0 {
-            count(&mut group, &visit, &above);
+        let observations = ChangeObservations::from_bytes(&visit.extension);
+        if observations.visits() > 0
+            && !tells_of_others(&visit)
+            && state.page(page)?.flags.0 & flags::ACCOUNT != 0
+        {
+            pages.push(observations);
         }
     }
-    Ok(group.prior(&above))
-}
-
-fn count(group: &mut RateGroup, visit: &Visit, above: &RatePrior) {
-    let mut observations = ChangeObservations::from_bytes(&visit.extension);
-    if observations.visits() > 0 {
-        let rate = observations.rate(above);
-        RateGroup::count(&mut [group], &mut observations, &rate);
-    }
+    Ok(RatePrior::learned(&pages))
 }

@@ -4,30 +4,40 @@
 //! processing thread parses and compresses them, and the thread that owns the store appends, credits and queues.
 
 mod agenda;
+mod budget;
 mod conduct;
+mod control;
 mod due;
 mod engine;
 mod frontier;
 mod indexer;
+mod monitor;
 mod options;
+mod order;
 mod previous;
 mod process;
 mod recover;
 mod robots_cache;
 mod seeds;
+mod settings_file;
 mod stored_robots;
 mod timings;
+mod traps;
 mod why;
 
 pub use agenda::agenda;
+pub use budget::Budgets;
 pub use conduct::Conduct;
+pub use control::Control;
 pub use due::{REFRESH_RULE, archive_prior, most_obsolete, refreshable};
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub(crate) use indexer::{Indexer, index_all};
 pub use options::{End, Options, Plan, SYNC_EVERY, Status};
+pub use order::{CrawlOrder, UnknownOrder};
 pub(crate) use process::{has_text, http_date, read_page, take_parsed};
 pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
+pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;
 pub use why::{Found, LastFetch, Outlook, RobotsAnswer, Spent, Why, why};

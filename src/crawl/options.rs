@@ -1,8 +1,10 @@
 //! How a crawl behaves, and what it tells while it runs.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use archive_storage::UrlId;
+use serde::{Serialize, Serializer};
 
 use super::conduct::Conduct;
 use super::frontier::Politeness;
@@ -21,7 +23,7 @@ pub struct Options {
     pub workers: usize,
     /// Threads that parse and compress.
     pub threads: usize,
-    /// Stop after this many captures (robots.txt not counted).
+    /// Stop after this many pages, with what belongs to them; pictures, style sheets and robots.txt are not counted.
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
@@ -37,6 +39,10 @@ pub struct Options {
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
     pub full_text: bool,
+    /// The crawl pauses while fewer bytes than this are free on the disk of the archive; with 0 a full disk ends it.
+    pub disk_min: u64,
+    /// Where the state of the run is told to machines: JSON and Prometheus metrics.
+    pub status: Option<SocketAddr>,
 }
 
 /// What a run is to do.
@@ -57,14 +63,19 @@ pub enum Plan {
 }
 
 /// How far a run has come.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Status {
-    /// Since the start of the run.
+    /// Since the start of the run, pauses left out; in data as seconds.
+    #[serde(serialize_with = "seconds")]
     pub elapsed: Duration,
+    /// Why nothing new is asked for, if that is so.
+    pub paused: Option<String>,
     /// Captures stored by this run, without robots.txt.
     pub captures: u64,
     /// Of these, those that are durable, so that not even a power failure can take them away.
     pub acknowledged: u64,
+    /// Of all captures, pages: without pictures, style sheets and other parts of pages.
+    pub pages: u64,
     /// Of all captures, those that said that nothing had changed.
     pub unchanged: u64,
     /// Fetches that gave no answer, or one that says there is no page (status 400 and above).
@@ -81,8 +92,20 @@ pub struct Status {
     pub refused: u64,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,
+    /// Checkpoints of this run.
+    pub checkpoints: u64,
+    /// Room on the disk of the archive.
+    pub disk_free_bytes: u64,
+    /// What a person should know, since the last report.
+    #[serde(skip)]
+    pub notices: Vec<String>,
     /// Where the time went; known at the end of a run.
+    #[serde(skip)]
     pub timings: Timings,
+}
+
+fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 /// Why a run came to its end.
@@ -90,7 +113,7 @@ pub struct Status {
 pub enum End {
     /// Nothing is left to fetch.
     Complete,
-    /// The limit of captures is reached.
+    /// The limit of pages is reached.
     Limit,
     /// The time is over.
     Time,

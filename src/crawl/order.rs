@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use archive_storage::{State, UrlId};
+use serde::{Deserialize, Serialize};
 
 use super::engine::CrawlError;
 use crate::importance::order::{
@@ -26,7 +27,8 @@ const HOST_WEIGHT: f64 = 100.0;
 const LEVELS_PER_DOUBLING: f64 = 4.0;
 
 /// Which order; its text form is what the command line takes.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum CrawlOrder {
     /// Most cash first (OPIC).
     #[default]
@@ -72,6 +74,20 @@ impl FromStr for CrawlOrder {
             ("random", None) => Ok(Self::Random),
             _ => Err(unknown()),
         }
+    }
+}
+
+impl TryFrom<String> for CrawlOrder {
+    type Error = UnknownOrder;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<CrawlOrder> for String {
+    fn from(order: CrawlOrder) -> Self {
+        order.to_string()
     }
 }
 
@@ -247,7 +263,10 @@ mod tests {
             for (page, priority) in (0..).zip(priorities) {
                 levels.put(page, priority);
             }
-            assert!(levels.of[0] > 0 && levels.of[0] < levels.of[1] && levels.of[1] < levels.of[2], "{scale:?}");
+            assert!(
+                levels.of[0] > 0 && levels.of[0] < levels.of[1] && levels.of[1] < levels.of[2],
+                "{scale:?}"
+            );
         }
     }
 }

@@ -15,11 +15,16 @@ use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Problem, Source, decode_content};
+use crate::parse::{
+    self, DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives, Source, decode_content,
+};
 use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Why a page that says `noarchive` has no record of its own.
+const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
 
 /// Sitemaps of one robots.txt that are followed.
 const SITEMAPS_MAX: usize = 1000;
@@ -38,6 +43,8 @@ pub(super) struct FetchTag {
     pub(super) id: UrlId,
     pub(super) url: Url,
     pub(super) robots: bool,
+    /// Whether it counts for limits and budgets: a page, no part of one.
+    pub(super) page: bool,
     pub(super) attempt: u8,
     pub(super) via: Option<String>,
     pub(super) hops: String,
@@ -86,6 +93,10 @@ pub(super) struct Reading {
     pub(super) limits: Limits,
     /// Whether text is kept for the index.
     pub(super) full_text: bool,
+    /// Whether links of pages that ask for it are not to be followed.
+    pub(super) obey_nofollow: bool,
+    /// Whether pages that ask for it are not kept.
+    pub(super) obey_noarchive: bool,
 }
 
 /// One processing thread: takes answers until nobody sends any more.
@@ -162,10 +173,18 @@ fn process(
             document =
                 Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
         }
+        if reading.obey_nofollow && parsed.robots.nofollow {
+            parsed.links.iter_mut().for_each(|link| link.nofollow = true);
+        }
+        if reading.obey_noarchive && parsed.robots.noarchive {
+            facts.error = Some(NOT_TO_BE_ARCHIVED.to_owned());
+            document = None;
+        }
         take_parsed(&mut facts, parsed);
     }
     watch.lap(Stage::Parse);
     let kind = match &tag.previous {
+        _ if facts.error.is_some() => Kind::Failed,
         Some(_) if not_modified => Kind::NotModified,
         Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
         _ => Kind::Response,
@@ -221,6 +240,7 @@ fn group(
         (Kind::Identical, Some((original_url, original_time))) => {
             CaptureBody::Identical { head, original_url, original_time }
         }
+        (Kind::Failed, _) => CaptureBody::Failed,
         _ => CaptureBody::Response { http: exchange.http, truncated: exchange.truncated },
     };
     CaptureGroup {
@@ -277,6 +297,8 @@ pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
+    facts.similarity = Some(parsed.similarity).filter(|similarity| *similarity != 0);
+    facts.directives = directives(parsed.robots);
     facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
     let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
     if dropped > 0 {
@@ -290,6 +312,7 @@ pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
             kind: link.kind,
             nofollow: link.nofollow,
             modified: None,
+            template: link.template,
         })
         .collect();
     for entry in parsed.entries {
@@ -298,6 +321,13 @@ pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
             link.modified = link.modified.max(Some(entry.modified));
         }
     }
+}
+
+/// What a page tells robots, in the words of its author.
+fn directives(robots: RobotsDirectives) -> Option<String> {
+    let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
+    let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 /// Takes off the content coding and parses.
@@ -327,6 +357,7 @@ fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
         kind: LinkKind::Sitemap,
         nofollow: false,
         modified: None,
+        template: false,
     };
     urls.map(link).collect()
 }

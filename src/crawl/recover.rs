@@ -7,13 +7,11 @@ use std::sync::Arc;
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{SegmentId, State, Store, StoreError};
+use archive_storage::{SegmentId, State, StateError, Store, StoreError};
 
+use super::conduct::Conduct;
 use crate::ledger::{CreditError, Credits, Kind, Outcome};
 use crate::originals;
-
-/// Changes that wait in memory during a replay before they are made durable, in bytes.
-const DIRTY_BYTES_MAX: usize = 512 << 20;
 
 /// Why an archive could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +55,9 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
 pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, OpenError> {
     let mut store = Store::own_on(disk, path, options)?;
     let mut credits = Credits::open(store.state())?;
-    let Replayed { captures: replayed, broken } = replay(&mut store, &mut credits, 1, &mut |_| {})?;
+    credits.set_obey_nofollow(Conduct::of_last_crawl(store.state())?.obey_nofollow);
+    let Replayed { captures: replayed, broken } =
+        replay(&mut store, &mut credits, false, &mut |_, _| Ok(()))?;
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
@@ -76,16 +76,16 @@ pub struct Replayed {
     pub broken: Vec<(SegmentId, Broken)>,
 }
 
-/// Credits every capture that the state does not reflect yet, decoded on so many threads; `progress` is told how many there
-/// were so far.
+/// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` is told
+/// how many there were so far.
 ///
 /// # Errors
 /// When the store or the books fail.
 pub fn replay(
     store: &mut Store,
     credits: &mut Credits,
-    threads: usize,
-    progress: &mut dyn FnMut(u64),
+    ahead: bool,
+    progress: &mut dyn FnMut(u64, &mut State) -> Result<(), StateError>,
 ) -> Result<Replayed, OpenError> {
     let (mut captures, mut open) = (0, 0);
     let mut candidates = Vec::new();
@@ -96,18 +96,10 @@ pub fn replay(
         credits.credit(state, &outcome, capture.main, &mut candidates)?;
         candidates.clear();
         captures += 1;
-        progress(captures);
-        if state.dirty_bytes() > DIRTY_BYTES_MAX {
-            // All that is replayed is durable in the segments, so the state may be too, up to here.
-            credits.save(state)?;
-            state.checkpoint(capture.end).map_err(StoreError::from)?;
-        }
+        progress(captures, state).map_err(StoreError::from)?;
         Ok::<(), OpenError>(())
     };
-    let broken = match threads {
-        0 | 1 => store.replay(&mut take)?,
-        threads => store.replay_on(threads, &mut take)?,
-    };
+    let broken = if ahead { store.replay_ahead(&mut take)? } else { store.replay(&mut take)? };
     if open > 0 {
         originals::resolve_open(store, &|_| None)?;
     }

@@ -67,7 +67,8 @@ pub(super) struct Variations {
 impl Variations {
     /// Counts a URL that is about to be fetched; whether it is beyond the `most` variations of its page.
     pub(super) fn count(&mut self, url: &Url, most: u32) -> Option<Refusal> {
-        let parameters = url.query().map_or(0, |query| query.split('&').filter(|part| !part.is_empty()).count());
+        let parameters =
+            url.query().map_or(0, |query| query.split('&').filter(|part| !part.is_empty()).count());
         if most == 0 || parameters < VARYING_PARAMETERS_MIN {
             return None;
         }

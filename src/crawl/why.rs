@@ -42,6 +42,8 @@ pub struct Why {
     pub robots: Option<RobotsAnswer>,
     /// What its host and its site have had.
     pub spent: Spent,
+    /// The order in which the last crawl fetched pages.
+    pub order: String,
     /// Its last fetch.
     pub last_fetch: Option<LastFetch>,
     /// Importance, mean 1 over all pages; nothing for what is no page.
@@ -95,8 +97,12 @@ pub struct Spent {
     pub host_pages: u32,
     /// The site.
     pub site: String,
+    /// Pages that the host may have, if anything limits them.
+    pub host_budget: Option<u32>,
     /// Pages of the site that were fetched.
     pub site_pages: u32,
+    /// Pages that the site may have, if anything limits them.
+    pub site_budget: Option<u32>,
     /// Importance of the site by links from other sites, mean 1.
     pub site_importance: f64,
 }
@@ -164,7 +170,8 @@ pub fn why(
         found,
         scope: scope(&credits, &url, &page),
         robots: robots(store, &url, host, &conduct)?,
-        spent: spent(state, &credits, &page, host)?,
+        spent: spent(state, &credits, &page, host, &conduct)?,
+        order: conduct.order.to_string(),
         last_fetch,
         importance: credits.importance(&page, visit.as_ref()),
         outlook: outlook(state, &credits, id, fetches_per_day, now)?,
@@ -284,15 +291,24 @@ fn robots(
     }))
 }
 
-fn spent(state: &State, credits: &Credits, page: &Page, host: &str) -> Result<Spent, CrawlError> {
+fn spent(
+    state: &State,
+    credits: &Credits,
+    page: &Page,
+    host: &str,
+    conduct: &Conduct,
+) -> Result<Spent, CrawlError> {
     let record = state.host(page.host)?;
     let site = state.site(record.site)?;
+    let importance = credits.site_importance(&site);
     Ok(Spent {
+        host_budget: conduct.budgets.of_host(importance),
+        site_budget: conduct.budgets.of_site(importance),
         host: host.to_owned(),
         host_pages: record.fetched,
         site: state.site_name(record.site)?,
         site_pages: site.fetched,
-        site_importance: credits.site_importance(&site),
+        site_importance: importance,
     })
 }
 

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use archive_storage::segment::SegmentOptions;
 use archive_storage::warc::Broken;
-use archive_storage::{Rebuild, SegmentId, StateError, StoreError};
+use archive_storage::{Rebuild, SegmentId, StateError, StoreError, Watermarks};
 
 use crate::columns;
 use crate::crawl::{self, CrawlError, OpenError};
@@ -16,6 +15,9 @@ use crate::search;
 
 /// Settings of the old state that captures do not tell: what a person decided. All others are made anew.
 const KEPT_SETTINGS: [&str; 1] = [crate::ledger::SCOPE_SETTING];
+
+/// Changes that wait in memory before they are written, in bytes.
+const DIRTY_BYTES_MAX: usize = 512 << 20;
 
 /// Why a rebuild broke off. The old state is still in place.
 #[derive(Debug, thiserror::Error)]
@@ -81,8 +83,14 @@ pub fn run(
         }
     }
     let mut credits = Credits::open(rebuild.store().state())?;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let replayed = crawl::replay(rebuild.store(), &mut credits, threads, progress)?;
+    let replayed = crawl::replay(rebuild.store(), &mut credits, true, &mut |captures, state| {
+        progress(captures);
+        if state.dirty_bytes() > DIRTY_BYTES_MAX {
+            // Nobody relies on this state before it is whole: what it says to reflect is nothing yet.
+            state.checkpoint(Watermarks::default())?;
+        }
+        Ok(())
+    })?;
     let store = rebuild.store();
     credits.audit(store.state())?;
     credits.save(store.state_mut())?;

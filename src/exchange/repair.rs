@@ -8,7 +8,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use archive_storage::{Digest, Rebuild, SegmentId, Store, StoreError};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
-use crate::crawl::OpenError;
+use crate::crawl::{Control, OpenError};
 use crate::search;
 
 /// The folder in an archive for segments that are damaged.
@@ -233,7 +232,7 @@ fn bring_back(path: &Path, options: &SegmentOptions, files: Vec<PathBuf>) -> Res
         full_text: path.join(search::FOLDER).is_dir(),
         checkpoint_every: CHECKPOINT_EVERY,
     };
-    let (_, status) = import::run(&mut store, &options, &AtomicBool::new(false), &mut Silent)?;
+    let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
     store.close()?;
     Ok(status.captures)
 }

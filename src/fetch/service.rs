@@ -57,7 +57,7 @@ impl Default for Limits {
 }
 
 /// How the fetcher behaves.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// What the crawler calls itself.
     pub user_agent: String,

@@ -12,13 +12,15 @@ use archive_storage::{
 
 use super::authority::{authority, host_name};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
+use super::link_code::LinkCode;
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
 use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
-use crate::importance::{Audit, Imbalance, Ledger, LinkTraits, LinkWeights, SiteAccount, Weight};
+use super::standing::account_of;
+use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, SiteAccount, Weight};
 use crate::parse::LinkKind;
 
 /// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
@@ -37,6 +39,19 @@ pub struct Candidate {
     pub host: HostId,
     /// The level under which to queue it.
     pub level: u8,
+}
+
+/// A link of the page being credited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// Where it leads.
+    pub(super) link: UrlId,
+    /// The page that is paid for it: another one where redirects or duplicates share an account.
+    pub(super) account: UrlId,
+    /// What is stored of it.
+    pub(super) code: LinkCode,
+    /// What it weighs; nothing when nobody is to be paid.
+    pub(super) weight: Weight,
 }
 
 /// Why the books cannot go on.
@@ -63,8 +78,10 @@ pub struct Credits {
     pub(super) sites: Ledger,
     weights: LinkWeights,
     scope: Scope,
+    /// Whether links that ask not to be followed are not.
+    obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
-    pub(super) targets: Vec<(UrlId, LinkKind, Weight)>,
+    pub(super) targets: Vec<Target>,
     /// What paying has cost since somebody asked.
     paying: Duration,
 }
@@ -80,6 +97,7 @@ impl Credits {
             sites: open_ledger(state, SITE_LEDGER)?,
             weights: LinkWeights::default(),
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
+            obey_nofollow: false,
             targets: Vec::new(),
             paying: Duration::ZERO,
         })
@@ -107,6 +125,12 @@ impl Credits {
         &self.sites
     }
 
+    /// How links are weighed.
+    #[must_use]
+    pub fn link_weights(&self) -> &LinkWeights {
+        &self.weights
+    }
+
     /// Takes a new scope. Pages that are known already are looked at again.
     ///
     /// # Errors
@@ -128,6 +152,19 @@ impl Credits {
         Ok(())
     }
 
+    /// Says whether links that ask not to be followed are not.
+    pub fn set_obey_nofollow(&mut self, obey: bool) {
+        self.obey_nofollow = obey;
+    }
+
+    /// The pages that the page credited last leads to.
+    pub fn last_links(&self) -> impl Iterator<Item = UrlId> + '_ {
+        self.targets
+            .iter()
+            .filter(|target| target.code.kind().is_some_and(LinkKind::carries_cash))
+            .map(|target| target.link)
+    }
+
     /// Enters seeds (canonical URLs) that are not known yet.
     ///
     /// # Errors
@@ -146,20 +183,28 @@ impl Credits {
         Ok(ids)
     }
 
-    /// Everything that waits to be fetched, for a frontier that begins.
+    /// Hands out everything that waits to be fetched, for a frontier that begins.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn waiting(&self, state: &State) -> Result<Vec<Candidate>, CreditError> {
-        let mut waiting = Vec::new();
-        for number in 0..state.url_count() {
-            let id = UrlId(number);
-            let mut page = state.page(id)?;
-            // What robots.txt forbade may be allowed today.
-            page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
-            waiting.extend(self.candidate(id, &page));
+    /// When the store fails; what `take` returns is handed back.
+    pub fn waiting(
+        &self,
+        state: &State,
+        mut take: impl FnMut(Candidate) -> Result<(), CreditError>,
+    ) -> Result<(), CreditError> {
+        for entry in state.pages(UrlId(0)) {
+            let (id, mut page) = entry?;
+            // What was refused may be allowed today, unless it hangs on the links that lead to it.
+            let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+            let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
+            if is_forgiven || !hangs_on_links(&page) {
+                refuse_in(&mut page, None);
+            }
+            if let Some(candidate) = self.candidate(id, &page) {
+                take(candidate)?;
+            }
         }
-        Ok(waiting)
+        Ok(())
     }
 
     /// The URL's state, made when it is new.
@@ -217,22 +262,23 @@ impl Credits {
             return Ok(capture);
         }
         if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
-            let link = |(target, kind, _): &(UrlId, LinkKind, Weight)| LinkTarget {
-                target: *target,
-                kind: kind.code(),
-            };
+            let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
             self.take_dates(state, id, outcome)?;
         }
+        self.stand(state, id, outcome)?;
+        let page = state.page(id)?;
+        let begun = Instant::now();
         if page.flags.0 & flags::ACCOUNT != 0 {
-            let begun = Instant::now();
             self.pay_pages(state, id)?;
-            self.pay_sites(state, &page)?;
-            self.paying += begun.elapsed();
         }
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
+            self.pay_sites(state, &page)?;
+        }
+        self.paying += begun.elapsed();
         for place in 0..self.targets.len() {
-            let target = self.targets[place].0;
+            let target = self.targets[place].link;
             let page = state.page(target)?;
             candidates.extend(self.candidate(target, &page));
         }
@@ -263,7 +309,7 @@ impl Credits {
     /// When the store fails.
     pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
         let mut page = state.page(id)?;
-        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.code()));
+        refuse_in(&mut page, Some(why));
         state.set_page(id, &page)?;
         Ok(page)
     }
@@ -299,6 +345,15 @@ impl Credits {
     #[must_use]
     pub fn importance(&self, page: &Page, visit: Option<&Visit>) -> Option<f64> {
         (page.flags.0 & flags::ACCOUNT != 0).then(|| self.pages.importance(&account(page, visit)))
+    }
+
+    /// Importance of the page whose account a URL uses, its own or that of the page it stands for.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn importance_of(&self, state: &State, id: UrlId) -> Result<Option<f64>, StateError> {
+        let Some(page) = account_of(state, id)? else { return Ok(None) };
+        Ok(self.importance(&state.page(page)?, state.visit(page)?.as_ref()))
     }
 
     /// Checks that no cash was lost or made, and makes the mean importance exactly 1.
@@ -338,31 +393,38 @@ impl Credits {
             || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
         {
             for link in state.links(source)?.links {
-                let kind = LinkKind::from_code(link.kind).unwrap_or(LinkKind::Speculative);
-                let has_account = state.page(link.target)?.flags.0 & flags::ACCOUNT != 0;
-                targets.push((link.target, kind, if has_account { Weight::LINK } else { Weight::NONE }));
+                targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind))?);
             }
         } else {
             for link in &outcome.facts.links {
                 let target = self.know(state, &link.url, link.hash)?;
-                self.note_link(state, target, source, from, link)?;
-                let page = state.page(target)?;
-                let traits = LinkTraits {
-                    between_hosts: page.host != from.host,
-                    nofollow: link.nofollow,
-                    template: false,
+                let unfollowed = if outcome.facts.copies.is_some() {
+                    Some(Refusal::SameContent)
+                } else {
+                    (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
                 };
-                // A robots.txt has no account: what it would get stays with the virtual page.
-                let has_account = page.flags.0 & flags::ACCOUNT != 0;
-                let weight = if has_account { self.weights.of(traits) } else { Weight::NONE };
-                targets.push((target, link.kind, weight));
+                self.note_link(state, target, source, from, link, unfollowed)?;
+                let code = LinkCode::new(link.kind, link.nofollow, link.template);
+                targets.push(self.target(state, from, target, code)?);
             }
         }
         self.targets = targets;
         Ok(())
     }
 
+    /// Who is paid how much for a link. A robots.txt has no account: what it would get stays with the virtual page.
+    fn target(&self, state: &State, from: &Page, link: UrlId, code: LinkCode) -> Result<Target, CreditError> {
+        let payee = if code.carries_cash() { account_of(state, link)? } else { None };
+        let weight = match payee {
+            Some(page) => self.weights.of(code.traits(state.page(page)?.host != from.host)),
+            None => Weight::NONE,
+        };
+        Ok(Target { link, account: payee.unwrap_or(link), code, weight })
+    }
+
     /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
+    ///
+    /// A page that is only known by links that are not followed is refused until another link leads to it.
     fn note_link(
         &mut self,
         state: &mut State,
@@ -370,6 +432,7 @@ impl Credits {
         source: UrlId,
         from: &Page,
         link: &OutLink,
+        unfollowed: Option<Refusal>,
     ) -> Result<(), CreditError> {
         let mut page = state.page(target)?;
         let before = page;
@@ -385,6 +448,11 @@ impl Credits {
             page.hop = link.kind.hop() as u8;
         }
         let opened = link.kind.carries_cash() && self.open_account(&mut page);
+        match unfollowed {
+            Some(why) if opened && page.flags.0 & flags::SEED == 0 => refuse_in(&mut page, Some(why)),
+            None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
+            _ => {}
+        }
         if opened || page.depth < before.depth {
             let inside = self.is_inside(state, &link.url, &page)?;
             page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
@@ -392,8 +460,7 @@ impl Credits {
         if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
             let distance = flags::requisite_depth(from.flags.0) + 1;
             if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags =
-                    PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
+                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
             }
         }
         if page != before {
@@ -418,13 +485,15 @@ impl Credits {
         let before = state.page(id)?;
         let mut page = before;
         if facts.imported.is_some() {
+            let is_linked = page.flags.0 & flags::REQUISITE != 0;
             if outcome.is_document() && self.open_account(&mut page) {
                 let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
-                page.depth = page.depth.min(u8::try_from(steps).unwrap_or(u8::MAX));
+                let steps = u8::try_from(steps).unwrap_or(u8::MAX);
+                page.depth = if is_linked { page.depth.min(steps) } else { steps };
             }
-        } else if facts.via.is_none() && facts.hops.is_empty() {
+        } else if facts.via.is_none() && facts.hops.is_empty() && page.flags.0 & flags::PUBLISHED == 0 {
             page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
-            (page.depth, page.via, page.hop) = (0, None, Page::NEW.hop);
+            (page.depth, page.via, page.hop) = (0, None, 0);
             self.open_account(&mut page);
         }
         if page != before {
@@ -435,7 +504,7 @@ impl Credits {
 
     /// Opens an account; tells whether there was none.
     pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
-        if page.flags.0 & flags::ACCOUNT != 0 {
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS | flags::VANISHED) != 0 {
             return false;
         }
         page.flags.set(PageFlags(flags::ACCOUNT), true);
@@ -486,6 +555,17 @@ impl Credits {
         };
         Some(Candidate { url: id, host: page.host, level })
     }
+}
+
+/// Sets or clears the reason why a page is not fetched.
+pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
+    page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.map_or(0, Refusal::code)));
+}
+
+/// Whether a page is refused because of the links that lead to it, so that another link may change that.
+fn hangs_on_links(page: &Page) -> bool {
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+    matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
 }
 
 /// How many redirects in a row led to a page, counted to one more than [`REDIRECTS_MAX`] at most.

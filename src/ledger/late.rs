@@ -3,9 +3,9 @@
 //! The history is in order of time whatever order captures arrive in. What a visit sums up of it (first capture,
 //! versions, last change, observations of change) is told again from the whole history, so that it too does not depend
 //! on the order. Two things are not in the history: the dates of change that servers stated, and the signatures of older
-//! versions. So for a late capture and the one after it, content has changed where bytes have.
+//! versions, of which a visit keeps the newest. Where signatures are missing, content has changed if bytes have.
 
-use archive_storage::{Capture, CaptureId, State, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::{CreditError, Credits};
@@ -23,33 +23,57 @@ impl Credits {
         Ok(newest.is_some_and(|newest| newest.time > outcome.time.timestamp_micros()))
     }
 
-    /// Sums up a page's history anew, into which a capture was put.
-    pub(super) fn retell(state: &mut State, id: UrlId, new: CaptureId) -> Result<(), CreditError> {
+    /// Sums up a page's history anew, in which a capture is new or has become known to be a copy; `signature` is that
+    /// of its content.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written.
+    pub fn retell(
+        state: &mut State,
+        id: UrlId,
+        new: CaptureId,
+        signature: Option<u64>,
+    ) -> Result<(), StateError> {
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
         let mut captures: Vec<(CaptureId, Capture)> = Vec::with_capacity(visit.captures as usize);
         for capture in state.history(id)? {
             captures.push(capture?);
         }
         captures.reverse();
-        tell(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
-        Ok(state.set_visit(id, &visit)?)
+        let new = New { id: new, signature: signature.map(|signature| signature.max(1)) };
+        tell(&mut visit, &mut captures, &new, |capture, flags| state.set_capture_flags(capture, flags))?;
+        state.set_visit(id, &visit)
     }
+}
+
+/// A capture that has just come into a history.
+struct New {
+    id: CaptureId,
+    /// Of its content, if it is known; not 0.
+    signature: Option<u64>,
 }
 
 /// What is told of captures in order of time, as it is told of live captures one by one.
 fn tell<E>(
     visit: &mut Visit,
     captures: &mut [(CaptureId, Capture)],
-    new: CaptureId,
+    new: &New,
     mut set_flags: impl FnMut(CaptureId, u8) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut observations = ChangeObservations::new();
     (visit.versions, visit.last_changed) = (0, 0);
     let mut last: Option<(CaptureId, Capture)> = None;
+    let newest = captures.iter().rev().find(|(_, capture)| is_page(capture)).map(|(id, _)| *id);
     for (id, capture) in captures.iter_mut().filter(|(_, capture)| is_page(capture)) {
         let bytes = last.is_none_or(|(_, last)| last.digest != capture.digest);
-        let is_touched = *id == new || last.is_none_or(|(last, _)| last == new);
-        let content = if is_touched { bytes } else { capture.flags & CONTENT_CHANGED != 0 };
+        let follows_new = last.is_some_and(|(last, _)| last == new.id);
+        let content = match new.signature {
+            Some(signature) if follows_new && newest == Some(*id) && visit.signature != 0 => {
+                bytes && visit.signature != signature
+            }
+            _ if *id == new.id || follows_new || last.is_none() => bytes,
+            _ => capture.flags & CONTENT_CHANGED != 0,
+        };
         let flags = capture.flags & !(CONTENT_CHANGED | BYTES_CHANGED)
             | if content { CONTENT_CHANGED } else { 0 }
             | if bytes { BYTES_CHANGED } else { 0 };

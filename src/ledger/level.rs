@@ -7,7 +7,7 @@ pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
 pub(super) const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
 
 /// The highest level of an ordinary page.
-const LEVEL_MAX: u8 = LEVEL_SEED - 1;
+pub const LEVEL_PAGE_MAX: u8 = LEVEL_SEED - 1;
 
 /// The level of a page with `units` of cash: four levels to each doubling.
 pub(super) fn level_of(units: u64) -> u8 {
@@ -16,19 +16,19 @@ pub(super) fn level_of(units: u64) -> u8 {
         return bits as u8 + 1;
     }
     let fraction = (units >> (bits - 3)) & 0b11;
-    (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_MAX)) as u8
+    (bits * 4 + fraction as u32 - 8).min(u32::from(LEVEL_PAGE_MAX)) as u8
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEVEL_MAX, level_of};
+    use super::{LEVEL_PAGE_MAX, level_of};
 
     #[test]
     fn levels_rise_with_cash() {
         let mut last = 0;
         for units in [0, 1, 2, 4, 5, 6, 7, 8, 100, 1000, 1 << 40, (1 << 40) + (1 << 38), 1 << 60] {
             let level = level_of(units);
-            assert!(level > last && level <= LEVEL_MAX, "{units}: {level} after {last}");
+            assert!(level > last && level <= LEVEL_PAGE_MAX, "{units}: {level} after {last}");
             last = level;
         }
         assert_eq!(level_of(1 << 40) + 4, level_of(1 << 41));

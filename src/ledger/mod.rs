@@ -7,23 +7,32 @@ mod credit;
 mod languages;
 mod late;
 mod level;
+mod link_code;
 mod outcome;
 pub mod page_flags;
 mod pay;
 mod published;
 mod record;
 mod refusal;
+mod sameness;
 mod scope;
 mod settings;
 mod settle;
+mod standing;
 
 pub use announce::announcement_trust;
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
-pub use level::LEVEL_REQUISITE;
+pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
+pub use link_code::LinkCode;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
+pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::SCOPE as SCOPE_SETTING;
+pub use standing::account_of;
+
+#[cfg(test)]
+mod tests;

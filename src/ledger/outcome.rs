@@ -21,6 +21,9 @@ const OUTLINK: &str = "outlink";
 /// Marks a link that its author asked not to follow.
 const NOFOLLOW: &str = "nofollow";
 
+/// The word behind an outlink that stands in what surrounds the content.
+const TEMPLATE: &str = "template";
+
 /// Stands before the time at which a link's target last changed, in seconds since 1970.
 const MODIFIED: &str = "modified=";
 
@@ -67,6 +70,8 @@ pub struct OutLink {
     pub nofollow: bool,
     /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
     pub modified: Option<i64>,
+    /// Whether it stands in what surrounds the content, as navigation does.
+    pub template: bool,
 }
 
 /// What came of one fetch.
@@ -109,6 +114,12 @@ pub struct Facts {
     pub language: Option<String>,
     /// Signature of the meaningful content.
     pub signature: Option<u64>,
+    /// Differs in few bits from that of a page with nearly the same text.
+    pub similarity: Option<u64>,
+    /// How many pages of the host had the same content before, when these are too many for its links to be followed.
+    pub copies: Option<u32>,
+    /// What the page tells robots, as far as it is said: `nofollow, noarchive`.
+    pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, when the payload digest of the record is another.
@@ -223,6 +234,15 @@ impl Facts {
         if let Some(signature) = self.signature {
             put("signature", format!("{signature:016x}"));
         }
+        if let Some(similarity) = self.similarity {
+            put("similarity", format!("{similarity:016x}"));
+        }
+        if let Some(copies) = self.copies {
+            put("sameContent", copies.to_string());
+        }
+        if let Some(directives) = &self.directives {
+            put("robotsDirectives", directives.clone());
+        }
         if let Some(seconds) = self.last_modified {
             put("lastModified", seconds.to_string());
         }
@@ -282,6 +302,9 @@ impl Facts {
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
+                "similarity" => facts.similarity = u64::from_str_radix(value, 16).ok(),
+                "sameContent" => facts.copies = value.parse().ok(),
+                "robotsDirectives" => facts.directives = Some(value.clone()),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
@@ -304,15 +327,18 @@ pub fn canonical_of(url: &str) -> String {
 /// A page has a hundred of these: no formatting machinery.
 fn link_field(link: &OutLink) -> String {
     let context = link.kind.context();
-    let mut value = String::with_capacity(link.url.len() + 3 + context.len() + 1 + NOFOLLOW.len());
+    let mut value =
+        String::with_capacity(link.url.len() + 3 + context.len() + 2 + NOFOLLOW.len() + TEMPLATE.len());
     value.push_str(&link.url);
     value.push(' ');
     value.push(link.kind.hop());
     value.push(' ');
     value.push_str(context);
-    if link.nofollow {
-        value.push(' ');
-        value.push_str(NOFOLLOW);
+    for (is_said, word) in [(link.nofollow, NOFOLLOW), (link.template, TEMPLATE)] {
+        if is_said {
+            value.push(' ');
+            value.push_str(word);
+        }
     }
     if let Some(seconds) = link.modified {
         value.push_str(&format!(" {MODIFIED}{seconds}"));
@@ -325,13 +351,14 @@ fn read_link(value: &str) -> Option<OutLink> {
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let (mut nofollow, mut modified) = (false, None);
+    let (mut nofollow, mut template, mut modified) = (false, false, None);
     for word in words {
         nofollow |= word == NOFOLLOW;
+        template |= word == TEMPLATE;
         modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
     }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow, modified })
+    Some(OutLink { url, hash, kind, nofollow, template, modified })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

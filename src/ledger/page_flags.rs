@@ -6,21 +6,23 @@ pub const ACCOUNT: u16 = 1;
 pub const READ: u16 = 1 << 1;
 /// It belongs to the crawl's scope.
 pub const IN_SCOPE: u16 = 1 << 2;
-/// It is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
-pub const REQUISITE: u16 = 1 << 3;
+/// It stands for another page, whose account it shares: a redirect or a duplicate.
+pub const ALIAS: u16 = 1 << 3;
 /// It is a seed.
 pub const SEED: u16 = 1 << 4;
 /// It is a robots.txt.
 pub const ROBOTS: u16 = 1 << 5;
 /// It was announced and has not answered since.
 pub const PUBLISHED: u16 = 1 << 6;
-/// Its last fetch found no page.
-pub const GONE: u16 = 1 << 7;
+/// It had an account until a server said that it does not exist (any more).
+pub const VANISHED: u16 = 1 << 7;
 /// It was fetched, with whatever result.
 pub const FETCHED: u16 = 1 << 10;
 /// Lowest bit of the number of requisite links that led here (3 bits).
 const REQUISITE_DEPTH_SHIFT: u16 = 11;
 const REQUISITE_DEPTH_MASK: u16 = 0b111;
+/// Any of these bits: it is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
+pub const REQUISITE: u16 = REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT;
 
 /// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
 const REFUSAL_LOW_SHIFT: u16 = 8;

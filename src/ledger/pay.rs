@@ -5,7 +5,6 @@ use archive_storage::{Page, PageFlags, Site, SiteId, State, UrlId, Visit};
 use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
 use crate::importance::{Account, Base, Credit, SiteAccount, Weight};
-use crate::parse::LinkKind;
 
 /// Flags of a site: its account was read; one of its pages links to another site.
 const SITE_READ: u16 = 1;
@@ -17,26 +16,18 @@ impl Credits {
         let mut page = state.page(id)?;
         let mut visit = state.visit(id)?.unwrap_or_default();
         let mut own = account(&page, Some(&visit));
-        let paid = |kind: LinkKind| kind.carries_cash();
-        let weights = self
-            .targets
-            .iter()
-            .filter(|(_, kind, _)| paid(*kind))
-            .map(|(_, _, w)| u64::from(w.parts()))
-            .sum();
+        let weights = self.targets.iter().map(|target| u64::from(target.weight.parts())).sum();
         let mut payout = self.pages.visit(&mut own, weights);
         page.cash = own.base.to_stored();
         page.flags.set(PageFlags(flags::READ), true);
         state.set_page(id, &page)?;
         visit.credit = own.credit.unwrap_or_default().to_bytes();
         state.set_visit(id, &visit)?;
-        for (target, kind, weight) in &self.targets {
-            if paid(*kind) {
-                let mut page = state.page(*target)?;
-                let read = page.flags.0 & flags::READ != 0;
-                page.cash = payout.pay(Base::from_stored(page.cash), read, *weight).to_stored();
-                state.set_page(*target, &page)?;
-            }
+        for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
+            let mut page = state.page(target.account)?;
+            let read = page.flags.0 & flags::READ != 0;
+            page.cash = payout.pay(Base::from_stored(page.cash), read, target.weight).to_stored();
+            state.set_page(target.account, &page)?;
         }
         payout.finish();
         Ok(())
@@ -46,12 +37,10 @@ impl Credits {
     pub(super) fn pay_sites(&mut self, state: &mut State, page: &Page) -> Result<(), CreditError> {
         let own = state.host(page.host)?.site;
         let mut outside: Vec<SiteId> = Vec::new();
-        for (target, kind, _) in &self.targets {
-            if kind.carries_cash() {
-                let site = state.host(state.page(*target)?.host)?.site;
-                if site != own {
-                    outside.push(site);
-                }
+        for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
+            let site = state.host(state.page(target.account)?.host)?.site;
+            if site != own {
+                outside.push(site);
             }
         }
         let mut record = state.site(own)?;

@@ -4,11 +4,12 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFla
 
 use super::announce::settle_announcement;
 use super::capture_flags;
-use super::credit::{CreditError, Credits};
+use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::late::is_page;
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
+use super::sameness::Sameness;
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
@@ -28,7 +29,7 @@ impl Credits {
         let before = state.visit(id)?;
         if is_late {
             let capture = append(state, id, outcome, location, 0)?;
-            Self::retell(state, id, capture)?;
+            Self::retell(state, id, capture, outcome.facts.signature)?;
             let page = state.page(id)?;
             if page.flags.0 & flags::ROBOTS == 0 {
                 count(state, page.host, outcome, false)?;
@@ -76,14 +77,13 @@ impl Credits {
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
-        page.flags.set(PageFlags(flags::GONE), !is_page);
-        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
+        refuse_in(&mut page, None);
         if outcome.kind != Kind::Failed {
             page.flags.set(PageFlags(flags::PUBLISHED), false);
         }
         state.set_page(id, &page)?;
         if page.flags.0 & flags::ROBOTS == 0 {
-            let is_new_page = before.is_none() && page.flags.0 & flags::ACCOUNT != 0;
+            let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
             count(state, page.host, outcome, is_new_page)?;
         }
         append(state, id, outcome, location, change_flags)
@@ -181,6 +181,11 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
         host.fetched += u32::from(is_new_page);
         host.failures += u32::from(outcome.kind == Kind::Failed);
         host.bytes += outcome.payload_bytes;
+        if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
+            let mut sameness = Sameness::from_bytes(&host.extension);
+            sameness.note(similarity);
+            host.extension = sameness.to_bytes();
+        }
         host.site
     })?;
     state.update_site(site, |site| {

@@ -11,6 +11,8 @@ pub struct Link {
     pub kind: LinkKind,
     /// Whether every link to this URL in the document carries `rel=nofollow`.
     pub nofollow: bool,
+    /// Whether every link to this URL stands in what surrounds the content: navigation, header, footer, aside.
+    pub template: bool,
 }
 
 /// The role of a link, with everything the crawler derives from it.

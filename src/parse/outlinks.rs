@@ -45,6 +45,8 @@ pub(crate) struct Outlinks {
     salt: u64,
     places: ByHash<u32>,
     links: Vec<Link>,
+    /// Whether what is added stands in what surrounds the content.
+    in_template: bool,
     buffer: String,
     links_max: usize,
     url_bytes_max: usize,
@@ -60,6 +62,7 @@ impl Outlinks {
             salt: 0,
             places: HashMap::default(),
             links: Vec::new(),
+            in_template: false,
             buffer: String::with_capacity(128),
             links_max: limits.links_max,
             url_bytes_max: limits.url_bytes_max,
@@ -159,7 +162,13 @@ impl Outlinks {
             _ => {
                 let place = u32::try_from(self.links.len()).ok()?;
                 self.places.insert(hash, place);
-                self.links.push(Link { url: url.to_owned(), hash, kind, nofollow });
+                self.links.push(Link {
+                    url: url.to_owned(),
+                    hash,
+                    kind,
+                    nofollow,
+                    template: self.in_template,
+                });
                 Some(place)
             }
         }
@@ -172,9 +181,16 @@ impl Outlinks {
         if wins {
             link.kind = kind;
             link.nofollow = nofollow;
+            link.template = self.in_template;
         } else if weighs {
             link.nofollow &= nofollow;
+            link.template &= self.in_template;
         }
+    }
+
+    /// Says whether the references to come stand in what surrounds the content.
+    pub(crate) fn set_template(&mut self, in_template: bool) {
+        self.in_template = in_template;
     }
 
     /// Raises the limit on the number of links.

@@ -99,7 +99,7 @@ impl<'a> ArchiveRows<'a> {
             site: self.site_of(page.host),
             kind: seen.map(|visit| page_type(visit.kind)),
             status: seen.map(|visit| visit.status).filter(|status| *status > 0),
-            importance: self.credits.importance(page, visit.as_ref()).unwrap_or(0.0),
+            importance: self.credits.importance_of(self.state, id)?.unwrap_or(0.0),
             captures: seen.map_or(0, |visit| visit.captures),
             versions: seen.map_or(0, |visit| visit.versions),
             first_seen: seen.and_then(|visit| time(visit.first_seen)),

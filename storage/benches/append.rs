@@ -48,7 +48,7 @@ fn pages(file: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
     Ok(pages)
 }
 
-fn store(pages: &[Page], dictionary: Option<&Arc<Dictionary>>) -> Result<(Duration, u64), Box<dyn Error>> {
+fn store(pages: &[Page], dictionary: Option<&Dictionary>) -> Result<(Duration, u64), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let (mut segments, _) = Segments::open(Arc::new(RealDisk), folder.path(), SegmentOptions::default())?;
     segments.rotate(dictionary.cloned())?;
@@ -67,7 +67,8 @@ fn store(pages: &[Page], dictionary: Option<&Arc<Dictionary>>) -> Result<(Durati
         metadata: vec![("via".into(), "http://example.org/".into())],
     };
     segments.append(&encoder.encode(group(pages.first().ok_or("no pages")?))?)?;
-    let begin = segments.watermark().offset;
+    let bytes = |segments: &Segments| segments.list().iter().map(|info| info.bytes).sum::<u64>();
+    let begin = bytes(&segments);
     let (start, mut uncommitted) = (running(), 0);
     for page in pages {
         let encoded = encoder.encode(group(page))?;
@@ -78,11 +79,11 @@ fn store(pages: &[Page], dictionary: Option<&Arc<Dictionary>>) -> Result<(Durati
             uncommitted = 0;
         }
     }
-    let end = segments.sync()?.offset;
-    Ok((running() - start, end - begin))
+    segments.sync()?;
+    Ok((running() - start, bytes(&segments) - begin))
 }
 
-fn compress(pages: &[Page], dictionary: Option<&Arc<Dictionary>>) -> Result<(Duration, u64), Box<dyn Error>> {
+fn compress(pages: &[Page], dictionary: Option<&Dictionary>) -> Result<(Duration, u64), Box<dyn Error>> {
     let options = SegmentOptions::default();
     let mut compressor = match dictionary {
         Some(dictionary) => {
@@ -128,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             bases.push(Base { url: page.url.clone(), content: page.http.clone() });
         }
     }
-    let with = Dictionary::build(&bases)?.map(Arc::new);
+    let with = Dictionary::build(&bases)?;
     for (name, dictionary) in [("without dictionary", None), ("with dictionary", with.as_ref())] {
         let mut best = [(Duration::MAX, 0); 2];
         for _ in 0..ROUNDS {

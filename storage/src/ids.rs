@@ -60,7 +60,7 @@ pub struct Location {
     pub length: u32,
 }
 
-/// A position between two capture groups in the sequence of all segments: everything before it is included.
+/// A position between two capture groups of a segment.
 ///
 /// The default is the very beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,4 +69,37 @@ pub struct Watermark {
     pub segment: SegmentId,
     /// Bytes from the start of the file.
     pub offset: u64,
+}
+
+/// Up to where every segment is included: several are written at once.
+///
+/// The default includes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Captures that are included: the first ones in the order of appending.
+    pub captures: u64,
+    /// Segments from here on are not included.
+    pub next: SegmentId,
+    /// Segments before that are included up to an offset only, in order; all others before are included whole.
+    pub open: Vec<Watermark>,
+}
+
+impl Watermarks {
+    /// Up to where a segment is included; nothing when it is included whole.
+    #[must_use]
+    pub fn of(&self, segment: SegmentId) -> Option<u64> {
+        if segment >= self.next {
+            return Some(0);
+        }
+        self.open.iter().find(|open| open.segment == segment).map(|open| open.offset)
+    }
+}
+
+/// Everything before a position where one segment was written after the other.
+impl From<Watermark> for Watermarks {
+    fn from(end: Watermark) -> Self {
+        let is_open = end.offset > 0;
+        let next = SegmentId(end.segment.0.saturating_add(u32::from(is_open)));
+        Self { captures: 0, next, open: if is_open { vec![end] } else { Vec::new() } }
+    }
 }

@@ -24,7 +24,7 @@ pub use checkpoint::StateError;
 pub use clock::Clock;
 pub use digest::Digest;
 pub use history::{Capture, CaptureKind, History, MimeId};
-pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};
+pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
 pub use rebuild::Rebuild;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
 use crate::catalogue::{Catalogue, GENERATION, NUMBER};
 use crate::checkpoint::{StateError, lock};
-use crate::ids::Watermark;
+use crate::ids::Watermarks;
 use crate::segment::{SegmentOptions, Segments};
 use crate::state::{FOLDER as STATE, Mode, State};
 use crate::store::{Store, StoreError};
@@ -50,7 +50,7 @@ impl Rebuild {
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
-        options.relied_on = Watermark::default();
+        options.relied_on = Watermarks::default();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let store = Store::of_parts(path, state, segments, recovered);
         Ok(Self { path: path.to_owned(), store, settings: old.settings.into_iter().collect(), _owner: owner })

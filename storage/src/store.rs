@@ -1,8 +1,8 @@
 //! An archive on disk: its segments and its state under one owner.
 //!
 //! The order that nothing may break: a capture's records are appended to the segment, the segment is synced, and only
-//! then a checkpoint makes the state that reflects them durable, with the watermark up to which it does. What lies
-//! behind the watermark after a crash is given to [`Store::replay`], through which the owner brings the state up to it.
+//! then a checkpoint makes the state that reflects them durable, with the watermarks up to which it does. What lies
+//! behind them after a crash is given to [`Store::replay`], through which the owner brings the state up to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::backend::{Disk, RealDisk};
 use crate::catalogue::{SegmentEntry, SegmentState};
 use crate::checkpoint::StateError;
 use crate::history::{Capture, CaptureKind};
-use crate::ids::{Location, SegmentId, UrlId, Watermark};
+use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
     Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments,
     StoredRecord,
@@ -25,6 +25,9 @@ use crate::warc::Broken;
 /// Compressed bytes that may be written and not yet synced: before more follow, [`Store::append`] syncs. The bound in time
 /// is the caller's, who has a clock: [`Store::sync`] at least once a second.
 pub const SYNC_BYTES_MAX: u64 = 64 << 20;
+
+/// Pages whose versions are looked up for the dictionaries of a refresh.
+const EXPECTED_MAX: usize = 1 << 16;
 
 /// How long [`Store::checkpoint_waiting`] tries before it gives up on readers that do not leave.
 const READERS_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -92,7 +95,7 @@ impl Store {
     /// As [`Store::own`].
     pub fn own_on(disk: Arc<dyn Disk>, path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
         let state = State::open(disk.clone(), path, Mode::Own)?;
-        options.relied_on = state.watermark();
+        options.relied_on = state.watermarks();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let reader = segments.reader();
         Ok(Self::assemble(path, state, Some(segments), reader, recovered))
@@ -174,16 +177,15 @@ impl Store {
         self.replay_by(take, |segments, from, found| segments.replay(from, found))
     }
 
-    /// The same, with segments decoded on so many threads ahead.
+    /// The same, with every segment that is being read decoded ahead on a thread of its own.
     ///
     /// # Errors
     /// As [`Store::replay`].
-    pub fn replay_on<E: From<StoreError>>(
+    pub fn replay_ahead<E: From<StoreError>>(
         &mut self,
-        threads: usize,
         take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
     ) -> Result<Vec<(SegmentId, Broken)>, E> {
-        self.replay_by(take, |segments, from, found| segments.replay_on(threads, from, found))
+        self.replay_by(take, |segments, from, found| segments.replay_ahead(from, found))
     }
 
     fn replay_by<E: From<StoreError>>(
@@ -191,12 +193,12 @@ impl Store {
         mut take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
         decode: impl FnOnce(
             &Segments,
-            Watermark,
+            Watermarks,
             &mut dyn FnMut(ReplayedCapture),
         ) -> Result<Vec<(SegmentId, Broken)>, SegmentError>,
     ) -> Result<Vec<(SegmentId, Broken)>, E> {
         let segments = self.segments.as_ref().ok_or(StoreError::State(StateError::ReadOnly))?;
-        let (from, state) = (self.state.watermark(), &mut self.state);
+        let (from, state) = (self.state.watermarks(), &mut self.state);
         let mut outcome = Ok(());
         let broken = decode(segments, from, &mut |capture| {
             if outcome.is_ok() {
@@ -205,6 +207,28 @@ impl Store {
         });
         let broken = broken.map_err(StoreError::from)?;
         outcome.map(|()| broken)
+    }
+
+    /// Says which pages will be captured soon, the most urgent first: their newest versions are what the next dictionaries
+    /// are built of. To be called at the start of a refresh.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn expect(&mut self, pages: impl IntoIterator<Item = UrlId>) -> Result<(), StoreError> {
+        let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
+        for url in pages.into_iter().take(EXPECTED_MAX) {
+            let Some(capture) = newest_version(&self.state, url)? else { continue };
+            let holder = if capture.kind.has_payload() {
+                Some(capture)
+            } else {
+                capture.original.map(|id| self.state.capture(id)).transpose()?
+            };
+            // Another page's payload is a base for that page.
+            if let Some(holder) = holder.filter(|holder| holder.url == url) {
+                segments.expect([(self.state.url(url)?.as_str(), holder.location)]);
+            }
+        }
+        Ok(())
     }
 
     /// Appends a capture's records; they are durable, and may be acknowledged, after the next [`Store::sync`] or
@@ -217,11 +241,7 @@ impl Store {
             self.sync()?;
         }
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
-        if segments.rotation_due().is_some() {
-            let plan = segments.dictionary_plan();
-            let dictionary = plan.map(|plan| plan.build()).transpose()?.flatten();
-            segments.rotate(dictionary.map(Arc::new))?;
-        }
+        segments.rotate_due()?;
         let main = segments.append(encoded)?.main;
         self.appended += 1;
         self.unsynced_bytes += encoded.packed_length();
@@ -238,10 +258,10 @@ impl Store {
     ///
     /// # Errors
     /// When the disk refuses; after a failed sync nothing can be appended any more.
-    pub fn sync(&mut self) -> Result<Watermark, StoreError> {
-        let watermark = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?;
+    pub fn sync(&mut self) -> Result<Watermarks, StoreError> {
+        let watermarks = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?;
         (self.acknowledged, self.unsynced_bytes) = (self.appended, 0);
-        Ok(watermark)
+        Ok(watermarks)
     }
 
     /// Makes everything so far durable. [`Checkpointed::Deferred`] means that readers were in the way of the state: then only
@@ -250,7 +270,7 @@ impl Store {
     /// # Errors
     /// When the disk refuses; what was durable before still is.
     pub fn checkpoint(&mut self) -> Result<Checkpointed, StoreError> {
-        let watermark = self.sync()?;
+        let watermarks = self.sync()?;
         let segments = self.segments.as_ref().ok_or(StateError::ReadOnly)?;
         for info in segments.list() {
             let entry = SegmentEntry {
@@ -266,7 +286,7 @@ impl Store {
                 self.state.set_segment(info.id, Some(entry))?;
             }
         }
-        Ok(self.state.checkpoint(watermark)?)
+        Ok(self.state.checkpoint(watermarks)?)
     }
 
     /// Makes everything so far durable, however long readers take to leave.
@@ -316,14 +336,7 @@ impl Store {
     /// # Errors
     /// When the disk refuses.
     pub fn newest_version(&self, url: UrlId) -> Result<Option<Capture>, StoreError> {
-        for capture in self.state.history(url)? {
-            let (_, capture) = capture?;
-            let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
-            if is_version && (200..300).contains(&capture.status) {
-                return Ok(Some(capture));
-            }
-        }
-        Ok(None)
+        newest_version(&self.state, url)
     }
 
     /// The capture whose record holds the payload of `capture`: itself, or for a revisit the one it refers to.
@@ -347,4 +360,15 @@ impl Store {
             None => Ok(None),
         }
     }
+}
+
+fn newest_version(state: &State, url: UrlId) -> Result<Option<Capture>, StoreError> {
+    for capture in state.history(url)? {
+        let (_, capture) = capture?;
+        let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
+        if is_version && (200..300).contains(&capture.status) {
+            return Ok(Some(capture));
+        }
+    }
+    Ok(None)
 }

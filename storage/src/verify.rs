@@ -13,10 +13,10 @@ use crate::address::canonical;
 use crate::catalogue::{SegmentEntry, SegmentState};
 use crate::digest::Digest;
 use crate::history::{Capture, CaptureKind};
-use crate::ids::{Location, SegmentId};
+use crate::ids::SegmentId;
 use crate::segment::{self, FIELD_IMPORTED, SegmentError, Survey};
 use crate::store::{Store, StoreError};
-use crate::warc::{HttpHead, RecordType, dechunk, parse_fields, split};
+use crate::warc::{HttpHead, dechunk, split};
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,14 +137,8 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
 
 /// Whether another tool captured it: then its original may be in a file that was never imported.
 fn is_imported(store: &Store, capture: &Capture) -> bool {
-    let Location { segment, offset, .. } = capture.location;
-    let Some(entry) = store.state().segment(segment) else { return false };
-    let Ok(records) = segment::records(store.path(), segment, &entry.file, offset) else { return false };
-    let mut records = records.map_while(Result::ok);
-    let metadata = records.find(|record| record.header.record_type() == RecordType::Metadata);
-    metadata.is_some_and(|metadata| {
-        parse_fields(&metadata.content).iter().any(|(name, _)| name == FIELD_IMPORTED)
-    })
+    let fields = store.reader().metadata(capture.location).unwrap_or_default();
+    fields.iter().any(|(name, _)| name == FIELD_IMPORTED)
 }
 
 fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture) -> Check {

@@ -141,7 +141,7 @@ fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
             _ => None,
         });
         let dictionary = Dictionary::build(&bases.collect::<Vec<_>>()).expect("dictionary");
-        segments.rotate(dictionary.filter(|_| round == 0).map(Arc::new)).expect("rotate");
+        segments.rotate(dictionary.filter(|_| round == 0)).expect("rotate");
     }
     let names = segments.list().into_iter().map(|info| folder.join("segments").join(info.name)).collect();
     segments.close().expect("close");

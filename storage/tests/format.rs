@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Mode, State, UrlId, Watermark};
+use archive_storage::{Mode, State, UrlId, Watermarks};
 
 /// URLs in seven full blocks of 128, and some more.
 const URLS: usize = 1000;
@@ -49,12 +49,12 @@ fn the_programs_in_the_document_read_a_state() {
         let (id, _) = state.intern(&url(number), url_hash(&url(number))).expect("a URL");
         state.update_page(id, |page| page.cash = 7 - number.cast_signed() as i64).expect("a page");
     }
-    state.checkpoint(Watermark::default()).expect("a checkpoint");
+    state.checkpoint(Watermarks::default()).expect("a checkpoint");
     // Some blocks changed in place, too.
     for id in 0..100 {
         state.update_page(UrlId(id), |page| page.cash += 1 << 40).expect("a page");
     }
-    state.checkpoint(Watermark::default()).expect("a checkpoint");
+    state.checkpoint(Watermarks::default()).expect("a checkpoint");
     let programs = programs("python");
     let [urls, cash] = programs.as_slice() else { panic!("{} programs", programs.len()) };
     if let Some(printed) = run(urls, folder.path()) {

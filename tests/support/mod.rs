@@ -57,6 +57,7 @@ impl TestWeb {
             politeness: Politeness {
                 host_delay: Duration::ZERO,
                 address_delay: Duration::ZERO,
+                answer_factor: 1.0,
                 per_host: 8,
                 per_address: 16,
             },
@@ -71,6 +72,8 @@ impl TestWeb {
             sync_every: SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),
             full_text: false,
+            disk_min: 0,
+            status: None,
         }
     }
 

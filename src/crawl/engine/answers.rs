@@ -11,9 +11,10 @@ use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
 use super::super::timings::Stage;
+use super::operation::Held;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
-use crate::ledger::{Candidate, Credits, Kind, LEVEL_REQUISITE, Refusal};
+use crate::ledger::{Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness};
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -37,29 +38,68 @@ impl Run<'_> {
                 self.frontier.resolved(host, Some(address), now);
             }
             Done::Resolved(host, Err(error)) => self.unresolved(host, &error, now)?,
-            Done::Fetched(tag, Ok(processed)) => self.fetched(&tag, *processed, now)?,
-            Done::Fetched(tag, Err(error)) => self.failed(&tag, &error, now)?,
+            Done::Fetched(tag, outcome) => {
+                if tag.page {
+                    self.pages_under_way -= 1;
+                    self.counted.end(self.store.state(), tag.host)?;
+                }
+                match outcome {
+                    Ok(processed) => self.fetched(tag, processed, now)?,
+                    Err(error) => self.failed(tag, &error, now)?,
+                }
+            }
             Done::Broken(error) => return Err(StoreError::from(error).into()),
         }
         Ok(())
     }
 
-    fn fetched(&mut self, tag: &FetchTag, mut processed: Processed, now: Instant) -> Result<(), CrawlError> {
+    fn fetched(
+        &mut self,
+        tag: Box<FetchTag>,
+        processed: Box<Processed>,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
         let pause = processed.retry_after.map(|asked| asked.max(RETRY_PAUSE).min(RETRY_AFTER_MAX));
         self.frontier.completed(tag.host, now, processed.elapsed, pause);
         self.status.bytes += processed.received_bytes;
-        if pause.is_some() && !tag.robots && self.try_again(tag, now) {
+        if pause.is_some() && !tag.robots && self.try_again(&tag, now) {
+            return Ok(());
+        }
+        self.keep(tag, processed, now)
+    }
+
+    /// Stores and credits what was fetched; on a full disk it is held until there is room.
+    pub(super) fn keep(
+        &mut self,
+        tag: Box<FetchTag>,
+        mut processed: Box<Processed>,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
+        if self.operation.is_disk_full() {
+            self.operation.held.push(Held::Fetched(tag, processed));
             return Ok(());
         }
         if processed.outcome.kind == Kind::Response {
+            self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&mut processed)?;
         }
-        let location = self.store.append(&processed.encoded)?;
+        let location = match self.store.append(&processed.encoded) {
+            Err(error) if self.may_wait_for_room(&error) => {
+                self.disk_is_full();
+                self.operation.held.push(Held::Fetched(tag, processed));
+                return Ok(());
+            }
+            appended => appended?,
+        };
+        let processed = *processed;
         self.watch.lap(Stage::Append);
         let mut candidates = std::mem::take(&mut self.candidates);
         self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
         self.watch.lap(Stage::Ledger);
         self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
+        if let Some(ordering) = &mut self.ordering {
+            ordering.fetched(self.store.state(), tag.id, self.credits.last_links())?;
+        }
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
                 self.enqueue(candidate, now)?;
@@ -68,10 +108,22 @@ impl Run<'_> {
         self.candidates = candidates;
         self.watch.lap(Stage::Queue);
         if tag.robots {
-            self.robots_fetched(tag, processed.outcome.status, processed.robots, processed.location, now)?;
+            self.robots_fetched(&tag, processed.outcome.status, processed.robots, processed.location, now)?;
             return Ok(());
         }
+        tracing::info!(
+            target: "capture",
+            url = processed.outcome.url,
+            page = tag.page,
+            status = processed.outcome.status,
+            kind = ?processed.outcome.kind,
+            bytes = processed.received_bytes,
+            milliseconds = processed.outcome.facts.fetch_ms,
+            via = processed.outcome.facts.via,
+            problems = ?processed.outcome.facts.problems,
+        );
         self.status.captures += 1;
+        self.status.pages += u64::from(tag.page);
         self.status.unchanged += u64::from(processed.outcome.kind != Kind::Response);
         self.status.errors += u64::from(processed.outcome.status >= 400);
         if let (Some(index), Some(document)) = (&mut self.index, processed.document)
@@ -79,6 +131,26 @@ impl Run<'_> {
         {
             index.add(document)?;
         }
+        Ok(())
+    }
+
+    /// Marks a page like too many others of its host, so that its links are not followed.
+    fn look_for_sameness(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
+        let (outcome, most) = (&mut processed.outcome, self.conduct.same_content);
+        let Some(similarity) = outcome.facts.similarity.filter(|_| tag.page && most > 0) else {
+            return Ok(());
+        };
+        let host = self.store.state().host(tag.host)?;
+        let count = Sameness::from_bytes(&host.extension).count(similarity);
+        if count < most || outcome.status != 200 {
+            return Ok(());
+        }
+        outcome.facts.copies = Some(count);
+        let problem = format!("like {count} other pages of its host: its links are not followed");
+        outcome.facts.problems.push(problem);
+        let mut group = processed.encoded.group().clone();
+        group.metadata = outcome.facts.to_fields();
+        processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         Ok(())
     }
 
@@ -113,14 +185,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn failed(&mut self, tag: &FetchTag, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+    fn failed(&mut self, tag: Box<FetchTag>, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
         let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
         self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
-        if tag.robots && self.ask_otherwise(tag, error)? {
-            self.frontier.want_robots(tag.host, now);
+        if tag.robots && self.ask_otherwise(&tag, error)? {
+            self.frontier.ask_robots_again(tag.host, now);
             return self.store_failure(tag, error);
         }
-        if error.is_passing() && self.try_again(tag, now) {
+        if error.is_passing() && self.try_again(&tag, now) {
             return Ok(());
         }
         if tag.robots {
@@ -131,21 +203,38 @@ impl Run<'_> {
 
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
-        if let Err(why) = self.frontier.push(candidate.url, candidate.host, candidate.level, now) {
+        let level = match &self.ordering {
+            Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
+            _ => candidate.level,
+        };
+        if let Err(why) = self.frontier.push(candidate.url, candidate.host, level, now) {
             Credits::put_off(self.store.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
         }
         Ok(())
     }
 
-    fn store_failure(&mut self, tag: &FetchTag, error: &FetchError) -> Result<(), CrawlError> {
-        let (outcome, group) = failed_group(tag, error, self.options.fetch.clock.now());
+    pub(super) fn store_failure(&mut self, tag: Box<FetchTag>, error: &FetchError) -> Result<(), CrawlError> {
+        let (outcome, group) = failed_group(&tag, error, self.options.fetch.clock.now());
         let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
-        let location = self.store.append(&encoded)?;
+        let location = match self.store.append(&encoded) {
+            Err(full) if self.may_wait_for_room(&full) => {
+                self.disk_is_full();
+                self.operation.held.push(Held::Failed(tag, error.clone()));
+                return Ok(());
+            }
+            appended => appended?,
+        };
+        tracing::info!(target: "capture", url = outcome.url, status = 0, error = %error);
         self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;
         self.candidates.clear();
         self.status.errors += 1;
         Ok(())
+    }
+
+    /// Whether an error is one that a pause may mend.
+    pub(super) fn may_wait_for_room(&self, error: &StoreError) -> bool {
+        self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
     }
 
     /// Puts a URL back for another attempt, unless it had its share.
@@ -155,7 +244,7 @@ impl Run<'_> {
         }
         self.attempts.insert(tag.id, tag.attempt + 1);
         if tag.robots {
-            self.frontier.want_robots(tag.host, now);
+            self.frontier.ask_robots_again(tag.host, now);
         } else {
             return self.frontier.push_again(tag.id, tag.host, 1, now).is_ok();
         }
@@ -182,12 +271,13 @@ impl Run<'_> {
             id,
             url,
             robots: false,
+            page: false,
             attempt: 0,
             via,
             hops,
             importance: None,
             previous: None,
         };
-        self.store_failure(&tag, error)
+        self.store_failure(Box::new(tag), error)
     }
 }

@@ -5,24 +5,33 @@
 //! slows the ones before it.
 
 mod answers;
+mod operation;
 mod requests;
 mod robots;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Checkpointed, StateError, Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, HostId, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
+use self::operation::Operation;
+use super::budget::UnderWay;
+use super::conduct::Conduct;
+use super::control::Control;
 use super::frontier::Frontier;
 use super::indexer;
+use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
+use super::order::Ordering;
 use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
+use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
+use super::traps::Variations;
 use crate::fetch::Fetcher;
 use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
@@ -42,6 +51,9 @@ const TOP_SITES: usize = 5;
 
 /// Announced pages come right behind page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
+
+/// The part of a run's time that the last requests get, as a divisor.
+const TIME_FOR_GRACE: u32 = 10;
 
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -65,12 +77,23 @@ pub enum CrawlError {
     /// No threads or sockets.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
+    /// The settings file cannot be taken.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The port for the run's state cannot be opened.
+    #[error("cannot tell the state of the crawl at {address}: {source}")]
+    Monitor {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A thread ended before its time.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
 }
 
-/// Runs a plan on a store until nothing is left to do, a limit is reached, or `stop` is raised.
+/// Runs a plan on a store until nothing is left to do, a limit is reached, or `control` stops it.
 ///
 /// `report` is called a few times a second. When it returns, everything the status counts is durable.
 ///
@@ -80,21 +103,27 @@ pub fn run(
     store: &mut Store,
     plan: Plan,
     options: &Options,
-    stop: &AtomicBool,
+    control: &Control,
     report: &mut dyn FnMut(&Status),
 ) -> Result<(End, Status), CrawlError> {
+    let monitor = options
+        .status
+        .map(|address| Monitor::start(address).map_err(|source| CrawlError::Monitor { address, source }))
+        .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
     let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
     let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
-    let credits = Credits::open(store.state())?;
+    let mut credits = Credits::open(store.state())?;
+    credits.set_obey_nofollow(options.conduct.obey_nofollow);
     let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
             let limits =
                 Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
-            let reading = Reading { limits, full_text: options.full_text };
+            let Conduct { obey_nofollow, obey_noarchive, .. } = options.conduct;
+            let reading = Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive };
             let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
@@ -102,9 +131,19 @@ pub fn run(
         }
         drop(done_sender);
         drop(answers);
+        let file = SettingsFile::in_archive(store.path());
         let mut run = Run {
             store,
             options,
+            control,
+            monitor,
+            operation: Operation::new(file, options.workers, options.disk_min),
+            seed_delays: HashMap::new(),
+            conduct: options.conduct.clone(),
+            ordering: None,
+            variations: Variations::default(),
+            counted: UnderWay::default(),
+            pages_under_way: 0,
             credits,
             frontier: Frontier::new(options.politeness.clone()),
             robots: RobotsCache::default(),
@@ -125,7 +164,8 @@ pub fn run(
             beginning: Beginning::now(),
         };
         run.begin(plan)?;
-        let end = run.drive(stop, report)?;
+        let end = run.drive(report)?;
+        tracing::info!(?end, captures = run.status.captures, "the run has ended");
         run.finish(report)?;
         Ok((end, run.status))
     })
@@ -135,6 +175,18 @@ pub fn run(
 struct Run<'a> {
     store: &'a mut Store,
     options: &'a Options,
+    control: &'a Control,
+    monitor: Option<Monitor>,
+    operation: Operation,
+    /// Delays that seeds ask for.
+    seed_delays: HashMap<HostId, Duration>,
+    conduct: Conduct,
+    /// What decides the levels of pages, when cash does not.
+    ordering: Option<Ordering>,
+    variations: Variations,
+    counted: UnderWay,
+    /// Requests under way that count for the limit.
+    pages_under_way: u64,
     credits: Credits,
     frontier: Frontier,
     robots: RobotsCache,
@@ -165,22 +217,31 @@ impl Run<'_> {
         if self.store.state().totals().captures > 0 {
             self.frontier.goes_on(now);
         }
-        self.options.conduct.keep(self.store.state_mut())?;
+        self.conduct.keep(self.store.state_mut())?;
+        if let Some(monitor) = &self.monitor {
+            let address = monitor.address();
+            self.notice(format!("the state of the crawl is told at http://{address}/status and /metrics"));
+        }
         match plan {
             Plan::Discover { seeds, scope } => {
                 self.credits.set_scope(self.store.state_mut(), scope)?;
                 let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
                 let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
-                for (seed, id) in seeds.iter().zip(ids) {
+                for (seed, &id) in seeds.iter().zip(&ids) {
                     if let Some(delay) = seed.delay {
                         let host = self.store.state().page(id)?.host;
-                        self.frontier.set_delay(host, delay);
+                        self.seed_delays.insert(host, delay);
+                        self.frontier.set_delay(host, Some(delay));
                     }
                 }
-                self.candidates = self.credits.waiting(self.store.state())?;
+                self.ordering = self.conduct.order.begin(self.store.state(), &ids)?;
+                self.read_settings()?;
+                self.enqueue_waiting()?;
                 self.take_published()?;
             }
             Plan::Refresh { pages } => {
+                self.store.expect(pages.iter().copied())?;
+                self.read_settings()?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
                     let host = self.store.state().page(url)?.host;
@@ -193,7 +254,23 @@ impl Run<'_> {
         for candidate in std::mem::take(&mut self.candidates) {
             self.enqueue(candidate, now)?;
         }
+        tracing::info!(queued = self.frontier.queued(), "the run has begun");
         self.checkpoint()
+    }
+
+    /// Lets everything wait in the frontier that is to be fetched and never was.
+    fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
+        let now = Instant::now();
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.credits.waiting(self.store.state(), |candidate| {
+            candidates.push(candidate);
+            Ok(())
+        })?;
+        for candidate in candidates.drain(..) {
+            self.enqueue(candidate, now)?;
+        }
+        self.candidates = candidates;
+        Ok(())
     }
 
     /// Pages that were announced are fetched again before new ones are discovered.
@@ -209,26 +286,27 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+    fn drive(&mut self, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         let mut reported = Instant::now();
         let mut synced = Instant::now();
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
+            let is_paused = self.look_around(now)?;
             self.watch.start();
             if ending.is_none() {
-                ending = self.should_end(stop).map(|end| (end, now));
-                if ending.is_none() {
+                ending = self.should_end().map(|end| (end, now));
+                if ending.is_none() && !is_paused {
                     self.hand_out(now)?;
                 }
             }
             self.watch.lap(Stage::Pick);
             match ending {
-                Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
-                None if self.under_way == 0 && !self.wake_later()? => return Ok(End::Complete),
+                Some((end, since)) if self.under_way == 0 || now - since > self.grace() => return Ok(end),
+                None if self.under_way == 0 && !is_paused && !self.wake_later()? => return Ok(End::Complete),
                 _ => {}
             }
-            let wake = self.frontier.next_wake().filter(|_| ending.is_none());
+            let wake = self.frontier.next_wake().filter(|_| ending.is_none() && !is_paused);
             let wait =
                 wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
             match self.done.recv_timeout(wait) {
@@ -288,27 +366,39 @@ impl Run<'_> {
         self.report(report)
     }
 
-    fn should_end(&self, stop: &AtomicBool) -> Option<End> {
+    fn should_end(&self) -> Option<End> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        if stop.load(Ordering::Relaxed) {
+        if self.control.is_stopped() {
             Some(End::Stopped)
-        } else if self.status.captures >= limit {
+        } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
+            // What the last pages need is fetched before.
             Some(End::Limit)
-        } else if self.options.time.is_some_and(|time| self.started.elapsed() >= time) {
+        } else if self.options.time.is_some_and(|time| self.elapsed() + self.grace() >= time) {
             Some(End::Time)
         } else {
             None
         }
     }
 
+    /// Since the start of the run, pauses left out.
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.operation.paused_for())
+    }
+
+    /// How long requests under way get after the end: so much that a run ends within its time.
+    fn grace(&self) -> Duration {
+        self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
+    }
+
     /// Whether anything can still happen once nothing is under way.
     fn wake_later(&mut self) -> Result<bool, CrawlError> {
         let now = Instant::now();
-        for host in self.robots.take_waiting() {
+        let waiting = self.robots.take_waiting();
+        for &host in &waiting {
             // Redirects of robots.txt that lead nowhere count as none at all.
             self.settle_robots(host, &Rules::Free, now)?;
         }
-        Ok(self.frontier.next_wake().is_some())
+        Ok(!waiting.is_empty() || self.frontier.next_wake().is_some())
     }
 }
 
@@ -318,7 +408,21 @@ impl Run<'_> {
     /// the records are made durable, and the index does not get ahead of the state.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
         self.balance_books()?;
-        self.checkpoint_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
+        let checkpointed = match self.store.checkpoint() {
+            Err(error) if self.may_wait_for_room(&error) => {
+                self.disk_is_full();
+                self.checkpoint_at = Instant::now();
+                return Ok(());
+            }
+            checkpointed => checkpointed?,
+        };
+        self.checkpoint_deferred = checkpointed == Checkpointed::Deferred;
+        self.status.checkpoints += 1;
+        tracing::info!(
+            captures = self.store.state().totals().captures,
+            deferred = self.checkpoint_deferred,
+            "checkpoint"
+        );
         self.status.acknowledged = self.status.captures;
         if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
@@ -340,7 +444,7 @@ impl Run<'_> {
     }
 
     fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
-        self.status.elapsed = self.started.elapsed();
+        self.status.elapsed = self.elapsed();
         self.status.queued = self.frontier.queued();
         self.status.active = self.frontier.active();
         self.status.hosts_active = self.frontier.hosts_active();
@@ -349,6 +453,10 @@ impl Run<'_> {
             self.status.top_sites = self.credits.top_sites(self.store.state(), TOP_SITES)?;
         }
         report(&self.status);
+        self.status.notices.clear();
+        if let Some(monitor) = &self.monitor {
+            monitor.publish(&self.status);
+        }
         Ok(())
     }
 }

@@ -11,16 +11,18 @@ use super::super::frontier::Pick;
 use super::super::previous;
 use super::super::process::{FetchTag, Tag};
 use super::super::robots_cache::Rules;
+use super::super::traps::endless_path;
 use super::{CrawlError, Run};
 use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::Refusal;
+use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, page_flags as flags};
 
 impl Run<'_> {
     /// Hands out as many requests as may be under way.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        while self.under_way < self.options.workers && self.status.captures + (self.under_way as u64) < limit
-        {
+        while self.under_way < self.operation.workers {
+            let is_full = self.status.pages + self.pages_under_way >= limit;
+            self.frontier.set_floor(if is_full { LEVEL_REQUISITE } else { 0 });
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
                 Pick::Resolve(host) => Some(self.resolve_job(host)?),
@@ -80,21 +82,53 @@ impl Run<'_> {
         address: SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
+        if self.discovering
+            && self.store.state().page(id)?.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) == 0
+        {
+            // The scope has become narrower while it waited.
+            self.frontier.cancelled(host, now);
+            return Ok(None);
+        }
         let url = self.store.state().url(id)?;
         let verdict = match Url::parse(&url) {
-            Ok(parsed) => self.forbidden(host, &parsed).map_or(Ok(parsed), Err),
+            Ok(parsed) => self.refused(host, id, &parsed)?.map_or(Ok(parsed), Err),
             Err(_) => Err(Refusal::Unfetchable),
         };
         let parsed = match verdict {
             Ok(parsed) => parsed,
             Err(why) => {
-                self.credits.refuse(self.store.state_mut(), id, why)?;
+                if matches!(why, Refusal::PagesPerHost | Refusal::PagesPerSite) {
+                    // Budgets grow with a site's importance: the page keeps its cash until then.
+                    Credits::put_off(self.store.state_mut(), id, why)?;
+                } else {
+                    self.credits.refuse(self.store.state_mut(), id, why)?;
+                }
                 self.status.refused += 1;
                 self.frontier.cancelled(host, now);
                 return Ok(None);
             }
         };
         Ok(Some(self.fetch_job(host, id, parsed, address, false)?))
+    }
+
+    /// Why a URL whose turn has come is not fetched after all.
+    fn refused(&mut self, host: HostId, id: UrlId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
+        if let Some(why) = self.forbidden(host, url) {
+            return Ok(Some(why));
+        }
+        if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
+            return Ok(Some(Refusal::Ignored));
+        }
+        let flags = self.store.state().page(id)?.flags.0;
+        // A seed was asked for by a person, and parts of a page belong to it.
+        if flags & flags::SEED != 0 || !counts(flags) {
+            return Ok(None);
+        }
+        let trap = endless_path(url).or_else(|| self.variations.count(url, self.conduct.query_variations));
+        if trap.is_some() {
+            return Ok(trap);
+        }
+        Ok(self.conduct.budgets.spent(self.store.state(), &self.credits, host, &self.counted)?)
     }
 
     fn fetch_job(
@@ -118,6 +152,11 @@ impl Run<'_> {
             request.if_modified_since = stored.last_modified;
             previous = Some(stored.previous);
         }
+        let is_page = !robots && counts(page.flags.0);
+        if is_page {
+            self.pages_under_way += 1;
+            self.counted.begin(self.store.state(), host)?;
+        }
         let (via, hops) = previous::way(self.store.state(), id, &page)?;
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
@@ -130,6 +169,7 @@ impl Run<'_> {
             host,
             id,
             robots,
+            page: is_page,
             attempt: self.attempts.get(&id).copied().unwrap_or(0),
             via,
             hops,
@@ -140,4 +180,9 @@ impl Run<'_> {
         let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };
         Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
     }
+}
+
+/// Whether a URL counts for limits and budgets: a page that is no part of another.
+const fn counts(flags: u16) -> bool {
+    flags & flags::ACCOUNT != 0 && flags & flags::REQUISITE == 0
 }

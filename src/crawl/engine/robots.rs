@@ -1,7 +1,7 @@
 //! The robots rules of a host: from the archive, from the network, by redirect from another host.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
@@ -17,9 +17,6 @@ use crate::ledger::{Credits, Refusal};
 
 /// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX_HOURS: i64 = 24;
-
-/// A Crawl-delay longer than this is taken for this long.
-const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Run<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
@@ -94,7 +91,7 @@ impl Run<'_> {
             None => Next::Nowhere,
         };
         match next {
-            Next::SameHost(_) => self.frontier.want_robots(tag.host, now),
+            Next::SameHost(_) => self.frontier.ask_robots_again(tag.host, now),
             Next::Nowhere => self.settle_robots(tag.host, &Rules::Free, now)?,
             Next::OtherHost(url) => {
                 let other = self.credits.know_robots(self.store.state_mut(), &url)?;
@@ -128,16 +125,10 @@ impl Run<'_> {
                         self.status.refused += 1;
                     }
                 }
-                Rules::Given(robots) => {
-                    let asked = robots.crawl_delay();
-                    // A crawl without delays is of one's own servers: a person has said so.
-                    let own = self.options.politeness.host_delay;
-                    if let Some(delay) = asked.filter(|delay| !own.is_zero() && *delay > own) {
-                        self.frontier.set_delay(host, delay.min(CRAWL_DELAY_MAX));
-                    }
+                Rules::Given(_) | Rules::Free => {
+                    self.set_delay(host)?;
                     self.frontier.robots_known(host, now);
                 }
-                Rules::Free => self.frontier.robots_known(host, now),
             }
         }
         Ok(())

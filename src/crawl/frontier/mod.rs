@@ -20,6 +20,9 @@ use crate::ledger::{LEVEL_REQUISITE, Refusal};
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
 
+/// However slow a server is, its answer time alone keeps it from being asked for no longer than this.
+const ADAPTED_DELAY_MAX: Duration = Duration::from_secs(30);
+
 /// Stands in the place of a level once a URL was picked: higher than all levels, so that it cannot be raised again.
 const PICKED: u8 = u8::MAX;
 
@@ -30,6 +33,8 @@ pub struct Politeness {
     pub host_delay: Duration,
     /// The same for an address, which may serve many hosts.
     pub address_delay: Duration,
+    /// A host that took a time to answer is left alone for this many times as long, if that is more than its delay.
+    pub answer_factor: f64,
     /// Requests under way to one host.
     pub per_host: u32,
     /// Requests under way to one address.
@@ -99,6 +104,10 @@ pub struct Frontier {
     /// The level under which each URL is queued; 0 when it is not, [`PICKED`] once it was picked in this run.
     level_of: Vec<u8>,
     queued: u64,
+    /// Of these, those of the highest level.
+    requisites: u64,
+    /// URLs below this level stay where they are.
+    floor: u8,
     unresolved: BinaryHeap<(u8, Reverse<u64>, HostId)>,
     resolving: usize,
     ready: BinaryHeap<(u8, Reverse<u64>, usize)>,
@@ -121,6 +130,8 @@ impl Frontier {
             address_numbers: HashMap::new(),
             level_of: Vec::new(),
             queued: 0,
+            requisites: 0,
+            floor: 0,
             unresolved: BinaryHeap::new(),
             resolving: 0,
             ready: BinaryHeap::new(),
@@ -140,6 +151,17 @@ impl Frontier {
     #[must_use]
     pub fn queued(&self) -> u64 {
         self.queued
+    }
+
+    /// Of these, parts of pages, which have the highest level.
+    #[must_use]
+    pub fn requisites(&self) -> u64 {
+        self.requisites
+    }
+
+    /// Lets only URLs of this level and above be picked.
+    pub fn set_floor(&mut self, level: u8) {
+        self.floor = level;
     }
 
     /// Requests under way, resolutions included.
@@ -175,6 +197,7 @@ impl Frontier {
             return Ok(());
         }
         self.queued += u64::from(*known == 0);
+        self.requisites += u64::from(level == LEVEL_REQUISITE);
         *known = level;
         match entry.levels.binary_search_by_key(&level, |(l, _)| *l) {
             Ok(place) => entry.levels[place].1.push_back(url),
@@ -195,12 +218,17 @@ impl Frontier {
         self.push(url, host, level, now)
     }
 
-    /// Gives a host its own delay, which its seed or its robots.txt asks for; it counts from its last request on.
-    pub fn set_delay(&mut self, host: HostId, delay: Duration) {
+    /// Treats servers in another way from now on.
+    pub fn set_politeness(&mut self, politeness: Politeness) {
+        self.politeness = politeness;
+    }
+
+    /// Gives a host its own delay, or that of all others; it counts from its last request on.
+    pub fn set_delay(&mut self, host: HostId, delay: Option<Duration>) {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
-        entry.delay = Some(delay);
-        entry.next = entry.next.max(after(entry.last, delay));
+        entry.delay = delay;
+        entry.next = entry.next.max(delay.and_then(|delay| after(entry.last, delay)));
     }
 
     /// The next thing to do at `now`, if there is anything.
@@ -209,7 +237,11 @@ impl Frontier {
             return Some(Pick::Resolve(host));
         }
         self.wake_addresses(now);
-        while let Some((level, _, number)) = self.ready.pop() {
+        while let Some(&(level, _, number)) = self.ready.peek() {
+            if level < self.floor {
+                return None;
+            }
+            self.ready.pop();
             if self.addresses[number].ready_level != Some(level) {
                 continue;
             }
@@ -273,8 +305,9 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.active = entry.active.saturating_sub(1);
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-        // A server that takes long to answer is busy: it is left in peace for as long as it took.
-        let delay = if delay.is_zero() { delay } else { delay.max(elapsed) };
+        // A server that takes long to answer is busy: it is left in peace for a multiple of that time.
+        let adapted = elapsed.mul_f64(self.politeness.answer_factor).min(ADAPTED_DELAY_MAX);
+        let delay = if delay.is_zero() { delay } else { delay.max(adapted) };
         let delay = delay.max(pause.unwrap_or_default());
         entry.last = Some(now);
         // Another request may have learned that the server wants to be left alone for longer.
@@ -308,15 +341,21 @@ impl Frontier {
         self.hosts.get(host.index())?.levels.last().and_then(|(_, urls)| urls.front().copied())
     }
 
-    /// Asks for the robots.txt of `host` once more, or for the first time even if no URL of it waits.
+    /// Asks for the robots.txt of `host` even if no URL of it waits.
     pub fn want_robots(&mut self, host: HostId, now: Instant) {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
         if !entry.robots_known {
-            entry.robots_under_way = false;
             entry.robots_wanted = true;
             self.offer(host, now);
         }
+    }
+
+    /// Asks for the robots.txt of `host` once more, after an answer that did not give its rules.
+    pub fn ask_robots_again(&mut self, host: HostId, now: Instant) {
+        self.grow(host);
+        self.hosts[host.index()].robots_under_way = false;
+        self.want_robots(host, now);
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.
@@ -331,6 +370,7 @@ impl Frontier {
             for url in urls {
                 if self.level_of[url.index()] == level {
                     self.level_of[url.index()] = 0;
+                    self.requisites -= u64::from(level == LEVEL_REQUISITE);
                     left.push(url);
                 }
             }
@@ -347,7 +387,11 @@ impl Frontier {
 
     fn next_unresolved(&mut self) -> Option<HostId> {
         while self.resolving < RESOLVING_MAX {
-            let (_, _, host) = self.unresolved.pop()?;
+            let &(level, _, host) = self.unresolved.peek()?;
+            if level < self.floor {
+                return None;
+            }
+            self.unresolved.pop();
             let entry = &mut self.hosts[host.index()];
             if entry.phase == Phase::New && (entry.robots_wanted || !entry.levels.is_empty()) {
                 entry.phase = Phase::Resolving;
@@ -374,12 +418,25 @@ impl Frontier {
 
     /// Takes one request from the best host at an address.
     fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
-        while let Some((level, _, host)) = self.addresses[number].awake.pop() {
+        while let Some(&(level, _, host)) = self.addresses[number].awake.peek() {
+            if level < self.floor {
+                return None;
+            }
+            self.addresses[number].awake.pop();
             let entry = &mut self.hosts[host.index()];
             if entry.awake_level != Some(level) {
                 continue;
             }
             entry.awake_level = None;
+            match self.top_level(host) {
+                Some(top) if top < level => {
+                    // Another request has taken what it stood here for.
+                    self.offer(host, now);
+                    continue;
+                }
+                _ => {}
+            }
+            let entry = &mut self.hosts[host.index()];
             let Phase::At(_, address) = entry.phase else { continue };
             let pick = if entry.robots_known {
                 Pick::Page(host, self.pop_url(host)?, address)
@@ -416,6 +473,7 @@ impl Frontier {
             if self.level_of[url.index()] == *level {
                 self.level_of[url.index()] = PICKED;
                 self.queued -= 1;
+                self.requisites -= u64::from(*level == LEVEL_REQUISITE);
                 if urls.is_empty() {
                     levels.pop();
                 }

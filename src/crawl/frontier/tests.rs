@@ -10,6 +10,7 @@ fn polite(host: u64, address: u64) -> Politeness {
     Politeness {
         host_delay: Duration::from_secs(host),
         address_delay: Duration::from_secs(address),
+        answer_factor: 1.0,
         per_host: 1,
         per_address: 1,
     }
@@ -152,7 +153,7 @@ fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
     frontier.resolved(host, Some(address(1)), start);
     assert_eq!(frontier.next(start), Some(Pick::Robots(host, address(1))));
     frontier.completed(host, at(100), Duration::ZERO, None);
-    frontier.set_delay(host, Duration::from_secs(3));
+    frontier.set_delay(host, Some(Duration::from_secs(3)));
     frontier.robots_known(host, at(100));
     assert_eq!(frontier.next(at(3099)), None);
     assert_eq!(frontier.next(at(3100)), Some(Pick::Page(host, UrlId(1), address(1))));
@@ -170,7 +171,7 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
         frontier.resolved(HostId(number), Some(address(1)), start);
     }
     // The rules of one host are in the archive, with a delay of its own.
-    frontier.set_delay(HostId(0), Duration::from_secs(9));
+    frontier.set_delay(HostId(0), Some(Duration::from_secs(9)));
     frontier.robots_known(HostId(0), start);
     assert_eq!(frontier.next(at(3)), None);
     assert_eq!(frontier.next(at(4)), Some(Pick::Robots(HostId(1), address(1))));
@@ -189,4 +190,28 @@ fn a_host_without_an_address_gives_its_urls_back() {
     assert_eq!(frontier.resolved(HostId(0), None, now), [UrlId(7)]);
     assert_eq!(frontier.push(UrlId(8), HostId(0), 3, now), Err(Refusal::Unresolved));
     assert_eq!((frontier.queued(), frontier.active(), frontier.next(now)), (0, 0, None));
+}
+
+#[test]
+fn below_the_floor_only_parts_of_pages_are_picked() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    for url in 0..6 {
+        let level = if url % 2 == 0 { LEVEL_REQUISITE } else { 9 };
+        frontier.push(UrlId(url), HostId(url / 3), level, now).unwrap();
+    }
+    for host in [HostId(0), HostId(1)] {
+        assert!(matches!(frontier.next(now), Some(Pick::Resolve(_))));
+        open(&mut frontier, host, address(host.0 as u8), now);
+    }
+    frontier.set_floor(LEVEL_REQUISITE);
+    let mut seen = Vec::new();
+    while let Some(Pick::Page(host, url, _)) = frontier.next(now) {
+        frontier.completed(host, now, Duration::ZERO, None);
+        seen.push(url.0);
+    }
+    seen.sort_unstable();
+    assert_eq!((seen, frontier.requisites(), frontier.queued()), (vec![0, 2, 4], 0, 3));
+    frontier.set_floor(0);
+    assert!(matches!(frontier.next(now), Some(Pick::Page(..))));
 }

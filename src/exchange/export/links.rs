@@ -5,6 +5,7 @@ use std::io::Write;
 use archive_storage::{StateError, Store};
 
 use super::{ExportError, Exported, Selection, lost};
+use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
 /// Links between two reports of progress.
@@ -27,7 +28,7 @@ pub(super) fn write(
         }
         let page = state.url(source)?;
         for link in links {
-            let kind = LinkKind::from_code(link.kind).map_or("other", LinkKind::context);
+            let kind = LinkCode::from_byte(link.kind).kind().map_or("other", LinkKind::context);
             let target = targets.get(link.target)?;
             if let Err(error) = writeln!(out, "{page}\t{target}\t{kind}") {
                 failure = Some(error);

@@ -49,8 +49,7 @@ fn walk_segment(
     }
     let last = offsets.and_then(|offsets| offsets.last().copied()).unwrap_or(u64::MAX);
     // What was stored after the checkpoint is not known yet.
-    let watermark = store.state().watermark();
-    let end = if watermark.segment == id { watermark.offset } else { u64::MAX };
+    let end = store.state().watermarks().of(id).unwrap_or(u64::MAX);
     let mut group = Vec::new();
     let mut start = 0;
     'open: loop {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_storage::warc::{ReadError, RecordReader};
 use chrono::{DateTime, Utc};
@@ -13,6 +13,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::gather::{Gathered, Gatherer, Group};
 use super::{Note, NoteKind};
+use crate::crawl::Control;
 
 /// Records at a file's start that are looked at for a date.
 const DATED_WITHIN: usize = 4;
@@ -40,12 +41,12 @@ pub(super) fn read_files(
     files: &[PathBuf],
     items: &Sender<(u64, Item)>,
     bytes: &Arc<AtomicU64>,
-    stop: &AtomicBool,
+    stop: &Control,
 ) {
     let mut number = 0;
     let mut send = |item| {
         number += 1;
-        !stop.load(Ordering::Relaxed) && items.send((number - 1, item)).is_ok()
+        !stop.is_stopped() && items.send((number - 1, item)).is_ok()
     };
     for file in in_order(files) {
         if !read_file(&file, bytes, &mut send) {

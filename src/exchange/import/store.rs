@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use super::prepare::{Prepared, Refused, prepare};
 use super::read::{Item, read_files};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
-use crate::crawl::Indexer;
+use crate::crawl::{Control, Indexer};
 use crate::ledger::{Candidate, Credits, Kind, Outcome};
 use crate::originals;
 use crate::parse::Limits;
@@ -35,7 +35,7 @@ enum Ready {
     Failed(SegmentError),
 }
 
-/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` was raised before.
+/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` was told before.
 ///
 /// When it returns, everything the status counts is durable.
 ///
@@ -44,7 +44,7 @@ enum Ready {
 pub fn run(
     store: &mut Store,
     options: &Options,
-    stop: &AtomicBool,
+    stop: &Control,
     listener: &mut dyn Listener,
 ) -> Result<(bool, Status), ImportError> {
     let threads = options.threads.max(1);
@@ -79,7 +79,7 @@ pub fn run(
         };
         import.drive(&ready, &bytes, listener)?;
         import.finish(listener)?;
-        Ok((!stop.load(Ordering::Relaxed), import.status))
+        Ok((!stop.is_stopped(), import.status))
     })
 }
 

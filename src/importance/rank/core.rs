@@ -1,36 +1,50 @@
 //! The part of a link graph that a PageRank solver has to iterate over, laid out for speed.
 //!
-//! Only pages with links to others ("inner" pages) matter for the iteration: a page without links gives nothing to
-//! anybody (see `pagerank` for why), so its own value is computed once at the end. Inner pages are renumbered, either
-//! as they come (crawls in URL order: neighbours link to neighbours) or, when links go anywhere, by falling number of
-//! links, so that the values most often read share few cache lines. For each page the sources of its links lie together.
-//! Links from a page to itself are taken out: they are solved exactly instead of by iteration.
+//! Only pages with links ("inner" pages) matter for the iteration: a page without links gives nothing to anybody (see
+//! `pagerank` for why), so its own value is computed once at the end. Inner pages are numbered first, in the graph's own
+//! order, which for a crawl keeps neighbours together. For each page the sources of its links lie together, in groups of
+//! [`LANES`] that are filled up with a source that gives nothing: most pages have few links, and a loop whose number of
+//! turns is hard to predict costs more than the links. Links from a page to itself are taken out: they are solved exactly
+//! instead of by iteration.
 
 use super::super::graph::Graph;
 use super::Damping;
 
-/// A graph counts as local when at least this share of its arcs spans less than 1/64 of the pages.
-const LOCAL_SHARE_MIN: f64 = 0.25;
+/// Sources that are added up side by side, so that additions need not wait for each other.
+pub(super) const LANES: usize = 4;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Core {
     /// Inner pages first, then those without links: their old numbers.
     pub(super) order: Vec<u32>,
-    /// How many inner pages there are.
+    /// How many inner pages there are; as a source, this number stands for nobody.
     pub(super) inner: usize,
-    /// Where the sources of each page's links begin; one more at the end.
-    pub(super) offsets: Vec<u32>,
-    /// Sources, as inner page numbers.
-    pub(super) sources: Vec<u32>,
+    /// Links between inner pages.
+    pub(super) inner_arcs: usize,
+    /// Which groups hold the sources of each inner page; one more at the end.
+    pub(super) groups: Vec<u32>,
+    /// Sources of inner pages, as inner page numbers.
+    pub(super) sources: Vec<[u32; LANES]>,
     /// Weights of these links; empty when all weigh 1.
-    pub(super) weights: Vec<f32>,
+    pub(super) weights: Vec<[f32; LANES]>,
+    /// The links to pages without links.
+    pub(super) outer: Outer,
     /// For each inner page, its damping divided by the weight of its links.
     pub(super) share: Vec<f64>,
     /// The largest damping of any page.
     pub(super) damping_max: f64,
     /// Inner pages that link to themselves, ascending, with the weight of that link.
     pub(super) selfish: Vec<(u32, f32)>,
+}
+
+/// Links to pages without links, by page.
+#[derive(Debug)]
+pub(super) struct Outer {
+    pub(super) offsets: Vec<u32>,
+    pub(super) sources: Vec<u32>,
+    /// Empty when all weigh 1.
+    pub(super) weights: Vec<f32>,
 }
 
 impl Core {
@@ -44,7 +58,7 @@ impl Core {
         let mut damping_max = 0f64;
         let mut selfish = Vec::new();
         let mut share = Vec::with_capacity(inner);
-        let mut offsets = vec![0u32; order.len() + 1];
+        let mut counts = vec![0u32; order.len()];
         for (new, &old) in order[..inner].iter().enumerate() {
             let old = old as usize;
             let weight = graph.out_weight(old);
@@ -57,47 +71,70 @@ impl Core {
                 if target as usize == old {
                     selfish.push((new as u32, graph.weights(old).map_or(1.0, |weights| weights[place])));
                 } else {
-                    offsets[number[target as usize] as usize + 1] += 1;
+                    counts[number[target as usize] as usize] += 1;
                 }
             }
         }
-        let mut arcs = 0;
-        for offset in &mut offsets {
-            arcs += *offset;
-            *offset = arcs;
-        }
-        let mut next = offsets.clone();
-        let mut sources = vec![0u32; arcs as usize];
-        let mut weights = vec![0f32; if graph.is_weighted() { arcs as usize } else { 0 }];
-        for (new, &old) in order[..inner].iter().enumerate() {
-            let old = old as usize;
+        let (to_inner, to_outer) = counts.split_at(inner);
+        let inner_arcs = to_inner.iter().map(|&count| count as usize).sum();
+        let groups = sums(to_inner.iter().map(|&count| count.div_ceil(LANES as u32)));
+        let offsets = sums(to_outer.iter().copied());
+        let grouped = groups[inner] as usize;
+        let lone = offsets[to_outer.len()] as usize;
+        let (of_groups, of_lone) = if graph.is_weighted() { (grouped, lone) } else { (0, 0) };
+        let mut core = Self {
+            inner,
+            inner_arcs,
+            sources: vec![[inner as u32; LANES]; grouped],
+            weights: vec![[0.0; LANES]; of_groups],
+            outer: Outer { offsets, sources: vec![0; lone], weights: vec![0.0; of_lone] },
+            order,
+            groups,
+            share,
+            damping_max,
+            selfish,
+        };
+        counts.fill(0);
+        core.fill(&graph, &number, &mut counts);
+        drop(graph);
+        core
+    }
+
+    /// Puts every link in its place; `counts` says how many of a page's links are there.
+    fn fill(&mut self, graph: &Graph, number: &[u32], counts: &mut [u32]) {
+        for new in 0..self.inner {
+            let old = self.order[new] as usize;
+            let weights = graph.weights(old);
             for (place, &target) in graph.targets(old).iter().enumerate() {
                 if target as usize == old {
                     continue;
                 }
-                let free = &mut next[number[target as usize] as usize];
-                sources[*free as usize] = new as u32;
-                if let Some(given) = graph.weights(old) {
-                    weights[*free as usize] = given[place];
+                let target = number[target as usize] as usize;
+                let count = counts[target] as usize;
+                counts[target] += 1;
+                if let Some(outer) = target.checked_sub(self.inner) {
+                    let free = self.outer.offsets[outer] as usize + count;
+                    self.outer.sources[free] = new as u32;
+                    if let Some(weights) = weights {
+                        self.outer.weights[free] = weights[place];
+                    }
+                } else {
+                    let group = self.groups[target] as usize + count / LANES;
+                    self.sources[group][count % LANES] = new as u32;
+                    if let Some(weights) = weights {
+                        self.weights[group][count % LANES] = weights[place];
+                    }
                 }
-                *free += 1;
             }
         }
-        drop(graph);
-        Self { order, inner, offsets, sources, weights, share, damping_max, selfish }
-    }
-
-    /// Arcs that one sweep reads.
-    pub(super) fn inner_arcs(&self) -> usize {
-        self.offsets[self.inner] as usize
     }
 
     /// Cuts the inner pages into at most `count` runs with about equally many arcs; returns the bounds.
     pub(super) fn runs(&self, count: usize) -> Vec<usize> {
-        let per_run = self.inner_arcs() / count + 1;
+        let per_run = self.sources.len() / count + 1;
         let mut bounds = vec![0];
         for page in 0..self.inner {
-            if self.offsets[page + 1] as usize >= per_run * bounds.len() && bounds.len() < count {
+            if self.groups[page + 1] as usize >= per_run * bounds.len() && bounds.len() < count {
                 bounds.push(page + 1);
             }
         }
@@ -109,21 +146,21 @@ impl Core {
 
 /// The new order of pages, and how many have links to follow.
 fn arrange(graph: &Graph) -> (Vec<u32>, usize) {
-    let degree = |page: u32| graph.targets(page as usize).len();
     let has_links = |&page: &u32| graph.out_weight(page as usize) > 0.0;
     let (mut order, dangling): (Vec<u32>, Vec<u32>) = (0..graph.pages() as u32).partition(has_links);
-    if !is_local(graph) {
-        order.sort_by_key(|&page| std::cmp::Reverse(degree(page)));
-    }
     let inner = order.len();
     order.extend(dangling);
     (order, inner)
 }
 
-fn is_local(graph: &Graph) -> bool {
-    let near = graph.pages() as u32 / 64;
-    let short: usize = (0..graph.pages())
-        .map(|page| graph.targets(page).iter().filter(|&&target| target.abs_diff(page as u32) < near).count())
-        .sum();
-    short as f64 >= LOCAL_SHARE_MIN * graph.arcs() as f64
+/// What comes before each count, and the sum of all at the end.
+fn sums(counts: impl ExactSizeIterator<Item = u32>) -> Vec<u32> {
+    let mut sums = Vec::with_capacity(counts.len() + 1);
+    let mut sum = 0;
+    sums.push(0);
+    for count in counts {
+        sum += count;
+        sums.push(sum);
+    }
+    sums
 }

@@ -5,12 +5,14 @@
 //! importance and interest in one scan, [`hits`] hubs and authorities, [`Harmonic`] the centrality by which sites are
 //! chosen elsewhere.
 
+mod acceleration;
 mod core;
 mod harmonic;
 mod hits;
 mod pagerank;
 mod power;
 mod rendezvous;
+mod solver;
 
 pub use harmonic::Harmonic;
 pub use hits::{Hits, hits};

@@ -3,8 +3,7 @@
 use archive_storage::{SiteId, State, StateError, UrlId};
 
 use crate::importance::{Graph, GraphError};
-use crate::ledger::page_flags as flags;
-use crate::parse::LinkKind;
+use crate::ledger::{LinkCode, account_of, page_flags as flags};
 
 /// Why an archive gives no graph.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +41,17 @@ impl PageGraph {
                 urls.push(id);
             }
         }
+        for page in state.pages(UrlId(0)) {
+            let (id, page) = page?;
+            if page.flags.0 & flags::ALIAS != 0 {
+                numbers[id.index()] = account_of(state, id)?.map_or(u32::MAX, |page| numbers[page.index()]);
+            }
+        }
         let number = |id: UrlId| numbers.get(id.index()).copied().filter(|&number| number != u32::MAX);
         let mut arcs = Vec::new();
         state.newest_links(|source, links| {
             if let Some(from) = number(source) {
-                let carrying = links.iter().filter(|link| carries_cash(link.kind));
+                let carrying = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
                 arcs.extend(carrying.filter_map(|link| Some((from, number(link.target)?))));
             }
             Ok(())
@@ -71,9 +76,10 @@ impl SiteGraph {
         let hosts: Vec<SiteId> =
             state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
         let mut sites = vec![u32::MAX; state.url_count() as usize];
+        let counted = flags::ACCOUNT | flags::ALIAS;
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if let Some(site) = hosts.get(page.host.index()).filter(|_| page.flags.0 & flags::ACCOUNT != 0) {
+            if let Some(site) = hosts.get(page.host.index()).filter(|_| page.flags.0 & counted != 0) {
                 sites[id.index()] = site.0;
             }
         }
@@ -81,7 +87,7 @@ impl SiteGraph {
         let mut arcs = Vec::new();
         state.newest_links(|source, links| {
             if let Some(from) = site(source) {
-                let outside = links.iter().filter(|link| carries_cash(link.kind));
+                let outside = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
                 let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);
                 arcs.extend(outside.map(|to| (from, to, 1.0)));
             }
@@ -89,8 +95,4 @@ impl SiteGraph {
         })?;
         Ok(Self { graph: Graph::from_weighted_arcs(state.site_count() as usize, &arcs)? })
     }
-}
-
-fn carries_cash(kind: u8) -> bool {
-    LinkKind::from_code(kind).is_some_and(LinkKind::carries_cash)
 }

@@ -144,6 +144,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
         self.articles_open += u32::from(element == Element::Article);
         if !tag.attributes.is_empty() {
+            self.outlinks.set_template(self.text.has_open_regions());
             self.attributes(element, tag.attributes);
         }
     }

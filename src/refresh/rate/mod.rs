@@ -5,6 +5,7 @@
 //! visits in [`OBSERVATION_BYTES`]; [`RatePrior`] is what is known of a page before its own visits speak, learned
 //! from its site and the archive by [`RateGroup`].
 
+mod learned;
 mod observations;
 mod prior;
 #[cfg(test)]

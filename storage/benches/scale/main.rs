@@ -16,7 +16,7 @@ use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{
     Capture, CaptureKind, LinkTarget, Location, MimeId, Mode, SegmentId, SiteId, State, UrlId, Visit,
-    Watermark,
+    Watermarks,
 };
 use web::{LINKS_PER_PAGE, Web};
 
@@ -103,12 +103,12 @@ fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
         inserting += time;
         if since >= CHECKPOINT_URLS {
             since = 0;
-            let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+            let (_, time) = timed(|| Ok(state.checkpoint(watermarks())?))?;
             saving += time;
             slowest = slowest.max(time);
         }
     }
-    let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+    let (_, time) = timed(|| Ok(state.checkpoint(watermarks())?))?;
     saving += time;
     let count = u64::from(state.url_count());
     report("length of a URL", format!("{:.1} bytes", bytes as f64 / count as f64));
@@ -150,7 +150,7 @@ fn look_up(state: &mut State, web: &mut Web) -> Outcome<()> {
     );
     report("credits", rate(count, crediting));
     let dirty = state.dirty_bytes();
-    let (_, time) = timed(|| Ok(state.checkpoint(watermark())?))?;
+    let (_, time) = timed(|| Ok(state.checkpoint(watermarks())?))?;
     report("checkpoint of these credits", format!("{} ({} MB changed)", seconds(time), dirty / 1_000_000));
     Ok(())
 }
@@ -183,7 +183,7 @@ fn visits(folder: &Path, count: u64) -> Outcome<()> {
             for number in first..(first + 100_000).min(count as u32) {
                 fetch(&mut state, number)?;
             }
-            state.checkpoint(watermark())?;
+            state.checkpoint(watermarks())?;
             Ok(())
         })?;
         storing += time;
@@ -205,7 +205,7 @@ fn visits(folder: &Path, count: u64) -> Outcome<()> {
     let ((), time) = timed(|| {
         for number in 0..SMALL_CHECKPOINTS {
             state.update_page(UrlId(number), |page| page.cash += 1)?;
-            state.checkpoint(watermark())?;
+            state.checkpoint(watermarks())?;
         }
         Ok(())
     })?;
@@ -263,8 +263,8 @@ fn hashed(url: String) -> (String, u64) {
     (url, hash)
 }
 
-fn watermark() -> Watermark {
-    Watermark { segment: SegmentId(0), offset: 0 }
+fn watermarks() -> Watermarks {
+    Watermarks::default()
 }
 
 pub(crate) fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Duration)> {

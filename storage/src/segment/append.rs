@@ -1,98 +1,34 @@
-//! Appending to segments: group commit, rotation and closing.
+//! Appending to segments: host groups, group commit, rotation and closing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread;
 
 use chrono::{DateTime, Utc};
-use sha2::{Digest as _, Sha256};
+use sha2::Digest as _;
 
 use super::codec::Codec;
 use super::dictionary::Dictionary;
-use super::encode::{Encoded, Encoder};
+use super::encode::{Encoded, Encoder, Generation};
 use super::error::{Context, SegmentError};
-use super::guard::Guard;
-use super::index::{self, Index};
+use super::host_group::{HOST_GROUPS_MAX, HostGroup, host_hash};
+use super::index;
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
-use super::read::{SegmentReader, StoredRecord, locked};
+use super::options::SegmentOptions;
+use super::order::{self, CaptureStream, FIELD_CAPTURES_BEFORE, Source};
+use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
-use super::versions::{DictionaryPlan, Versions};
+use super::versions::Versions;
+use super::writer::{Active, Building, Durability, SyncHandle, Writer};
 use crate::backend::{Disk, DiskFile, OpenMode};
-use crate::clock::Clock;
-use crate::digest::{Algorithm, Digest};
-use crate::ids::{Location, SegmentId, Watermark};
+use crate::digest::Digest;
+use crate::ids::{Location, SegmentId, Watermark, Watermarks};
 use crate::warc::{Broken, HeadWriter, RecordIds};
 
-/// How segments are written.
-#[derive(Clone, Debug)]
-pub struct SegmentOptions {
-    /// The compression of new segments. `None` is that of the newest segment, and zstd for a new archive.
-    pub codec: Option<Codec>,
-    /// The level without a dictionary: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 3 and 6.
-    pub level: Option<i32>,
-    /// The zstd level with a dictionary. Below 7 the match finder's table has no room for a dictionary of megabytes: real
-    /// recaptures took 3.60 MB at level 6 (400 MB/s), 3.41 at 7 (300), 3.30 at 8 (265) and 3.27 at 9 (180).
-    pub dictionary_level: i32,
-    /// How dictionaries are guarded against damage.
-    pub guard: Guard,
-    /// The algorithm of block digests.
-    pub algorithm: Algorithm,
-    /// First part of file names: who or what crawls.
-    pub prefix: String,
-    /// Last part of file names: the machine.
-    pub host: String,
-    /// Fields of every segment's `warcinfo` record: software, operator, http-header-user-agent, robots, …
-    pub info: Vec<(String, String)>,
-    /// Bytes at which a segment should be closed.
-    pub bytes_max: u64,
-    /// Captures at which a segment should be closed: its index is kept in memory until then.
-    pub captures_max: u64,
-    /// The age at which a segment should be closed.
-    pub age_max: Duration,
-    /// The watermark up to which the rest of the archive relies on segments. Recovery never cuts off what lies before
-    /// it, however damaged; it reports it.
-    pub relied_on: Watermark,
-    /// What time it is.
-    pub clock: Clock,
-    /// Makes record ids repeatable, for tests.
-    pub seed: Option<u64>,
-}
-
-impl Default for SegmentOptions {
-    fn default() -> Self {
-        Self {
-            codec: None,
-            level: None,
-            dictionary_level: 8,
-            guard: Guard::default(),
-            algorithm: Algorithm::Sha256,
-            prefix: "ARCHIVE".into(),
-            host: "localhost".into(),
-            info: Vec::new(),
-            bytes_max: 1 << 30,
-            captures_max: 100_000,
-            age_max: Duration::from_hours(24),
-            relied_on: Watermark::default(),
-            clock: Clock::default(),
-            seed: None,
-        }
-    }
-}
-
-impl SegmentOptions {
-    fn plain_level(&self, codec: Codec) -> i32 {
-        self.level.unwrap_or(match codec {
-            Codec::Zstd => 3,
-            Codec::Gzip => 6,
-        })
-    }
-}
-
-/// Where an appended group lies. It is not durable before a sync returned a watermark at or behind `end`.
+/// Where an appended group lies. It is not durable before a sync returned watermarks that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The main record.
@@ -101,7 +37,7 @@ pub struct Appended {
     pub end: Watermark,
 }
 
-/// Why a segment should be closed.
+/// Why a segment was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RotationReason {
@@ -109,88 +45,11 @@ pub enum RotationReason {
     Full,
     /// It is as old as it may be.
     Old,
-    /// A dictionary of today's versions would save what it costs.
+    /// A dictionary of today's versions saves more than it costs.
     DictionaryPays,
 }
 
-/// What syncs and appends agree on across threads.
-#[derive(Debug, Default)]
-struct Durability {
-    poisoned: AtomicBool,
-    watermark: Mutex<Watermark>,
-}
-
-impl Durability {
-    fn check(&self) -> Result<(), SegmentError> {
-        if self.poisoned.load(Ordering::Acquire) { Err(SegmentError::Poisoned) } else { Ok(()) }
-    }
-
-    /// Syncs a file up to a watermark; poisons everything when that fails.
-    fn sync(&self, file: &dyn DiskFile, path: &Path, end: Watermark) -> Result<Watermark, SegmentError> {
-        self.check()?;
-        if let Err(error) = file.sync() {
-            self.poisoned.store(true, Ordering::Release);
-            return Err(error).context("sync", path);
-        }
-        let mut watermark = locked(&self.watermark);
-        *watermark = (*watermark).max(end);
-        Ok(*watermark)
-    }
-}
-
-/// A sync that any thread may carry out while appending goes on.
-#[derive(Debug)]
-pub struct SyncHandle {
-    file: Option<(Arc<dyn DiskFile>, PathBuf)>,
-    end: Watermark,
-    durability: Arc<Durability>,
-}
-
-impl SyncHandle {
-    /// Makes everything durable that had been appended when the handle was made.
-    ///
-    /// # Errors
-    /// When the disk fails; then nothing can be appended any more.
-    pub fn sync(&self) -> Result<Watermark, SegmentError> {
-        match &self.file {
-            Some((file, path)) => self.durability.sync(file.as_ref(), path, self.end),
-            None => self.durability.check().map(|()| self.end),
-        }
-    }
-}
-
-/// The segment that is written to.
-#[derive(Debug)]
-struct Active {
-    name: SegmentName,
-    path: PathBuf,
-    file: Arc<dyn DiskFile>,
-    info: SegmentInfo,
-    hasher: Sha256,
-    opened: DateTime<Utc>,
-    dictionary: Option<Arc<Dictionary>>,
-    index: Index,
-}
-
-impl Active {
-    fn end(&self) -> Watermark {
-        Watermark { segment: self.info.id, offset: self.info.bytes }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
-        if let Err(error) = self.file.write_at(bytes, self.info.bytes) {
-            // What was written of it lies behind the end and is written over next time. Cutting it off as well
-            // keeps the file whole if there is no next time; if that fails too, recovery does it.
-            let _ = self.file.set_len(self.info.bytes);
-            return Err(error).context("write", &self.path);
-        }
-        self.hasher.update(bytes);
-        self.info.bytes += bytes.len() as u64;
-        Ok(())
-    }
-}
-
-/// The segments of an archive and their one writer.
+/// The segments of an archive and their one owner.
 #[derive(Debug)]
 pub struct Segments {
     disk: Arc<dyn Disk>,
@@ -202,10 +61,10 @@ pub struct Segments {
     reader: SegmentReader,
     durability: Arc<Durability>,
     closed: BTreeMap<SegmentId, SegmentInfo>,
-    active: Option<Active>,
-    versions: Versions,
-    /// The dictionary of the next segment.
-    next_dictionary: Option<Arc<Dictionary>>,
+    /// One for each group of hosts; together they hold every host.
+    writers: Vec<Writer>,
+    /// Captures appended so far: the number of the next one.
+    captures: u64,
 }
 
 impl Segments {
@@ -224,33 +83,31 @@ impl Segments {
         let folder = archive.join(super::FOLDER);
         disk.create_dir_all(&folder).context("create", &folder)?;
         disk.sync_dir(archive).context("sync", archive)?;
-        let (closed, recovered) = recover::recover(&disk, &folder, options.relied_on, options.guard)?;
+        let (closed, recovered) = recover::recover(&disk, &folder, &options.relied_on, options.guard)?;
         let ids = options.seed.map_or_else(RecordIds::random, |seed| {
             // Opening again must not give the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
         });
         let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
         let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
-        let encoder = Encoder::new(options.algorithm, ids, codec, options.plain_level(codec));
+        let encoder = Encoder::new(options.algorithm, ids, codec);
         let reader = SegmentReader::new(disk.clone(), archive);
         let mut versions = Versions::new(options.guard);
-        if let Some(info) = closed.values().next_back().filter(|_| codec == Codec::Zstd) {
-            index::recall(disk.as_ref(), &folder, info, &mut versions);
+        if codec == Codec::Zstd {
+            index::recall(disk.as_ref(), &folder, &closed, &mut versions);
         }
-        let segments = Self {
-            disk,
-            folder,
-            options,
-            codec,
-            encoder,
-            reader,
-            durability: Arc::default(),
-            closed,
-            active: None,
-            versions,
-            next_dictionary: None,
+        let groups = HostGroup::first(if codec == Codec::Zstd { options.host_groups } else { 1 });
+        let writer = |hosts| {
+            let generation = encoder.generation(options.plain_level(codec), None);
+            Writer { hosts, active: None, versions: versions.split_off(hosts), generation, building: None }
         };
-        *locked(&segments.durability.watermark) = segments.watermark();
+        let writers = groups.into_iter().map(writer).collect();
+        let last = closed.values().map(|info| info.captures_until).max().unwrap_or_default();
+        let captures = last.max(options.relied_on.captures);
+        let durability = Arc::default();
+        let segments =
+            Self { disk, folder, options, codec, encoder, reader, durability, closed, writers, captures };
+        segments.route();
         Ok((segments, recovered))
     }
 
@@ -266,47 +123,64 @@ impl Segments {
         self.reader.clone()
     }
 
-    /// The position behind the last group.
+    fn active(&self) -> impl Iterator<Item = &Active> {
+        self.writers.iter().filter_map(|writer| writer.active.as_ref())
+    }
+
+    /// Up to where everything appended so far reaches.
     #[must_use]
-    pub fn watermark(&self) -> Watermark {
-        self.active.as_ref().map_or(Watermark { segment: self.next_id(), offset: 0 }, Active::end)
+    pub fn watermarks(&self) -> Watermarks {
+        let mut open: Vec<Watermark> = self.active().map(Active::end).collect();
+        open.sort_unstable();
+        Watermarks { captures: self.captures, next: self.next_id(), open }
     }
 
     fn next_id(&self) -> SegmentId {
         // An id that something relies on is not given again, even if its file was taken away.
-        let last = self.closed.keys().next_back().map_or(0, |last| last.0 + 1);
-        let relied_on = self.options.relied_on;
-        SegmentId(last.max(relied_on.segment.0 + u32::from(relied_on.offset > 0)))
+        let open = self.active().map(|active| active.info.id);
+        let last = open.chain(self.closed.keys().next_back().copied()).max();
+        let next = SegmentId(last.map_or(0, |last| last.0 + 1));
+        next.max(self.options.relied_on.next)
     }
 
-    /// Appends a group. It takes the group's bytes by reference, so that the caller can try again when the disk was full.
+    fn writer_of(&self, url: &str) -> usize {
+        let hash = host_hash(url);
+        self.writers.iter().position(|writer| writer.hosts.holds(hash)).unwrap_or_default()
+    }
+
+    /// Appends a group to the segment of its host's group. It takes the group's bytes by reference, so that the caller can
+    /// try again when the disk was full.
     ///
     /// # Errors
     /// When the disk refuses: then nothing of the group is in the archive.
     pub fn append(&mut self, encoded: &Encoded) -> Result<Appended, SegmentError> {
         self.durability.check()?;
-        if self.active.is_none() {
-            self.active = Some(self.create()?);
+        for active in self.writers.iter_mut().filter_map(|writer| writer.active.as_mut()) {
+            active.mend(&self.durability)?;
         }
+        let place = self.writer_of(&encoded.group.url);
+        if self.writers.get(place).is_some_and(|writer| writer.active.is_none()) {
+            let active = self.create(place)?;
+            self.writers.get_mut(place).map(|writer| writer.active.insert(active));
+        }
+        // There is always a writer for a host, and above it was given a segment.
+        let missing = SegmentError::Missing(self.next_id());
+        let Some(writer) = self.writers.get_mut(place) else { return Err(missing) };
+        let Some(active) = &mut writer.active else { return Err(missing) };
         let again;
-        let encoded = if encoded.generation == self.encoder.generation_number() {
+        let encoded = if encoded.generation == writer.generation.number {
             encoded
         } else {
             again = self.encoder.encode(encoded.group.clone())?;
             &again
         };
-        // Created above if there was none.
-        let Some(active) = &mut self.active else { return Err(SegmentError::Missing(self.next_id())) };
-        let start = active.info.bytes;
-        active.write(&encoded.packed)?;
-        active.info.count(encoded.group.time, u64::from(encoded.records), encoded.plain_length);
-        let (offset, length) = encoded.main;
-        let main = Location { segment: active.info.id, offset: start + u64::from(offset), length };
+        let main = active.append(encoded, self.captures)?;
+        self.captures += 1;
         if let Some(facts) = &encoded.facts {
             let group = &encoded.group;
             active.index.add(&group.url, group.time, facts, group.payload_digest, main);
             if encoded.is_version() {
-                self.versions.count(&group.url, encoded.plain_length, main);
+                writer.versions.count(&group.url, encoded.plain_length, main);
             }
         }
         Ok(Appended { main, end: active.end() })
@@ -316,64 +190,160 @@ impl Segments {
     ///
     /// # Errors
     /// When the disk fails; then nothing can be appended any more.
-    pub fn sync(&mut self) -> Result<Watermark, SegmentError> {
+    pub fn sync(&mut self) -> Result<Watermarks, SegmentError> {
         self.sync_handle().sync()
     }
 
     /// A sync of everything appended so far, to be carried out by another thread.
     #[must_use]
-    pub fn sync_handle(&self) -> SyncHandle {
-        let file = self.active.as_ref().map(|active| (active.file.clone(), active.path.clone()));
-        SyncHandle { file, end: self.watermark(), durability: self.durability.clone() }
+    pub fn sync_handle(&mut self) -> SyncHandle {
+        let files = self.active().filter_map(Active::unsynced).collect();
+        if self.active().count() > 1 {
+            self.writers.iter_mut().filter_map(|writer| writer.active.as_mut()).for_each(Active::say_number);
+        }
+        SyncHandle { files, end: self.watermarks(), durability: self.durability.clone() }
     }
 
-    /// Whether the segment should be closed. The caller then calls [`Segments::rotate`], with a dictionary if it has one.
-    #[must_use]
-    pub fn rotation_due(&self) -> Option<RotationReason> {
-        let active = self.active.as_ref().filter(|active| active.info.captures > 0)?;
+    /// Closes segments that are full or old, or that lose more for want of a newer dictionary than it costs: the next ones
+    /// then have one, of the newest versions of the pages of their hosts. Says why the last of them was closed.
+    ///
+    /// To be called between appends.
+    ///
+    /// # Errors
+    /// As [`Segments::rotate`].
+    pub fn rotate_due(&mut self) -> Result<Option<RotationReason>, SegmentError> {
+        let mut last = None;
+        for place in 0..self.writers.len() {
+            let Some(reason) = self.due(place) else { continue };
+            if self.codec != Codec::Zstd {
+                self.finish(place)?;
+                last = Some(reason);
+                continue;
+            }
+            let Some(writer) = self.writers.get_mut(place) else { continue };
+            let building = match writer.building.take() {
+                Some(building) => building,
+                None => self.build(place)?,
+            };
+            let may_wait = self.options.builds_beside && reason == RotationReason::DictionaryPays;
+            if may_wait && !building.is_finished() {
+                self.writers.get_mut(place).map(|writer| writer.building.insert(building));
+                continue;
+            }
+            let failed = || SegmentError::Dictionary("the thread that builds it has died".into());
+            let dictionaries = building.join().map_err(|_| failed())??;
+            self.renew(place, dictionaries)?;
+            last = Some(reason);
+        }
+        Ok(last)
+    }
+
+    /// Whether a writer's segment should be closed.
+    fn due(&self, place: usize) -> Option<RotationReason> {
+        let writer = self.writers.get(place)?;
+        let active = writer.active.as_ref().filter(|active| active.info.captures > 0)?;
         if active.info.bytes >= self.options.bytes_max || active.info.captures >= self.options.captures_max {
             return Some(RotationReason::Full);
         }
         let age = (self.options.clock.now() - active.opened).to_std().unwrap_or_default();
-        if age >= self.options.age_max {
+        if active.dictionary.is_none() && age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
-        (self.codec == Codec::Zstd && self.versions.dictionary_pays())
+        (self.codec == Codec::Zstd && writer.versions.dictionary_pays())
             .then_some(RotationReason::DictionaryPays)
     }
 
-    /// Closes the segment; the next one gets this dictionary. gzip knows no dictionaries and passes it over.
-    ///
-    /// # Errors
-    /// When the disk refuses. What was appended is then as safe as before, and the segment may be closed later; unless
-    /// giving it its final name failed, which ends writing as a failed sync does.
-    pub fn rotate(&mut self, dictionary: Option<Arc<Dictionary>>) -> Result<(), SegmentError> {
-        self.finish()?;
-        self.next_dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
-        let level = match &self.next_dictionary {
-            Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(self.codec),
-        };
-        self.encoder.change(self.codec, level, self.next_dictionary.clone());
-        self.versions.rotate(self.next_dictionary.as_deref());
+    /// Begins to build the next dictionary of a group of hosts, or those of its halves, if it has outgrown one dictionary.
+    fn build(&self, place: usize) -> Result<Building, SegmentError> {
+        let Some(writer) = self.writers.get(place) else { return Err(SegmentError::Missing(self.next_id())) };
+        let halves = writer.hosts.split();
+        let splits = self.writers.len() < HOST_GROUPS_MAX && writer.versions.is_worth_splitting(halves);
+        let groups = if splits { halves.to_vec() } else { vec![writer.hosts] };
+        let plans: Vec<_> = groups.iter().map(|hosts| writer.versions.plan(*hosts, self.reader())).collect();
+        thread::Builder::new()
+            .name("dictionary".into())
+            .spawn(move || plans.iter().map(super::versions::DictionaryPlan::build).collect())
+            .context("build a dictionary for", &self.folder)
+    }
+
+    /// Closes a writer's segment and gives the next one its dictionary. With two dictionaries, the group is split.
+    fn renew(&mut self, place: usize, dictionaries: Vec<Option<Dictionary>>) -> Result<(), SegmentError> {
+        self.finish(place)?;
+        let mut dictionaries = dictionaries.into_iter();
+        let (first, second) = (dictionaries.next().flatten(), dictionaries.next());
+        let generations = [first, second.clone().flatten()].map(|dictionary| self.generation(dictionary));
+        let [generation, other] = generations;
+        let Some(writer) = self.writers.get_mut(place) else { return Ok(()) };
+        writer.building = None;
+        if second.is_some() {
+            let [hosts, other_hosts] = writer.hosts.split();
+            let mut versions = writer.versions.split_off(other_hosts);
+            versions.rotate(other.dictionary.as_deref());
+            writer.hosts = hosts;
+            self.writers.push(Writer {
+                hosts: other_hosts,
+                active: None,
+                versions,
+                generation: other,
+                building: None,
+            });
+        }
+        if let Some(writer) = self.writers.get_mut(place) {
+            writer.versions.rotate(generation.dictionary.as_deref());
+            writer.generation = generation;
+        }
+        self.route();
         Ok(())
     }
 
-    /// What the next segment's dictionary can be built from: the newest versions of the pages captured of late, in this
-    /// segment and those before it. `None` for gzip, which knows no dictionaries.
-    ///
-    /// Also of use before the first append after opening.
-    #[must_use]
-    pub fn dictionary_plan(&self) -> Option<DictionaryPlan> {
-        (self.codec == Codec::Zstd).then(|| self.versions.plan(self.reader()))
+    fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
+        let level = match dictionary {
+            Some(_) => self.options.dictionary_level,
+            None => self.options.plain_level(self.codec),
+        };
+        self.encoder.generation(level, dictionary.map(Arc::new))
     }
 
-    /// Closes the segment and ends writing.
+    fn route(&self) {
+        let route = |writer: &Writer| (writer.hosts, writer.generation.clone());
+        self.encoder.route(self.writers.iter().map(route).collect());
+    }
+
+    /// Closes all segments; the next ones get this dictionary. gzip knows no dictionaries and passes it over.
+    ///
+    /// # Errors
+    /// When the disk refuses. What was appended is then as safe as before, and the segments may be closed later; unless
+    /// giving one its final name failed, which ends writing as a failed sync does.
+    pub fn rotate(&mut self, dictionary: Option<Dictionary>) -> Result<(), SegmentError> {
+        let dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
+        for place in 0..self.writers.len() {
+            self.finish(place)?;
+            let generation = self.generation(dictionary.clone());
+            if let Some(writer) = self.writers.get_mut(place) {
+                writer.versions.rotate(dictionary.as_ref());
+                (writer.generation, writer.building) = (generation, None);
+            }
+        }
+        self.route();
+        Ok(())
+    }
+
+    /// Notes where the newest versions lie of pages that will be captured soon: dictionaries are built of these first.
+    pub fn expect<'a>(&mut self, pages: impl IntoIterator<Item = (&'a str, Location)>) {
+        for (url, location) in pages {
+            let place = self.writer_of(url);
+            if let Some(writer) = self.writers.get_mut(place) {
+                writer.versions.expect(url, location);
+            }
+        }
+    }
+
+    /// Closes the segments and ends writing.
     ///
     /// # Errors
     /// When the disk refuses; the next opening then recovers.
     pub fn close(mut self) -> Result<(), SegmentError> {
-        self.finish()
+        self.rotate(None)
     }
 
     /// Reads a record.
@@ -387,32 +357,45 @@ impl Segments {
     /// What is known of every segment, in order.
     #[must_use]
     pub fn list(&self) -> Vec<SegmentInfo> {
-        let active = self.active.as_ref().map(|active| active.info.clone());
-        self.closed.values().cloned().chain(active).collect()
+        let mut list: Vec<SegmentInfo> = self.closed.values().cloned().collect();
+        list.extend(self.active().map(|active| active.info.clone()));
+        list.sort_unstable_by_key(|info| info.id);
+        list
     }
 
-    /// Gives back every capture behind a watermark, in the order of appending, and says what it had to pass over.
+    /// Gives back every capture that watermarks do not include, in the order of appending, and says what it had to pass
+    /// over.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn replay(
         &self,
-        from: Watermark,
+        from: impl Into<Watermarks>,
         found: &mut dyn FnMut(ReplayedCapture),
     ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
-        let mut broken = Vec::new();
-        for start in self.replay_starts(from) {
-            let places = self.replay_segment(start, found)?;
-            broken.extend(places.into_iter().map(|place| (start.segment, place)));
-        }
-        Ok(broken)
+        order::merge(self.sources(&from.into()), |source| self.stream(source), found)
     }
 
-    /// Where reading begins in each segment that holds something behind a watermark.
-    pub(super) fn replay_starts(&self, from: Watermark) -> Vec<Watermark> {
-        let infos = self.list().into_iter().filter(|info| info.id >= from.segment);
-        let start = |id| Watermark { segment: id, offset: if id == from.segment { from.offset } else { 0 } };
-        infos.map(|info| start(info.id)).collect()
+    /// The same, with every segment that is being read decoded ahead on a thread of its own.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn replay_ahead(
+        &self,
+        from: impl Into<Watermarks>,
+        found: &mut dyn FnMut(ReplayedCapture),
+    ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
+        order::merge(self.sources(&from.into()), |source| Ok(self.stream(source)?.ahead()), found)
+    }
+
+    /// Where reading begins in each segment that holds something which watermarks do not include.
+    fn sources(&self, from: &Watermarks) -> Vec<Source> {
+        let source = |info: SegmentInfo| {
+            let offset = from.of(info.id)?;
+            let number = if offset > 0 { from.captures } else { info.captures_before };
+            Some(Source { from: Watermark { segment: info.id, offset }, number })
+        };
+        self.list().into_iter().filter_map(source).collect()
     }
 
     /// Gives back the captures of one segment behind a position in it. Several threads may replay several segments.
@@ -424,24 +407,34 @@ impl Segments {
         from: Watermark,
         found: &mut dyn FnMut(ReplayedCapture),
     ) -> Result<Vec<Broken>, SegmentError> {
-        let active = self.active.as_ref().filter(|active| active.info.id == from.segment);
-        let closed = || self.closed.get(&from.segment).map(|info| info.name.as_str());
+        let broken = order::merge(vec![Source { from, number: 0 }], |source| self.stream(source), found)?;
+        Ok(broken.into_iter().map(|(_, place)| place).collect())
+    }
+
+    fn stream(&self, source: &Source) -> Result<CaptureStream, SegmentError> {
+        let segment = source.from.segment;
+        let active = self.active().find(|active| active.info.id == segment);
+        let closed = || self.closed.get(&segment).map(|info| info.name.as_str());
         let path = match active {
             Some(active) => active.path.clone(),
-            None => self.folder.join(closed().ok_or(SegmentError::Missing(from.segment))?),
+            None => self.folder.join(closed().ok_or(SegmentError::Missing(segment))?),
         };
         let file = self.disk.open(&path, OpenMode::Read).context("open", &path)?;
-        recover::replay(file, from, &path, found)
+        CaptureStream::resumed(file, source.from, &path, source.number)
     }
 
     /// Starts a segment. If that fails, no trace of it is left.
-    fn create(&self) -> Result<Active, SegmentError> {
+    fn create(&mut self, place: usize) -> Result<Active, SegmentError> {
+        // That it is there says that everything before it is.
+        self.sync()?;
+        let generation = self.writers.get(place).map(|writer| writer.generation.clone());
+        let generation = generation.ok_or(SegmentError::Missing(self.next_id()))?;
         let opened = self.options.clock.now();
         let id = self.next_id();
         let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
         let path = self.folder.join(name.open());
         let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
-        let outcome = self.start(name, &path, file, opened);
+        let outcome = self.start(name, &path, file, opened, &generation);
         if outcome.is_err() {
             // Should this fail too, the file has no groups, and the next opening removes it.
             let _ = self.disk.remove(&path);
@@ -455,25 +448,23 @@ impl Segments {
         path: &Path,
         file: Arc<dyn DiskFile>,
         opened: DateTime<Utc>,
+        generation: &Generation,
     ) -> Result<Active, SegmentError> {
         file.set_len(0).context("write", path)?;
-        let dictionary = self.next_dictionary.clone();
-        let mut info = SegmentInfo::new(name.id, name.closed());
-        info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let (path, hasher, index) = (path.to_owned(), Sha256::new(), Index::new(name.closed()));
-        let mut active = Active { name, path, file, info, hasher, opened, dictionary, index };
-        if let Some(dictionary) = &active.dictionary.clone() {
+        let dictionary = generation.dictionary.clone();
+        let mut active = Active::new(name, path, file, opened, dictionary.clone(), self.captures);
+        if let Some(dictionary) = dictionary {
             active.write(&dictionary.first_frame())?;
         }
-        let warcinfo = self.warcinfo(&active)?;
+        let warcinfo = self.warcinfo(&active, generation)?;
         active.write(&warcinfo)?;
         active.info.records += 1;
-        self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
+        self.durability.sync(active.file.as_ref(), &active.path)?;
         self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
         Ok(active)
     }
 
-    fn warcinfo(&self, active: &Active) -> Result<Vec<u8>, SegmentError> {
+    fn warcinfo(&self, active: &Active, generation: &Generation) -> Result<Vec<u8>, SegmentError> {
         let mut fields = String::new();
         let mut line = |name: &str, value: &str| {
             fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
@@ -483,6 +474,7 @@ impl Segments {
         }
         line("format", "WARC File Format 1.1");
         line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
+        line(FIELD_CAPTURES_BEFORE, &active.info.captures_before.to_string());
         if let Some(digest) = active.info.dictionary {
             line("dictionary", &digest.to_string());
         }
@@ -490,14 +482,21 @@ impl Segments {
         head.field("WARC-Filename", active.name.closed());
         head.field("Content-Type", "application/warc-fields");
         head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        self.encoder.single(&head.finish(fields.len()), fields.as_bytes())
+        self.encoder.single(generation, &head.finish(fields.len()), fields.as_bytes())
     }
 
-    /// Closes the segment that is written to, if there is one.
-    fn finish(&mut self) -> Result<(), SegmentError> {
+    /// Closes a writer's segment, if it has one.
+    fn finish(&mut self, place: usize) -> Result<(), SegmentError> {
         self.durability.check()?;
-        let Some(active) = &mut self.active else { return Ok(()) };
-        self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
+        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
+            return Ok(());
+        };
+        active.mend(&self.durability)?;
+        // What stays must not lie behind what may still be lost elsewhere.
+        self.sync()?;
+        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
+            return Ok(());
+        };
         // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
         let tail = active
             .dictionary
@@ -513,17 +512,17 @@ impl Segments {
         info.bytes += tail.len() as u64;
         info.is_open = false;
         info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
-        self.durability.sync(active.file.as_ref(), &active.path, active.end())?;
+        self.durability.sync(active.file.as_ref(), &active.path)?;
         recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;
         if let Err(error) = recover::rename_closed(self.disk.as_ref(), &self.folder, &active.name) {
-            self.durability.poisoned.store(true, Ordering::Release);
+            self.durability.poison();
             return Err(error);
         }
         self.reader.forget(info.id);
         self.closed.insert(info.id, info);
-        self.active = None;
-        let end = self.watermark();
-        *locked(&self.durability.watermark) = end;
+        if let Some(writer) = self.writers.get_mut(place) {
+            writer.active = None;
+        }
         Ok(())
     }
 }

@@ -1,45 +1,29 @@
 //! Compresses capture groups, on as many threads as there are.
 
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::codec::{Codec, Compressor};
 use super::dictionary::Dictionary;
 use super::error::SegmentError;
 use super::group::{CaptureBody, CaptureGroup, ImportedRecord, blocks};
+use super::host_group::{HostGroup, host_hash};
 use super::index::{IndexFacts, REVISIT_MEDIA_TYPE, UNKNOWN_MEDIA_TYPE};
 use super::read::locked;
 use crate::digest::Algorithm;
 use crate::warc::{self, HttpHead, RecordIds};
 
-/// What belongs to the segment that is written now, as far as compression is concerned.
-struct Generation {
-    number: u64,
+/// What belongs to the segment that a group of hosts is written to, as far as compression is concerned.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub number: u64,
     codec: Codec,
     level: i32,
-    dictionary: Option<Arc<Dictionary>>,
-    /// Compressors that no thread uses at the moment; never more than threads have encoded at once.
-    idle: Mutex<Vec<Compressor>>,
+    pub dictionary: Option<Arc<Dictionary>>,
 }
 
-impl Generation {
-    fn with_compressor<T>(
-        &self,
-        work: impl FnOnce(&mut Compressor) -> Result<T, SegmentError>,
-    ) -> Result<T, SegmentError> {
-        let idle = locked(&self.idle).pop();
-        let mut compressor = match idle {
-            Some(compressor) => compressor,
-            None => {
-                let dictionary = self.dictionary.as_deref().map(Dictionary::as_bytes);
-                Compressor::new(self.codec, self.level, dictionary)?
-            }
-        };
-        // After an error the compressor is given up: its state is not known.
-        let outcome = work(&mut compressor)?;
-        locked(&self.idle).push(compressor);
-        Ok(outcome)
-    }
-}
+/// Compressors that are kept while no thread uses them. One with a dictionary of 8 MiB takes some 30 MB.
+const IDLE_COMPRESSORS_MAX: usize = 16;
 
 /// Turns capture groups into the bytes of a segment. Clones share everything.
 #[derive(Clone)]
@@ -50,12 +34,16 @@ pub struct Encoder {
 struct Shared {
     algorithm: Algorithm,
     ids: RecordIds,
-    generation: RwLock<Arc<Generation>>,
+    codec: Codec,
+    generations: AtomicU64,
+    routes: RwLock<Vec<(HostGroup, Arc<Generation>)>>,
+    /// With the numbers of their generations, the one used last at the end.
+    idle: Mutex<Vec<(u64, Compressor)>>,
 }
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encoder").field("generation", &self.generation_number()).finish_non_exhaustive()
+        f.debug_struct("Encoder").field("codec", &self.shared.codec).finish_non_exhaustive()
     }
 }
 
@@ -106,17 +94,35 @@ impl Encoded {
 }
 
 impl Encoder {
-    pub(super) fn new(algorithm: Algorithm, ids: RecordIds, codec: Codec, level: i32) -> Self {
-        let generation = Generation { number: 0, codec, level, dictionary: None, idle: Mutex::default() };
-        Self { shared: Arc::new(Shared { algorithm, ids, generation: RwLock::new(Arc::new(generation)) }) }
+    pub(super) fn new(algorithm: Algorithm, ids: RecordIds, codec: Codec) -> Self {
+        let (generations, routes, idle) = (AtomicU64::new(0), RwLock::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { algorithm, ids, codec, generations, routes, idle }) }
     }
 
-    fn generation(&self) -> Arc<Generation> {
-        self.shared.generation.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    /// What the next segment of a group of hosts is compressed with.
+    pub(super) fn generation(&self, level: i32, dictionary: Option<Arc<Dictionary>>) -> Arc<Generation> {
+        let number = self.shared.generations.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Generation { number, codec: self.shared.codec, level, dictionary })
     }
 
-    pub(super) fn generation_number(&self) -> u64 {
-        self.generation().number
+    /// Sets what captures are compressed with from now on, by the group of their host; captures encoded before for another
+    /// generation will be encoded again.
+    pub(super) fn route(&self, routes: Vec<(HostGroup, Arc<Generation>)>) {
+        *self.shared.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
+        let routes = self.routes();
+        let is_used = |number: u64| routes.iter().any(|(_, generation)| generation.number == number);
+        locked(&self.shared.idle).retain(|(number, _)| is_used(*number));
+    }
+
+    fn routes(&self) -> RwLockReadGuard<'_, Vec<(HostGroup, Arc<Generation>)>> {
+        self.shared.routes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn generation_of(&self, url: &str) -> Arc<Generation> {
+        let hash = host_hash(url);
+        let found = self.routes().iter().find(|(hosts, _)| hosts.holds(hash)).map(|(_, found)| found.clone());
+        // Every host is in a group as soon as segments are open; without them, nothing special is needed.
+        found.unwrap_or_else(|| self.generation(0, None))
     }
 
     pub(super) fn ids(&self) -> &RecordIds {
@@ -127,22 +133,44 @@ impl Encoder {
         self.shared.algorithm
     }
 
-    /// Sets what the segments from now on are compressed with; groups encoded before will be encoded again.
-    pub(super) fn change(&self, codec: Codec, level: i32, dictionary: Option<Arc<Dictionary>>) {
-        let mut generation =
-            self.shared.generation.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let is_same = dictionary.is_none() && generation.dictionary.is_none() && generation.level == level;
-        if !is_same {
-            let number = generation.number + 1;
-            *generation = Arc::new(Generation { number, codec, level, dictionary, idle: Mutex::default() });
+    fn with_compressor<T>(
+        &self,
+        generation: &Generation,
+        work: impl FnOnce(&mut Compressor) -> Result<T, SegmentError>,
+    ) -> Result<T, SegmentError> {
+        let idle = {
+            let mut idle = locked(&self.shared.idle);
+            let place = idle.iter().rposition(|(number, _)| *number == generation.number);
+            place.map(|place| idle.remove(place).1)
+        };
+        let mut compressor = match idle {
+            Some(compressor) => compressor,
+            None => {
+                let dictionary = generation.dictionary.as_deref().map(Dictionary::as_bytes);
+                Compressor::new(generation.codec, generation.level, dictionary)?
+            }
+        };
+        // After an error the compressor is given up: its state is not known.
+        let outcome = work(&mut compressor)?;
+        let mut idle = locked(&self.shared.idle);
+        if idle.len() >= IDLE_COMPRESSORS_MAX {
+            idle.remove(0);
         }
+        idle.push((generation.number, compressor));
+        Ok(outcome)
     }
 
     /// Compresses one record that belongs to no group.
-    pub(super) fn single(&self, head: &str, content: &[u8]) -> Result<Vec<u8>, SegmentError> {
+    pub(super) fn single(
+        &self,
+        generation: &Generation,
+        head: &str,
+        content: &[u8],
+    ) -> Result<Vec<u8>, SegmentError> {
         let mut packed = Vec::new();
-        self.generation()
-            .with_compressor(|compressor| compressor.record(head.as_bytes(), content, &mut packed))?;
+        self.with_compressor(generation, |compressor| {
+            compressor.record(head.as_bytes(), content, &mut packed)
+        })?;
         Ok(packed)
     }
 
@@ -151,11 +179,11 @@ impl Encoder {
     /// # Errors
     /// When a record is longer than [`super::CONTENT_BYTES_MAX`] or there is no memory to compress.
     pub fn encode(&self, group: CaptureGroup) -> Result<Encoded, SegmentError> {
-        let generation = self.generation();
+        let generation = self.generation_of(&group.url);
         let blocks = blocks(&group, &self.shared.ids, self.shared.algorithm);
         let (mut packed, mut plain_length) = (Vec::new(), 0);
         let mut places = Vec::with_capacity(blocks.len());
-        generation.with_compressor(|compressor| {
+        self.with_compressor(&generation, |compressor| {
             for block in &blocks {
                 let bytes = block.content.len() as u64;
                 if bytes > super::CONTENT_BYTES_MAX {

@@ -1,10 +1,11 @@
 //! What keeps one wrong byte in a segment's dictionary from making every record of the segment unreadable.
 //!
 //! The last frame of a segment with a dictionary is a skippable frame that guards the first one: a copy of it, or parity
-//! blocks. Parity takes an eighth of a copy's room, repairs any number of wrong bytes within one stretch of an eighth of
-//! the dictionary (and most that lie scattered), and needs nothing but the file, as a copy does. What it can't make good
-//! is the loss of most of the dictionary. Because a dictionary is renewed as soon as its cost is earned, a segment's price
-//! of being guarded decides how often that is: on real recaptures the archive is a sixth smaller with parity.
+//! blocks. A copy survives whatever happens to the beginning of the file. Parity takes an eighth of its room and repairs any
+//! number of wrong bytes within one stretch of an eighth of the dictionary (and most that lie scattered), but not the loss of
+//! most of it. Because a dictionary is renewed as soon as its cost is earned, a segment's price of being guarded decides how
+//! often that is: on real recaptures the archive is a sixth smaller with parity. The copy is the default: an archive is
+//! for long.
 //!
 //! Parity is that of RAID 5: the first frame is cut into blocks of [`BLOCK_BYTES`], the last filled up with zeros. Block
 //! `i` belongs to group `i mod groups`; a group's parity block is the exclusive or of its blocks. So blocks of one group
@@ -34,9 +35,9 @@ const HEAD_BYTES: usize = 4 + 32;
 #[serde(rename_all = "lowercase")]
 pub enum Guard {
     /// By parity blocks: an eighth of the dictionary's size.
-    #[default]
     Parity,
     /// By a second copy.
+    #[default]
     Copy,
 }
 

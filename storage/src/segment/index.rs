@@ -3,6 +3,7 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -11,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::error::{Context, SegmentError};
 use super::ledger::SegmentInfo;
 use super::replay::{CaptureKind, ReplayedCapture};
-use super::versions::Versions;
+use super::versions::{PAGES_MAX, Versions};
 use crate::address::surt;
 use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
-use crate::ids::Location;
+use crate::ids::{Location, SegmentId};
 use crate::warc::{Record, parse_fields};
 
 /// The suffix behind the segment's name.
@@ -136,9 +137,30 @@ struct Found {
     offset: String,
 }
 
-/// Notes the versions in a closed segment, for the next dictionary. An index that is missing or damaged only means that
-/// there are fewer.
-pub(super) fn recall(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: &mut Versions) {
+/// Notes the versions in the newest closed segments, for the next dictionaries. An index that is missing or damaged only
+/// means that there are fewer.
+pub(super) fn recall(
+    disk: &dyn Disk,
+    folder: &Path,
+    closed: &BTreeMap<SegmentId, SegmentInfo>,
+    versions: &mut Versions,
+) {
+    let mut captures = 0;
+    let newest: Vec<&SegmentInfo> = closed
+        .values()
+        .rev()
+        .take_while(|info| {
+            captures += info.captures;
+            captures <= PAGES_MAX as u64
+        })
+        .collect();
+    // In the order of appending, so that the newest version of a page wins.
+    for info in newest.into_iter().rev() {
+        recall_segment(disk, folder, info, versions);
+    }
+}
+
+fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: &mut Versions) {
     let Ok(text) = read_file(disk, &folder.join(format!("{}{SUFFIX}", info.name))) else { return };
     let json = |line: &[u8]| {
         let start = memchr::memchr(b'{', line)?;
@@ -152,7 +174,6 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, version
             Some((Location { segment: info.id, offset, length }, line.url))
         })
         .collect();
-    // In the order of appending, so that the newest version of a page wins.
     found.sort_unstable();
     for (location, url) in found {
         versions.recall(&url, location);
@@ -163,7 +184,6 @@ pub(super) fn recall(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, version
 mod tests {
     use super::*;
     use crate::backend::SimulatedDisk;
-    use crate::ids::SegmentId;
 
     #[test]
     fn lines_are_sorted_and_spelled_as_other_tools_do() {

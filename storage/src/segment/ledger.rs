@@ -33,6 +33,10 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// Capture groups in it.
     pub captures: u64,
+    /// Captures that had been appended to the archive when it was begun.
+    pub captures_before: u64,
+    /// Captures that had been appended to the archive after its last one.
+    pub captures_until: u64,
     /// Records in it.
     pub records: u64,
     /// Bytes of the records before compression.
@@ -71,13 +75,15 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    pub(super) fn new(id: SegmentId, name: &str) -> Self {
+    pub(super) fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {
             id,
             name: name.to_owned(),
             is_open: true,
             bytes: 0,
             captures: 0,
+            captures_before,
+            captures_until: captures_before,
             records: 0,
             plain_bytes: 0,
             first: None,
@@ -87,9 +93,10 @@ impl SegmentInfo {
         }
     }
 
-    /// Counts a capture.
-    pub(super) fn count(&mut self, time: DateTime<Utc>, records: u64, plain_bytes: u64) {
+    /// Counts a capture, of which there are `number` before in the archive.
+    pub(super) fn count(&mut self, number: u64, time: DateTime<Utc>, records: u64, plain_bytes: u64) {
         self.captures += 1;
+        self.captures_until = self.captures_until.max(number + 1);
         self.records += records;
         self.plain_bytes += plain_bytes;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));

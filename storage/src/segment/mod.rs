@@ -1,12 +1,14 @@
 //! Segments: the append-only WARC files that are the archive.
 //!
 //! One [`Segments`] writes, in one thread; [`Encoder`]s compress on any number of threads before; [`SegmentReader`]s read
-//! beside it. What holds at all times:
+//! beside it. Each group of hosts has a segment of its own, so that several are open at once. What holds at all times:
 //!
-//! * A segment is a run of whole capture groups after one `warcinfo` record. A group is written by one write; only the
-//!   newest segment can end in the middle of one, and only after a crash.
-//! * Bytes before the [`Watermark`] that a sync returned survive a crash. Nothing else is promised, nothing else may be
-//!   acknowledged.
+//! * A segment is a run of whole capture groups after one `warcinfo` record. A group is written by one write; only an open
+//!   segment can end in the middle of one, and only after a crash.
+//! * Captures are numbered in the order of appending. What is there after a crash is what was there before up to some
+//!   number, over all segments; replay gives it back in that order.
+//! * What the [`Watermarks`] include that a sync returned survives a crash. Nothing else is promised, nothing else may be
+//!   acknowledged. Before a segment is begun or closed, everything appended before is synced.
 //! * A segment is written once: `NAME.open` grows, `NAME` never changes again. After a crash its torn tail is cut off
 //!   and it is closed; writing goes on in a new segment.
 //! * A failed sync ends all writing ([`SegmentError::Poisoned`]).
@@ -18,10 +20,13 @@ mod encode;
 mod error;
 mod group;
 mod guard;
+mod host_group;
 mod index;
 mod ledger;
 mod metadata;
 mod name;
+mod options;
+mod order;
 mod read;
 mod recover;
 mod replay;
@@ -29,8 +34,9 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod writer;
 
-pub use append::{Appended, RotationReason, SegmentOptions, Segments, SyncHandle};
+pub use append::{Appended, RotationReason, Segments};
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 pub use encode::{Encoded, Encoder};
@@ -42,13 +48,15 @@ pub use group::{
 pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use index::index_line;
 pub use ledger::{SegmentInfo, manifest};
+pub use options::SegmentOptions;
+pub use order::SKIPPABLE_NUMBER;
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::{CaptureKind, ReplayedCapture};
 pub use survey::{Survey, files, records, restore, survey};
-pub use versions::DictionaryPlan;
+pub use writer::SyncHandle;
 
-pub use crate::ids::Watermark;
+pub use crate::ids::{Watermark, Watermarks};
 
 /// The folder of segments within an archive.
 pub const FOLDER: &str = "segments";

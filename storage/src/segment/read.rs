@@ -13,7 +13,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DDict};
 
 use super::codec::{Codec, cut};
-use super::dictionary::{self, Dictionary};
+use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
@@ -22,8 +22,9 @@ use crate::warc::{self, Header, parse_fields};
 
 /// Segments that are kept open for reading.
 const FILES_MAX: usize = 128;
-/// Segments whose dictionary is kept ready; each takes up to [`super::DICTIONARY_BYTES_MAX`] of memory.
-const DICTIONARIES_MAX: usize = 8;
+/// Bytes of dictionaries that are kept ready. Making one ready takes milliseconds, so this is as many as a history of some
+/// years has segments.
+const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
 /// Bytes that one record may unpack to.
 const RECORD_BYTES_MAX: u64 = super::CONTENT_BYTES_MAX + warc::HEAD_BYTES_MAX as u64 + 4;
 
@@ -69,7 +70,13 @@ struct Shared {
 struct Files {
     open: HashMap<SegmentId, Arc<OpenSegment>>,
     /// Segments with a loaded dictionary, the one used last at the end.
-    dictionaries: Vec<(SegmentId, Arc<DDict<'static>>)>,
+    dictionaries: Vec<(SegmentId, Arc<Prepared>)>,
+}
+
+/// A dictionary that is ready for decompressing.
+struct Prepared {
+    dictionary: DDict<'static>,
+    bytes: usize,
 }
 
 struct OpenSegment {
@@ -103,8 +110,14 @@ impl SegmentReader {
     /// When the segment is missing, cannot be read, or holds something else at this place.
     pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
         let segment = self.segment(location.segment)?;
-        let mut packed = vec![0; location.length as usize];
         let path = || self.shared.folder.join(segment.name.to_string());
+        // A location that somebody made up must not cost memory.
+        let length = segment.file.len().context("read", &path())?;
+        if location.offset.checked_add(u64::from(location.length)).is_none_or(|end| end > length) {
+            let what = "the segment ends before the record does".into();
+            return Err(SegmentError::Corrupted { segment: location.segment, offset: location.offset, what });
+        }
+        let mut packed = vec![0; location.length as usize];
         read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
         let corrupted = |what: String| SegmentError::Corrupted {
             segment: location.segment,
@@ -119,7 +132,8 @@ impl SegmentReader {
                     Some(_) => Some(self.dictionary(location.segment, &segment)?),
                 };
                 let mut context = locked(&self.shared.contexts).pop().unwrap_or_default();
-                let outcome = decompress(&mut context, &packed, dictionary.as_deref());
+                let dictionary = dictionary.as_ref().map(|prepared| &prepared.dictionary);
+                let outcome = decompress(&mut context, &packed, dictionary);
                 locked(&self.shared.contexts).push(context);
                 outcome.map_err(corrupted)?
             }
@@ -166,7 +180,7 @@ impl SegmentReader {
         Err(SegmentError::Missing(id))
     }
 
-    fn dictionary(&self, id: SegmentId, segment: &OpenSegment) -> Result<Arc<DDict<'static>>, SegmentError> {
+    fn dictionary(&self, id: SegmentId, segment: &OpenSegment) -> Result<Arc<Prepared>, SegmentError> {
         {
             let mut files = locked(&self.shared.files);
             if let Some(place) = files.dictionaries.iter().position(|(other, _)| *other == id) {
@@ -181,12 +195,16 @@ impl SegmentReader {
             dictionary::load(segment.file.as_ref(), id, &path)?.map(|(dictionary, _)| dictionary);
         let missing =
             || SegmentError::Corrupted { segment: id, offset: 0, what: "the dictionary is missing".into() };
-        let prepared = Arc::new(dictionary.as_ref().and_then(Dictionary::prepare).ok_or_else(missing)?);
+        let dictionary = dictionary.ok_or_else(missing)?;
+        let bytes = dictionary.as_bytes().len();
+        let prepared = dictionary.prepare().ok_or_else(missing)?;
+        let prepared = Arc::new(Prepared { dictionary: prepared, bytes });
         let mut files = locked(&self.shared.files);
-        if files.dictionaries.len() >= DICTIONARIES_MAX {
-            files.dictionaries.remove(0);
-        }
         files.dictionaries.push((id, prepared.clone()));
+        let mut held: usize = files.dictionaries.iter().map(|(_, prepared)| prepared.bytes).sum();
+        while held > DICTIONARIES_BYTES_MAX && files.dictionaries.len() > 1 {
+            held -= files.dictionaries.remove(0).1.bytes;
+        }
         Ok(prepared)
     }
 }

@@ -1,11 +1,12 @@
 //! What opening does after a crash, and what closing a segment and recovering one have in common.
 //!
-//! A crash can leave the newest segment with groups that were never synced: cut short, or with sectors of old or no
-//! content in between. All that was acknowledged lies before the first such place. So the file is cut there; if whole
-//! groups lie behind it, what is cut off is kept in a file of its own, because then it might be damage of another kind.
+//! A crash can leave open segments with groups that were never synced: cut short, or with sectors of old or no content in
+//! between, and one segment may have kept what was appended after something that another has lost. All that was
+//! acknowledged lies before the first such place. So each file is cut there; if whole groups lie behind it, what is cut off
+//! is kept in a file of its own, because then it might be damage of another kind.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -17,11 +18,11 @@ use super::guard::Guard;
 use super::index::{Index, IndexFacts};
 use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
-use super::replay::{Assembler, ReplayedCapture, Seen};
-use crate::backend::{Disk, DiskFile, FileReader, OpenMode, read_exact_at};
+use super::order::{CaptureStream, Found};
+use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::digest::Digest;
-use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, Record, RecordReader};
+use crate::ids::{SegmentId, Watermarks};
+use crate::warc::Broken;
 
 /// A place in a segment that is not as it was written, before the watermark that the archive relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,28 +57,37 @@ type Closed = BTreeMap<SegmentId, SegmentInfo>;
 pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     folder: &Path,
-    relied_on: Watermark,
+    relied_on: &Watermarks,
     guard: Guard,
 ) -> Result<(Closed, Vec<Recovered>), SegmentError> {
     let known = ledger::summaries(disk.as_ref(), folder)?;
-    let mut closed = Closed::new();
-    let mut open = Vec::new();
-    for entry in disk.list(folder).context("list", folder)? {
-        let Some(name) = SegmentName::parse(&entry.name) else { continue };
-        if name.is_open {
-            open.push(name);
+    let entries = disk.list(folder).context("list", folder)?;
+    let mut names: Vec<(SegmentName, u64)> =
+        entries.iter().filter_map(|entry| Some((SegmentName::parse(&entry.name)?, entry.length))).collect();
+    names.sort_by_key(|(name, _)| name.id);
+    let (mut closed, mut open) = (Closed::new(), Vec::new());
+    // Stands for what a segment does not say itself: then one was written after the other.
+    let mut captures = 0;
+    for (name, length) in names {
+        let info = if name.is_open {
+            let found = Open::scan(disk.as_ref(), folder, name, captures)?;
+            captures = captures.max(found.scan.info.captures_until);
+            open.push(found);
+            continue;
         } else {
-            let same = |info: &&SegmentInfo| info.name == entry.name && info.bytes == entry.length;
-            let info = match known.get(&name.id).filter(same) {
+            let same = |info: &&SegmentInfo| info.name == name.closed() && info.bytes == length;
+            match known.get(&name.id).filter(same) {
                 Some(info) => info.clone(),
-                None => describe(disk, folder, &name)?,
-            };
-            closed.insert(name.id, info);
-        }
+                None => describe(disk, folder, &name, captures)?,
+            }
+        };
+        captures = captures.max(info.captures_until);
+        closed.insert(name.id, info);
     }
+    let limit = first_lost(&open, &closed, relied_on);
     let mut recovered = Vec::new();
-    for name in open {
-        recovered.extend(recover_one(disk, folder, &name, (relied_on, guard), &mut closed)?);
+    for found in open {
+        recovered.extend(found.recover(disk.as_ref(), folder, (relied_on, guard, limit), &mut closed)?);
     }
     if known != closed {
         ledger::save(disk.as_ref(), folder, &closed)?;
@@ -85,28 +95,35 @@ pub(super) fn recover(
     Ok((closed, recovered))
 }
 
-/// The records of a segment: those that have a frame or member of their own, as all have that we write.
-struct Records<R>(RecordReader<R>);
-
-impl<R: std::io::Read> Iterator for Records<R> {
-    type Item = Result<Record, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let record = match self.0.next()? {
-            Ok(record) if record.length == 0 => record,
-            other => return Some(other),
-        };
-        let what = "the bytes behind the record are not line ends".into();
-        Some(Err(
-            Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
-        ))
+/// The number of the first capture that is not there any more: what was appended behind it is not kept either.
+fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
+    // Damage of another kind than a crash's: nothing is cut off for its sake.
+    if open.iter().any(|found| found.scan.good_end < found.relied_length(relied_on).min(found.length)) {
+        return u64::MAX;
     }
+    // When a segment is begun or closed, everything before is durable.
+    let begun = open.iter().map(|found| found.scan.info.captures_before);
+    let ended = closed.values().map(|info| info.captures_until);
+    let mut number = begun.chain(ended).max().unwrap_or_default().max(relied_on.captures);
+    let kept = open.iter().flat_map(|found| &found.scan.ends).map(|(number, _)| *number);
+    let kept: BTreeSet<u64> = kept.filter(|kept| *kept >= number).collect();
+    for kept in kept {
+        if kept != number {
+            break;
+        }
+        number += 1;
+    }
+    number
 }
 
 /// What a scan of a segment found.
 struct Scan {
     info: SegmentInfo,
     index: Index,
+    /// Behind what comes before the first group.
+    start: u64,
+    /// Numbers of the whole groups before anything broken, and where they end.
+    ends: Vec<(u64, u64)>,
     /// Behind the last whole group before anything broken.
     good_end: u64,
     /// Whether whole groups follow behind `good_end`.
@@ -114,56 +131,73 @@ struct Scan {
     broken: Vec<Broken>,
 }
 
-fn scan(file: &Arc<dyn DiskFile>, name: &SegmentName, path: &Path) -> Result<Scan, SegmentError> {
-    let mut info = SegmentInfo::new(name.id, name.closed());
-    let mut index = Index::new(name.closed());
-    let mut assembler = Assembler::default();
-    let mut broken = Vec::new();
-    let (mut good_end, mut continues, mut pending) = (0, false, 0);
-    for record in Records(RecordReader::new(FileReader::new(file.clone(), 0))) {
-        let record = match record {
-            Ok(record) => record,
-            Err(ReadError::Io(error)) => return Err(error).context("read", path),
-            Err(ReadError::Broken(place)) => {
-                assembler.interrupt();
-                broken.push(*place);
-                continue;
-            }
-        };
-        let end = record.offset + record.length;
-        let plain_length = record.content.len() as u64;
-        pending += 1;
-        match assembler.take(name.id, record) {
-            Seen::Capture(capture) => {
-                info.count(capture.time, pending, plain_length);
+fn scan(
+    file: &Arc<dyn DiskFile>,
+    name: &SegmentName,
+    path: &Path,
+    captures_before: u64,
+) -> Result<Scan, SegmentError> {
+    let mut stream = CaptureStream::whole(file.clone(), name.id, path, captures_before);
+    let mut scan = Scan {
+        info: SegmentInfo::new(name.id, name.closed(), captures_before),
+        index: Index::new(name.closed()),
+        start: 0,
+        ends: Vec::new(),
+        good_end: 0,
+        continues: false,
+        broken: Vec::new(),
+    };
+    while let Some(found) = stream.next()? {
+        match found {
+            Found::Broken(place) => scan.broken.push(*place),
+            Found::Capture { number, records, plain_bytes, capture } => {
+                scan.info.count(number, capture.time, records, plain_bytes);
                 if let Some(facts) = IndexFacts::of(&capture) {
-                    index.add(&capture.url, capture.time, &facts, capture.payload_digest, capture.main);
+                    let digest = capture.payload_digest;
+                    scan.index.add(&capture.url, capture.time, &facts, digest, capture.main);
                 }
-                pending = 0;
-                if broken.is_empty() {
-                    good_end = end;
+                if scan.broken.is_empty() {
+                    scan.good_end = capture.end.offset;
+                    scan.ends.push((number, capture.end.offset));
                 } else {
-                    continues = true;
+                    scan.continues = true;
                 }
             }
-            Seen::Warcinfo => {
-                info.records += 1;
-                pending = 0;
-                if broken.is_empty() {
-                    good_end = end;
+            Found::Warcinfo(end) => {
+                scan.info.records += 1;
+                if scan.info.captures == 0 {
+                    (scan.info.captures_before, scan.info.captures_until) =
+                        (stream.number(), stream.number());
+                    scan.start = end;
+                }
+                if scan.broken.is_empty() {
+                    scan.good_end = end;
                 }
             }
-            Seen::Part | Seen::Stray => {}
         }
     }
-    Ok(Scan { info, index, good_end, continues, broken })
+    Ok(scan)
+}
+
+/// A segment that was not closed.
+struct Open {
+    name: SegmentName,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    length: u64,
+    scan: Scan,
 }
 
 /// Describes a closed segment of which nothing is written down.
-fn describe(disk: &Arc<dyn Disk>, folder: &Path, name: &SegmentName) -> Result<SegmentInfo, SegmentError> {
+fn describe(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    name: &SegmentName,
+    captures_before: u64,
+) -> Result<SegmentInfo, SegmentError> {
     let path = folder.join(name.to_string());
     let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
-    let scan = scan(&file, name, &path)?;
+    let scan = scan(&file, name, &path, captures_before)?;
     let mut info = scan.info;
     complete(&mut info, &file, &path)?;
     scan.index.save(disk.as_ref(), folder)?;
@@ -191,63 +225,82 @@ pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest
     Ok(Digest::from_sha256(hasher.finalize().into()))
 }
 
-fn recover_one(
-    disk: &Arc<dyn Disk>,
-    folder: &Path,
-    name: &SegmentName,
-    (relied_on, guard): (Watermark, Guard),
-    closed: &mut Closed,
-) -> Result<Option<Recovered>, SegmentError> {
-    let path = folder.join(name.to_string());
-    let file = disk.open(&path, OpenMode::Write).context("open", &path)?;
-    let scan = scan(&file, name, &path)?;
-    let length = file.len().context("read", &path)?;
-    let relied_length = match name.id.cmp(&relied_on.segment) {
-        std::cmp::Ordering::Less => u64::MAX,
-        std::cmp::Ordering::Equal => relied_on.offset,
-        std::cmp::Ordering::Greater => 0,
-    };
-    if scan.info.captures == 0 && relied_length == 0 {
-        // Nothing was ever promised of this file.
-        disk.remove(&path).context("remove", &path)?;
-        disk.sync_dir(folder).context("sync", folder)?;
-        return Ok(None);
+impl Open {
+    fn scan(
+        disk: &dyn Disk,
+        folder: &Path,
+        name: SegmentName,
+        captures_before: u64,
+    ) -> Result<Self, SegmentError> {
+        let path = folder.join(name.to_string());
+        let file = disk.open(&path, OpenMode::Write).context("open", &path)?;
+        let scan = scan(&file, &name, &path, captures_before)?;
+        let length = file.len().context("read", &path)?;
+        Ok(Self { name, path, file, length, scan })
     }
-    let mut recovered = Recovered {
-        segment: name.id,
-        name: name.closed().to_owned(),
-        captures: scan.info.captures,
-        cut_bytes: 0,
-        kept_as: None,
-        damage: Vec::new(),
-    };
-    let (mut info, mut index) = (scan.info, scan.index);
-    if scan.good_end < relied_length.min(length) {
-        recovered.damage =
-            scan.broken.into_iter().map(|place| Damage { offset: place.offset, what: place.what }).collect();
-    } else {
-        if scan.continues {
-            recovered.kept_as =
-                Some(keep(disk.as_ref(), folder, name, file.as_ref(), scan.good_end..length)?);
-        }
-        file.set_len(scan.good_end).context("cut", &path)?;
-        if scan.continues {
-            let rest = self::scan(&file, name, &path)?;
-            (info, index) = (rest.info, rest.index);
-            recovered.captures = info.captures;
-        }
-        let tail = dictionary::read(file.as_ref(), name.id, &path)?
-            .as_ref()
-            .map(|dictionary| dictionary.last_frame(guard))
-            .unwrap_or_default();
-        rewrite(file.as_ref(), relied_length..scan.good_end).context("write", &path)?;
-        file.write_at(&tail, scan.good_end).context("write", &path)?;
-        recovered.cut_bytes = length.saturating_sub(scan.good_end + tail.len() as u64);
-        file.sync().context("sync", &path)?;
+
+    fn relied_length(&self, relied_on: &Watermarks) -> u64 {
+        relied_on.of(self.name.id).unwrap_or(u64::MAX)
     }
-    complete(&mut info, &file, &path)?;
-    seal(disk.as_ref(), folder, name, &info, &index, closed)?;
-    Ok(Some(recovered))
+
+    /// Brings the segment into the closed state, without the captures from number `limit` on.
+    fn recover(
+        self,
+        disk: &dyn Disk,
+        folder: &Path,
+        (relied_on, guard, limit): (&Watermarks, Guard, u64),
+        closed: &mut Closed,
+    ) -> Result<Option<Recovered>, SegmentError> {
+        let relied_length = self.relied_length(relied_on);
+        let Self { name, path, file, length, mut scan } = self;
+        let mut recovered = Recovered {
+            segment: name.id,
+            name: name.closed().to_owned(),
+            captures: scan.info.captures,
+            cut_bytes: 0,
+            kept_as: None,
+            damage: Vec::new(),
+        };
+        if scan.good_end < relied_length.min(length) {
+            let broken = std::mem::take(&mut scan.broken).into_iter();
+            recovered.damage =
+                broken.map(|place| Damage { offset: place.offset, what: place.what }).collect();
+        } else {
+            let kept = scan.ends.iter().rev().find(|(number, _)| *number < limit);
+            let end = if scan.ends.is_empty() {
+                scan.good_end
+            } else {
+                kept.map_or(scan.start, |(_, end)| *end).max(relied_length.min(scan.good_end))
+            };
+            let continues = scan.continues || end < scan.good_end;
+            if continues {
+                recovered.kept_as = Some(keep(disk, folder, &name, file.as_ref(), end..length)?);
+            }
+            if relied_length == 0 && (continues || scan.info.captures == 0) && kept.is_none() {
+                // Nothing was ever promised of this file.
+                disk.remove(&path).context("remove", &path)?;
+                disk.sync_dir(folder).context("sync", folder)?;
+                recovered.captures = 0;
+                return Ok(Some(recovered).filter(|recovered| recovered.kept_as.is_some()));
+            }
+            file.set_len(end).context("cut", &path)?;
+            if continues {
+                scan = self::scan(&file, &name, &path, scan.info.captures_before)?;
+                recovered.captures = scan.info.captures;
+            }
+            let tail = dictionary::read(file.as_ref(), name.id, &path)?
+                .as_ref()
+                .map(|dictionary| dictionary.last_frame(guard))
+                .unwrap_or_default();
+            rewrite(file.as_ref(), relied_length..end).context("write", &path)?;
+            file.write_at(&tail, end).context("write", &path)?;
+            recovered.cut_bytes = length.saturating_sub(end + tail.len() as u64);
+            file.sync().context("sync", &path)?;
+        }
+        complete(&mut scan.info, &file, &path)?;
+        seal(disk, folder, &name, &scan.info, &scan.index, closed)?;
+        Ok(Some(recovered))
+    }
 }
 
 /// Writes a stretch of a file over itself.
@@ -337,48 +390,4 @@ pub(super) fn rename_closed(disk: &dyn Disk, folder: &Path, name: &SegmentName) 
     let (open, target) = (folder.join(name.open()), folder.join(name.closed()));
     disk.rename(&open, &target).context("rename", &open)?;
     disk.sync_dir(folder).context("sync", folder)
-}
-
-/// Gives back the captures of a segment behind a position in it, and says what had to be passed over.
-pub(super) fn replay(
-    file: Arc<dyn DiskFile>,
-    from: Watermark,
-    path: &Path,
-    found: &mut dyn FnMut(ReplayedCapture),
-) -> Result<Vec<Broken>, SegmentError> {
-    let (mut assembler, mut broken) = (Assembler::default(), Vec::new());
-    for record in records(file, from, path)? {
-        match record {
-            Ok(record) => {
-                if let Seen::Capture(capture) = assembler.take(from.segment, record) {
-                    found(*capture);
-                }
-            }
-            Err(ReadError::Io(error)) => return Err(error).context("read", path),
-            Err(ReadError::Broken(place)) => {
-                assembler.interrupt();
-                broken.push(*place);
-            }
-        }
-    }
-    Ok(broken)
-}
-
-/// The records of a segment behind a position in it.
-pub(super) fn records(
-    file: Arc<dyn DiskFile>,
-    from: Watermark,
-    path: &Path,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
-    // Both copies of the dictionary are tried; reading then starts behind the first.
-    let records = match dictionary::load(file.as_ref(), from.segment, path)? {
-        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
-        loaded => {
-            let (dictionary, first_frame) = loaded.unzip();
-            let offset = from.offset.max(first_frame.unwrap_or_default());
-            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
-            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
-        }
-    };
-    Ok(Records(records))
 }

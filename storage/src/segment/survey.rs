@@ -1,23 +1,16 @@
 //! What is in a closed segment, read from its bytes alone: for whoever proves or repairs an archive.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 
-use super::append::Segments;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
-use super::replay::ReplayedCapture;
-use super::{dictionary, recover};
+use super::order::{CaptureStream, Found};
+use super::{dictionary, order, recover};
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{Broken, ReadError, Record};
-
-/// Captures of one segment that are decoded ahead.
-const AHEAD_MAX: usize = 64;
 
 /// What a segment's file holds.
 #[derive(Clone, Debug)]
@@ -55,16 +48,27 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let bytes = opened.len().context("read", &path)?;
     let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
-    let mut captures = 0;
+    let mut survey = Survey { bytes, sha256, captures: 0, broken: Vec::new() };
     let start = Watermark { segment, offset: 0 };
-    let broken = match recover::replay(opened, start, &path, &mut |_| captures += 1) {
-        Ok(broken) => broken,
-        Err(SegmentError::Corrupted { offset, what, .. }) => {
-            vec![Broken { offset, what, header: None, content: bytes::Bytes::new() }]
+    let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
+        while let Some(found) = stream.next()? {
+            match found {
+                Found::Capture { .. } => survey.captures += 1,
+                Found::Broken(place) => survey.broken.push(*place),
+                Found::Warcinfo(_) => {}
+            }
         }
-        Err(error) => return Err(error),
-    };
-    Ok(Survey { bytes, sha256, captures, broken })
+        Ok(())
+    });
+    match counted {
+        Ok(()) => Ok(survey),
+        // A dictionary that cannot be made good.
+        Err(SegmentError::Corrupted { offset, what, .. }) => {
+            survey.broken.push(Broken { offset, what, header: None, content: bytes::Bytes::new() });
+            Ok(survey)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a segment's damaged dictionary good from the guard at the file's end: writes the file anew to `target`, and says
@@ -117,50 +121,5 @@ pub fn records(
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>>, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
-    recover::records(opened, Watermark { segment, offset }, &path)
-}
-
-impl Segments {
-    /// As [`Segments::replay`], with segments decoded on several threads ahead of the caller's, which gets the captures in
-    /// their order.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn replay_on(
-        &self,
-        threads: usize,
-        from: Watermark,
-        found: &mut dyn FnMut(ReplayedCapture),
-    ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
-        let starts: Vec<Watermark> = self.replay_starts(from);
-        let channels: (Vec<_>, Vec<_>) = starts.iter().map(|_| sync_channel(AHEAD_MAX)).unzip();
-        let (senders, receivers): (Vec<SyncSender<ReplayedCapture>>, Vec<Receiver<ReplayedCapture>>) =
-            channels;
-        let jobs: Vec<_> = starts.into_iter().zip(senders).map(|job| Mutex::new(Some(job))).collect();
-        let next = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            let work = || {
-                let mut broken = Vec::new();
-                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let Some((start, sender)) = super::read::locked(job).take() else { continue };
-                    // Nobody listening any more means that the caller has failed: the rest is read for nothing.
-                    let places = self.replay_segment(start, &mut |capture| drop(sender.send(capture)))?;
-                    broken.extend(places.into_iter().map(|place| (start.segment, place)));
-                }
-                Ok(broken)
-            };
-            let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            for receiver in receivers {
-                for capture in receiver {
-                    found(capture);
-                }
-            }
-            let mut broken = Vec::new();
-            for worker in workers {
-                broken.extend(worker.join().map_err(|_| SegmentError::Poisoned)??);
-            }
-            broken.sort_by_key(|(segment, place): &(SegmentId, Broken)| (*segment, place.offset));
-            Ok(broken)
-        })
-    }
+    order::records(opened, Watermark { segment, offset }, &path)
 }

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use super::dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 use super::error::SegmentError;
 use super::guard::Guard;
+use super::host_group::{HostGroup, host_hash};
 use super::read::SegmentReader;
 use crate::address::url_hash;
 use crate::ids::Location;
@@ -28,16 +29,24 @@ const FRAME_SHARE: u64 = 2;
 const FRAMES_BYTES_MAX: u64 = 2 << 20;
 /// First captures by which the ratio is known that a dictionary gives them when it is new.
 const NEW_CAPTURES: u64 = 64;
+/// A version that an earlier process appended is taken to have been so many times as long before compression.
+const SHRINKING_ALONE: u64 = 6;
 /// What closing a segment and opening the next one costs besides the dictionary, in bytes. It keeps segments of small
 /// archives from becoming tiny.
 const SEGMENT_COST_BYTES: u64 = 32 << 10;
-/// Pages that are kept in mind, 48 bytes each; when there are more, those captured least go.
-const PAGES_MAX: usize = 1 << 18;
+/// Pages that are kept in mind, 72 bytes each; when there are more, those captured least go.
+pub(super) const PAGES_MAX: usize = 1 << 18;
 
 /// A page's newest version.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     location: Location,
+    /// The hash of its site.
+    host: u32,
+    /// Whether the page is due: it will be captured soon.
+    is_due: bool,
+    /// Bytes of its records before compression.
+    plain_length: u64,
     /// Captures of late: halved with each segment.
     captures: u32,
     /// The least bytes that a version took in this segment.
@@ -111,23 +120,42 @@ impl Versions {
 
     /// Notes a version that an earlier process appended.
     pub(super) fn recall(&mut self, url: &str, location: Location) {
+        let plain_length = u64::from(location.length) * SHRINKING_ALONE;
+        self.set(url, location, plain_length);
+    }
+
+    /// Notes the newest version of a page that will be captured soon.
+    pub(super) fn expect(&mut self, url: &str, location: Location) {
+        if !self.pages.contains_key(&url_hash(url)) {
+            self.recall(url, location);
+        }
+        if let Some(version) = self.pages.get_mut(&url_hash(url)) {
+            version.is_due = true;
+        }
+    }
+
+    /// Puts a version in the place of the one before it; a page seen for the first time needs room.
+    fn set(&mut self, url: &str, location: Location, plain_length: u64) {
         self.order += 1;
-        let version = Version { location, captures: 1, least: u64::MAX, order: self.order };
-        if self.pages.len() < PAGES_MAX {
+        let (host, order) = (host_hash(url), self.order);
+        let version =
+            Version { location, host, is_due: false, plain_length, captures: 1, least: u64::MAX, order };
+        if self.pages.len() < PAGES_MAX || self.pages.contains_key(&url_hash(url)) {
             self.pages.insert(url_hash(url), version);
         }
     }
 
     /// Notes a version, and its bytes before compression.
     pub(super) fn count(&mut self, url: &str, plain_length: u64, location: Location) {
-        self.order += 1;
         let packed_length = u64::from(location.length);
         if let Some(version) = self.pages.get_mut(&url_hash(url)) {
+            self.order += 1;
             version.least = version.least.min(packed_length);
             let reachable = version.least.min(plain_length / SHRINKING);
             self.excess += packed_length - reachable.min(packed_length);
             version.captures = version.captures.saturating_add(1);
             (version.location, version.order) = (location, self.order);
+            (version.is_due, version.plain_length) = (false, plain_length);
             return;
         }
         self.first.count(plain_length, packed_length);
@@ -137,10 +165,7 @@ impl Versions {
             let base = packed_length * 2 / 3;
             self.cost += base + self.guard.length(base);
         }
-        if self.pages.len() < PAGES_MAX {
-            let version = Version { location, captures: 1, least: u64::MAX, order: self.order };
-            self.pages.insert(url_hash(url), version);
-        }
+        self.set(url, location, plain_length);
     }
 
     /// Whether a new dictionary would have paid by now.
@@ -160,25 +185,48 @@ impl Versions {
             version.least = u64::MAX;
         }
         if self.pages.len() > PAGES_MAX / 2 {
-            self.pages.retain(|_, version| version.captures > 0);
+            self.pages.retain(|_, version| version.captures > 0 || version.is_due);
         }
     }
 
-    /// Where the newest versions lie: those of pages captured often first, then those captured last.
-    fn locations(&self) -> Vec<Location> {
-        let mut versions: Vec<Version> = self.pages.values().copied().collect();
-        versions.sort_unstable_by_key(|version| std::cmp::Reverse((version.captures, version.order)));
+    /// Whether the versions have outgrown one dictionary, and both halves of their hosts hold a good part of them.
+    pub(super) fn is_worth_splitting(&self, halves: [HostGroup; 2]) -> bool {
+        let room = DICTIONARY_BYTES_MAX as u64;
+        let bytes = halves.map(|half| {
+            let held = self.pages.values().filter(|version| half.holds(version.host));
+            held.map(|version| version.plain_length).sum::<u64>()
+        });
+        let [one, other] = bytes;
+        one + other > room && one.min(other) >= room / 8
+    }
+
+    /// Gives away what is known of some hosts.
+    pub(super) fn split_off(&mut self, hosts: HostGroup) -> Self {
+        let mut other = Self::new(self.guard);
+        other.order = self.order;
+        other.pages = self.pages.extract_if(|_, version| hosts.holds(version.host)).collect();
+        other
+    }
+
+    /// Where the newest versions of some hosts' pages lie: those of pages that are due first, then those of pages captured
+    /// often, then those captured last.
+    fn locations(&self, hosts: HostGroup) -> Vec<Location> {
+        let held = self.pages.values().filter(|version| hosts.holds(version.host));
+        let mut versions: Vec<Version> = held.copied().collect();
+        versions.sort_unstable_by_key(|version| {
+            std::cmp::Reverse((version.is_due, version.captures, version.order))
+        });
         versions.into_iter().map(|version| version.location).collect()
     }
 
-    pub(super) fn plan(&self, reader: SegmentReader) -> DictionaryPlan {
-        DictionaryPlan { reader, locations: self.locations() }
+    pub(super) fn plan(&self, hosts: HostGroup, reader: SegmentReader) -> DictionaryPlan {
+        DictionaryPlan { reader, locations: self.locations(hosts) }
     }
 }
 
 /// What the next segment's dictionary can be built from; any thread can do it, while writing goes on.
-#[derive(Clone, Debug)]
-pub struct DictionaryPlan {
+#[derive(Debug)]
+pub(super) struct DictionaryPlan {
     reader: SegmentReader,
     /// The most valuable first.
     locations: Vec<Location>,
@@ -190,7 +238,7 @@ impl DictionaryPlan {
     ///
     /// # Errors
     /// When a segment can't be read, or there is no memory.
-    pub fn build(&self) -> Result<Option<Dictionary>, SegmentError> {
+    pub(super) fn build(&self) -> Result<Option<Dictionary>, SegmentError> {
         let (mut bases, mut length, mut passed_over) = (Vec::new(), 0, 0);
         for location in &self.locations {
             let record = match self.reader.read(*location) {
@@ -282,6 +330,28 @@ mod tests {
         for (url, length) in [("http://a/", 1), ("http://b/", 2), ("http://a/", 3), ("http://c/", 4)] {
             versions.count(url, 1000, at(length));
         }
-        assert_eq!(versions.locations(), [at(3), at(4), at(2)]);
+        assert_eq!(versions.locations(HostGroup::ALL), [at(3), at(4), at(2)]);
+        // Those that are due come before them, until they are captured.
+        versions.expect("http://d/", at(5));
+        assert_eq!(versions.locations(HostGroup::ALL), [at(5), at(3), at(4), at(2)]);
+        versions.count("http://d/", 1000, at(6));
+        assert_eq!(versions.locations(HostGroup::ALL), [at(6), at(3), at(4), at(2)]);
+    }
+
+    #[test]
+    fn what_outgrows_a_dictionary_is_split_by_hosts() {
+        let mut versions = Versions::new(Guard::Copy);
+        let halves = HostGroup::ALL.split();
+        for host in 0..64 {
+            assert!(!versions.is_worth_splitting(halves));
+            versions.count(&format!("http://host{host}.example{host}.org/"), 130 << 10, at(host));
+        }
+        versions.count("http://one.example/", 1 << 20, at(100));
+        assert!(versions.is_worth_splitting(halves));
+        let count = versions.pages.len();
+        let other = versions.split_off(halves[1]);
+        assert!(versions.pages.len() > 10 && other.pages.len() > 10);
+        assert_eq!(versions.pages.len() + other.pages.len(), count);
+        assert!(versions.locations(halves[1]).is_empty() && other.locations(halves[0]).is_empty());
     }
 }

@@ -4,7 +4,7 @@ use super::open::{LOGS, TABLES, blocks_of, count_of};
 use super::{State, small};
 use crate::catalogue::{Contents, FORMAT, FORMAT_VERSION, NUMBER};
 use crate::checkpoint::{Result, StateError, lock};
-use crate::ids::Watermark;
+use crate::ids::Watermarks;
 
 /// What came of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,21 +18,21 @@ pub enum Checkpointed {
 impl State {
     /// Makes all changes durable at once, together with the part of the segments that they reflect.
     ///
-    /// The segments must be durable up to the watermark before.
+    /// The segments must be durable up to the watermarks before.
     ///
     /// # Errors
     /// When the disk is full ([`StateError::is_disk_full`]) everything stays as it is in memory and the checkpoint may be
     /// tried again. After any other error the state is given up: open it again.
-    pub fn checkpoint(&mut self, watermark: Watermark) -> Result<Checkpointed> {
+    pub fn checkpoint(&mut self, watermarks: impl Into<Watermarks>) -> Result<Checkpointed> {
         self.writable()?;
-        let outcome = self.try_checkpoint(watermark);
+        let outcome = self.try_checkpoint(&watermarks.into());
         match outcome {
             Err(error) if !error.is_disk_full() => self.finish(Err(error)),
             outcome => outcome,
         }
     }
 
-    fn try_checkpoint(&mut self, watermark: Watermark) -> Result<Checkpointed> {
+    fn try_checkpoint(&mut self, watermarks: &Watermarks) -> Result<Checkpointed> {
         let number = self.checkpoint_number() + 1;
         self.write_appended()?;
         self.write_journal(number)?;
@@ -42,15 +42,15 @@ impl State {
         if !lock::exclude_readers(lock.as_ref(), &path, self.options.reader_wait)? {
             return Ok(Checkpointed::Deferred);
         }
-        let outcome = self.commit_and_apply(number, watermark);
+        let outcome = self.commit_and_apply(number, watermarks);
         let unlocked = lock.unlock().map_err(|error| StateError::io(&path, error));
         outcome?;
         unlocked?;
         Ok(Checkpointed::Done)
     }
 
-    fn commit_and_apply(&mut self, number: u64, watermark: Watermark) -> Result<()> {
-        let after = self.contents_to_commit(number, watermark);
+    fn commit_and_apply(&mut self, number: u64, watermarks: &Watermarks) -> Result<()> {
+        let after = self.contents_to_commit(number, watermarks);
         if let Err(error) = self.catalogue.commit(&self.committed, &after) {
             // A transaction that failed late may be in the file all the same.
             if !error.is_disk_full() || self.catalogue.load()?.number(NUMBER) != number {
@@ -109,12 +109,12 @@ impl State {
         self.journal.applied(number)
     }
 
-    fn contents_to_commit(&self, number: u64, watermark: Watermark) -> Contents {
+    fn contents_to_commit(&self, number: u64, watermarks: &Watermarks) -> Contents {
         let mut contents = self.contents.clone();
         let numbers = &mut contents.numbers;
         numbers.insert(FORMAT.to_owned(), FORMAT_VERSION);
         numbers.insert(NUMBER.to_owned(), number);
-        small::set_watermark(numbers, watermark);
+        small::set_watermarks(numbers, watermarks);
         let counts =
             [self.pages.len(), self.visits.len(), self.captures.len(), self.hosts.len(), self.sites.len()];
         for (table, count) in TABLES.iter().zip(counts) {

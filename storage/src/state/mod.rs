@@ -1,7 +1,7 @@
 //! Everything the archive knows besides the segments: URLs, pages, visits, captures, titles, links, hosts, sites.
 //!
 //! One owner changes a [`State`] in memory and makes all changes durable at once with [`State::checkpoint`], together
-//! with a [`Watermark`] that says which part of the segments it reflects. Readers, in this or other processes, open the
+//! with the [`Watermarks`] that say which part of the segments it reflects. Readers, in this or other processes, open the
 //! last checkpoint while the owner goes on. Nothing in here locks: reading needs `&State`, changing `&mut State`.
 //!
 //! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture` and `links` are kept by the
@@ -25,7 +25,7 @@ use crate::backend::{Disk, DiskFile};
 use crate::catalogue::{Catalogue, Contents, GENERATION, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
 use crate::history::CaptureRecord;
-use crate::ids::Watermark;
+use crate::ids::Watermarks;
 use crate::index::HashIndex;
 use crate::links::LinkLog;
 use crate::pages::{Host, Page, Site, VisitRecord};
@@ -112,8 +112,8 @@ impl State {
 
     /// Which part of the segments the last checkpoint reflects.
     #[must_use]
-    pub fn watermark(&self) -> Watermark {
-        small::watermark(&self.committed)
+    pub fn watermarks(&self) -> Watermarks {
+        small::watermarks(&self.committed)
     }
 
     /// What it was opened for.

@@ -6,13 +6,15 @@ use super::State;
 use crate::catalogue::{Contents, SegmentEntry};
 use crate::checkpoint::Result;
 use crate::history::MimeId;
-use crate::ids::{SegmentId, Watermark};
+use crate::ids::{SegmentId, Watermark, Watermarks};
 
 pub(super) const PAYLOAD_BYTES: &str = "total.payload-bytes";
 pub(super) const STORED_BYTES: &str = "total.stored-bytes";
 pub(super) const LINKS: &str = "total.links";
-const WATERMARK_SEGMENT: &str = "watermark.segment";
-const WATERMARK_OFFSET: &str = "watermark.offset";
+const WATERMARK_CAPTURES: &str = "watermark.captures";
+const WATERMARK_NEXT: &str = "watermark.next";
+/// Followed by a segment's id.
+const WATERMARK_OPEN: &str = "watermark.open.";
 const VIRTUAL_CASH: &str = "ledger.virtual-cash";
 const OFFSET: &str = "ledger.offset";
 const CLOCK: &str = "ledger.clock";
@@ -56,14 +58,29 @@ pub struct Ledger {
     pub total: i64,
 }
 
-pub(super) fn watermark(contents: &Contents) -> Watermark {
-    let segment = u32::try_from(contents.number(WATERMARK_SEGMENT)).unwrap_or(u32::MAX);
-    Watermark { segment: SegmentId(segment), offset: contents.number(WATERMARK_OFFSET) }
+pub(super) fn watermarks(contents: &Contents) -> Watermarks {
+    let id = |number: u64| SegmentId(u32::try_from(number).unwrap_or(u32::MAX));
+    let open = contents.numbers.range(WATERMARK_OPEN.to_owned()..);
+    let open = open.map_while(|(name, offset)| {
+        let segment = name.strip_prefix(WATERMARK_OPEN)?.parse().ok()?;
+        Some(Watermark { segment: SegmentId(segment), offset: *offset })
+    });
+    let mut open: Vec<Watermark> = open.collect();
+    open.sort_unstable();
+    Watermarks {
+        captures: contents.number(WATERMARK_CAPTURES),
+        next: id(contents.number(WATERMARK_NEXT)),
+        open,
+    }
 }
 
-pub(super) fn set_watermark(numbers: &mut BTreeMap<String, u64>, watermark: Watermark) {
-    numbers.insert(WATERMARK_SEGMENT.to_owned(), u64::from(watermark.segment.0));
-    numbers.insert(WATERMARK_OFFSET.to_owned(), watermark.offset);
+pub(super) fn set_watermarks(numbers: &mut BTreeMap<String, u64>, watermarks: &Watermarks) {
+    numbers.retain(|name, _| !name.starts_with(WATERMARK_OPEN));
+    numbers.insert(WATERMARK_CAPTURES.to_owned(), watermarks.captures);
+    numbers.insert(WATERMARK_NEXT.to_owned(), u64::from(watermarks.next.0));
+    for open in &watermarks.open {
+        numbers.insert(format!("{WATERMARK_OPEN}{}", open.segment), open.offset);
+    }
 }
 
 impl State {

@@ -11,7 +11,7 @@ use super::{Checkpointed, Ledger, Mode, State, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
 use crate::checkpoint::StateError;
-use crate::ids::{SegmentId, SiteId, UrlId, Watermark};
+use crate::ids::{SegmentId, SiteId, UrlId, Watermark, Watermarks};
 use crate::links::LinkTarget;
 use crate::pages::{Page, PageFlags, Visit};
 
@@ -24,8 +24,12 @@ fn intern(state: &mut State, url: &str) -> UrlId {
     state.intern(url, url_hash(url)).unwrap().0
 }
 
-fn watermark(offset: u64) -> Watermark {
-    Watermark { segment: SegmentId(1), offset }
+fn watermarks(captures: u64) -> Watermarks {
+    Watermarks {
+        captures,
+        next: SegmentId(3),
+        open: vec![Watermark { segment: SegmentId(1), offset: captures }],
+    }
 }
 
 #[test]
@@ -40,12 +44,12 @@ fn what_was_not_checkpointed_is_gone_after_reopening() {
     let mut state = open(folder.path(), Mode::Own).unwrap();
     let kept = intern(&mut state, "https://example.org/kept");
     state.update_page(kept, |page| page.cash = 5).unwrap();
-    assert_eq!(state.checkpoint(watermark(10)).unwrap(), Checkpointed::Done);
+    assert_eq!(state.checkpoint(watermarks(10)).unwrap(), Checkpointed::Done);
     state.update_page(kept, |page| page.cash = 6).unwrap();
     intern(&mut state, "https://example.org/lost");
     drop(state);
     let state = open(folder.path(), Mode::Own).unwrap();
-    assert_eq!(state.watermark(), watermark(10));
+    assert_eq!(state.watermarks(), watermarks(10));
     assert_eq!(state.checkpoint_number(), 1);
     assert_eq!(state.url_count(), 1);
     assert_eq!(state.page(kept).unwrap().cash, 5);
@@ -70,11 +74,11 @@ fn readers_need_a_checkpoint_and_may_not_change_anything() {
     assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
     let mut owner = open(folder.path(), Mode::Own).unwrap();
     assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
-    owner.checkpoint(watermark(0)).unwrap();
+    owner.checkpoint(watermarks(0)).unwrap();
     let mut reader = open(folder.path(), Mode::Read).unwrap();
     assert!(matches!(reader.intern("https://example.org/", 1), Err(StateError::ReadOnly)));
     assert!(matches!(reader.set_setting("a", None), Err(StateError::ReadOnly)));
-    assert!(matches!(reader.checkpoint(watermark(1)), Err(StateError::ReadOnly)));
+    assert!(matches!(reader.checkpoint(watermarks(1)), Err(StateError::ReadOnly)));
 }
 
 #[test]
@@ -83,18 +87,18 @@ fn a_reader_sees_one_checkpoint_and_holds_the_next_one_back() {
     let mut owner = open(folder.path(), Mode::Own).unwrap();
     let url = intern(&mut owner, "https://example.org/");
     owner.update_page(url, |page| page.cash = 1).unwrap();
-    owner.checkpoint(watermark(1)).unwrap();
+    owner.checkpoint(watermarks(1)).unwrap();
     let mut reader = open(folder.path(), Mode::Read).unwrap();
     owner.update_page(url, |page| page.cash = 2).unwrap();
     let other = intern(&mut owner, "https://example.org/other");
-    assert_eq!(owner.checkpoint(watermark(2)).unwrap(), Checkpointed::Deferred);
+    assert_eq!(owner.checkpoint(watermarks(2)).unwrap(), Checkpointed::Deferred);
     assert_eq!(reader.page(url).unwrap().cash, 1);
     assert_eq!(reader.find("https://example.org/").unwrap(), Some(url));
     assert_eq!(reader.url_count(), 1);
     reader.pause().unwrap();
-    assert_eq!(owner.checkpoint(watermark(2)).unwrap(), Checkpointed::Done);
+    assert_eq!(owner.checkpoint(watermarks(2)).unwrap(), Checkpointed::Done);
     reader.refresh().unwrap();
-    assert_eq!(reader.watermark(), watermark(2));
+    assert_eq!(reader.watermarks(), watermarks(2));
     assert_eq!(reader.page(url).unwrap().cash, 2);
     assert_eq!(reader.find("https://example.org/other").unwrap(), Some(other));
 }
@@ -111,7 +115,7 @@ fn a_refreshed_reader_finds_old_and_new() {
         if let Some(reader) = &mut reader {
             reader.pause().unwrap();
         }
-        owner.checkpoint(watermark(number)).unwrap();
+        owner.checkpoint(watermarks(number)).unwrap();
         let reader = match &mut reader {
             Some(reader) => {
                 reader.refresh().unwrap();
@@ -139,7 +143,7 @@ fn readers_always_see_one_whole_checkpoint() {
         intern(&mut owner, &format!("http://a/{number}"));
     }
     owner.update_page(UrlId(0), |page| page.cash = CASH).unwrap();
-    owner.checkpoint(watermark(0)).unwrap();
+    owner.checkpoint(watermarks(0)).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let read = || {
@@ -163,7 +167,7 @@ fn readers_always_see_one_whole_checkpoint() {
                 owner.append_links(from, &[LinkTarget { target: to, kind: 1 }]).unwrap();
             }
             intern(&mut owner, &format!("http://b/{round}"));
-            assert_eq!(owner.checkpoint(watermark(round)).unwrap(), Checkpointed::Done);
+            assert_eq!(owner.checkpoint(watermarks(round)).unwrap(), Checkpointed::Done);
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         for reader in readers {
@@ -199,7 +203,7 @@ fn a_reset_keeps_only_the_settings() {
     state.set_setting("scope", Some(b"all")).unwrap();
     state.set_counter("fetches", 3).unwrap();
     state.intern_mime("text/html").unwrap();
-    state.checkpoint(watermark(77)).unwrap();
+    state.checkpoint(watermarks(77)).unwrap();
     let mut reader = open(folder.path(), Mode::Read).unwrap();
     assert!(reader.find("https://example.org/7").unwrap().is_some());
     reader.pause().unwrap();
@@ -213,8 +217,8 @@ fn a_reset_keeps_only_the_settings() {
     for _ in 0..2 {
         let state = open(folder.path(), Mode::Own).unwrap();
         assert_eq!(
-            (state.url_count(), state.counter("fetches"), state.watermark()),
-            (0, 0, Watermark::default())
+            (state.url_count(), state.counter("fetches"), state.watermarks()),
+            (0, 0, Watermarks::default())
         );
         assert_eq!((state.setting("scope"), state.find_mime("text/html")), (Some(b"all".as_slice()), None));
     }
@@ -288,7 +292,7 @@ fn small_things_come_back() {
     state.update_site(site, |site| site.cash = 8).unwrap();
     let title = state.append_title("Ein schöner Titel").unwrap();
     let long = state.append_title(&"ü".repeat(4000)).unwrap();
-    state.checkpoint(watermark(1)).unwrap();
+    state.checkpoint(watermarks(1)).unwrap();
     drop(state);
     for mode in [Mode::Own, Mode::Read] {
         let state = open(folder.path(), mode).unwrap();

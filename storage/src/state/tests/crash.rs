@@ -67,9 +67,9 @@ struct Run {
     disk: SimulatedDisk,
     state: Option<State>,
     model: Model,
-    /// Checkpoints begun, by their watermark's offset.
+    /// Checkpoints begun, by their watermarks' captures.
     begun: BTreeMap<u64, Model>,
-    /// The watermark's offset of the last acknowledged one.
+    /// The watermarks' captures of the last acknowledged one.
     acknowledged: u64,
 }
 
@@ -87,7 +87,7 @@ impl Run {
     fn reopen(&mut self) -> Result<(), StateError> {
         if self.state.is_none() {
             let state = open(&self.disk(), Path::new(FOLDER), Mode::Own)?;
-            let found = state.watermark().offset;
+            let found = state.watermarks().captures;
             assert!(found >= self.acknowledged, "checkpoint {found} instead of {}", self.acknowledged);
             self.model = self.begun.get(&found).expect("a checkpoint that was begun").clone();
             self.begun = BTreeMap::from([(found, self.model.clone())]);
@@ -104,7 +104,7 @@ impl Run {
             let steps = self.model.steps + 1;
             self.model.steps = steps;
             self.begun.insert(steps, self.model.clone());
-            assert_eq!(state.checkpoint(super::watermark(steps))?, Checkpointed::Done);
+            assert_eq!(state.checkpoint(super::watermarks(steps))?, Checkpointed::Done);
             self.acknowledged = steps;
         } else {
             self.model.apply(state, step)?;
@@ -124,7 +124,7 @@ impl Run {
             self.model.assert_is(&state);
         }
         if let Ok(reader) = open(&self.disk(), Path::new(FOLDER), Mode::Read) {
-            self.begun[&reader.watermark().offset].assert_is(&reader);
+            self.begun[&reader.watermarks().captures].assert_is(&reader);
         }
         self.reopen().unwrap();
         let before = self.disk.files();

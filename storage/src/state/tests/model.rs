@@ -189,20 +189,20 @@ proptest! {
             model.apply(&mut state, step).unwrap();
             match step {
                 Step::Checkpoint => {
-                    state.checkpoint(super::watermark(model.steps)).unwrap();
+                    state.checkpoint(super::watermarks(model.steps)).unwrap();
                     committed = model.clone();
                 }
                 Step::Reopen => {
                     drop(state);
                     state = open(&disk, folder, Mode::Own).unwrap();
                     model = committed.clone();
-                    prop_assert_eq!(state.watermark().offset, model.steps);
+                    prop_assert_eq!(state.watermarks().captures, model.steps);
                 }
                 _ => {}
             }
         }
         model.assert_is(&state);
-        state.checkpoint(super::watermark(model.steps)).unwrap();
+        state.checkpoint(super::watermarks(model.steps)).unwrap();
         drop(state);
         model.assert_is(&open(&disk, folder, Mode::Own).unwrap());
         model.assert_is(&open(&disk, folder, Mode::Read).unwrap());

@@ -1,0 +1,167 @@
+//! `archive currency`: how current the copies are.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use archive::currency::{self, Expected, Observed, PageModel};
+use archive::ledger::Credits;
+use archive::query::{ArchiveRows, FullText};
+use archive::search::{self, Reader};
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, TimeDelta, Utc};
+use comfy_table::CellAlignment;
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::options::{ArchiveArgs, ClockArgs, duration};
+use super::{UsageError, output, query};
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// How long a missed change may be young enough, in days: an hour, a day, a week, a month.
+const BETAS_USUAL: [f64; 5] = [0.0, 1.0 / 24.0, 1.0, 7.0, 30.0];
+
+/// Show how current the copies are: freshness, age and (α,β)-currency, expected now and observed in the past.
+///
+/// Expected numbers follow from the change rates that were learned, observed ones from what fetches found. All are
+/// weighted by importance. A copy is (α,β)-current if, with a probability of at least α, it misses no change that is
+/// older than β.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive currency
+  archive currency 'page site = \"example.org\" and type = html'
+  archive currency --alpha 0.95 --beta 12h --beta 3d --json")]
+pub(crate) struct Args {
+    /// Only pages that fit this query
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// The probability α
+    #[arg(long, default_value_t = 0.9, value_name = "P")]
+    alpha: f64,
+    /// The grace β; may be repeated [default: 0, 1h, 1d, 7d, 30d]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    beta: Vec<Duration>,
+    /// How far back to observe
+    #[arg(long, default_value = "90d", value_name = "TIME", value_parser = duration)]
+    back: Duration,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    alpha: f64,
+    back_days: f64,
+    expected: Expected,
+    observed: Option<Observed>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if !(0.0..=1.0).contains(&args.alpha) {
+        return Err(UsageError("--alpha is a probability, from 0 to 1".to_owned()).into());
+    }
+    let now = args.clock.clock().now();
+    let (store, copies) = copies(&args.archive.path, &args.query, now)?;
+    let betas: Vec<f64> = match args.beta.as_slice() {
+        [] => BETAS_USUAL.to_vec(),
+        given => given.iter().map(|beta| beta.as_secs_f64() / SECONDS_PER_DAY).collect(),
+    };
+    let from = TimeDelta::from_std(args.back).ok().and_then(|back| now.checked_sub_signed(back));
+    let from = from.unwrap_or(DateTime::<Utc>::MIN_UTC);
+    let report = Report {
+        alpha: args.alpha,
+        back_days: args.back.as_secs_f64() / SECONDS_PER_DAY,
+        expected: currency::expect(&copies, args.alpha, &betas),
+        observed: currency::observe(store.state(), &copies, from, &betas)?,
+    };
+    if args.json {
+        output::json_line(&report)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The copies of an archive, or of the pages that fit a query.
+pub(crate) fn copies(
+    archive: &Path,
+    words: &[String],
+    now: DateTime<Utc>,
+) -> anyhow::Result<(Store, Vec<PageModel>)> {
+    let store = Store::read_only(archive)?;
+    let selection = if words.is_empty() { None } else { Some(select(&store, &words.join(" "))?) };
+    let credits = Credits::open(store.state())?;
+    let copies = currency::copies(store.state(), &credits, selection.as_ref(), now)?;
+    if copies.is_empty() {
+        eprintln!("archive: no page that fits has a copy");
+    }
+    Ok((store, copies))
+}
+
+fn select(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
+    let rows = ArchiveRows::new(store)?;
+    let plan = query::plan(text, &rows)?;
+    if plan.asks_for_sites() {
+        let text = "copies are of pages: ask for them, as in 'page site = \"example.org\"'";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let index = if plan.searches_text() {
+        Some(Reader::open(&store.path().join(search::FOLDER)).context("the query searches text")?)
+    } else {
+        None
+    };
+    let full_text = index.as_ref().map(|index| index as &dyn FullText);
+    Ok(plan.select_pages(&rows, full_text)?.into_iter().map(|row| row.id).collect())
+}
+
+fn print(report: &Report) -> anyhow::Result<()> {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let days = |days: f64| format!("{days:.2} d");
+    let observed =
+        |value: &dyn Fn(&Observed) -> String| report.observed.as_ref().map_or("-".to_owned(), value);
+    let expected = &report.expected;
+    let mut table = output::table(&["", "expected now", "observed"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let count = HumanCount(expected.pages as u64).to_string();
+    table.add_row(["pages with a copy", &count, ""]);
+    table.add_row([
+        "freshness",
+        &percent(expected.freshness),
+        &observed(&|observed| percent(observed.freshness)),
+    ]);
+    table.add_row(["freshness, all pages alike", &percent(expected.freshness_unweighted), ""]);
+    table.add_row([
+        "age (days since the first missed change)",
+        &days(expected.age_days),
+        &observed(&|observed| days(observed.age_days)),
+    ]);
+    table.add_row(["days since copies were current", &days(expected.copy_age_days), ""]);
+    for (place, current) in expected.currency.iter().enumerate() {
+        let seen = observed(&|observed| {
+            observed.currency.get(place).map_or("-".to_owned(), |(_, share)| percent(*share))
+        });
+        let label = format!("missed changes younger than {}", span(current.beta_days));
+        table.add_row([label, percent(current.share), seen]);
+        let label = format!("  with a probability of {}", report.alpha);
+        table.add_row([label, percent(current.share_alpha), String::new()]);
+    }
+    let checks = observed(&|observed| {
+        format!("{} of {} changed", HumanCount(observed.changed), HumanCount(observed.checks))
+    });
+    let label = format!("fetches again in {}", span(report.back_days));
+    table.add_row([label, String::new(), checks]);
+    output::print(&table)
+}
+
+/// Days in the unit that suits them.
+fn span(days: f64) -> String {
+    if days > 0.0 && days < 1.0 { format!("{:.0} h", days * 24.0) } else { format!("{days:.0} d") }
+}

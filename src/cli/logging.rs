@@ -1,0 +1,33 @@
+//! The log of a command: JSON lines in a file, filtered by `$ARCHIVE_LOG`.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+/// The environment variable that filters the log.
+const FILTER: &str = "ARCHIVE_LOG";
+
+/// What is logged without a filter: captures, checkpoints, pauses, and whatever deserves a look.
+const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
+
+/// Begins to log into a file, behind what is in it.
+pub(crate) fn start(path: &Path) -> anyhow::Result<()> {
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write the log {}", path.display()))?;
+    let filter = std::env::var(FILTER).unwrap_or_else(|_| FILTER_DEFAULT.to_owned());
+    let filter = EnvFilter::try_new(&filter)
+        .map_err(|error| super::UsageError(format!("the filter ${FILTER} cannot be used: {error}")))?;
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter(filter)
+        .with_writer(Mutex::new(file))
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).context("cannot begin a second log")
+}

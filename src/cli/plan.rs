@@ -1,0 +1,148 @@
+//! `archive plan`: what a budget will buy.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use archive::crawl::REFRESH_RULE;
+use archive::currency::plan::{Forecast, RUNS_MAX, Runs, Sample};
+use comfy_table::CellAlignment;
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::currency::copies;
+use super::options::{ArchiveArgs, ClockArgs, duration};
+use super::{UsageError, output};
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// Budgets of the curve, as parts of the one asked about.
+const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+
+/// Show what a refresh budget will buy before it is spent: expected freshness and age against the budget.
+///
+/// The budget is that of `archive refresh --budget`, for one run; runs follow each other in the time that --every says.
+/// Numbers are averages over the days to come, weighted by importance.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive plan --budget 5000 --days 30
+  archive plan --budget 500 --days 30 --every 1h
+  archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
+  archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # if only these were refreshed")]
+pub(crate) struct Args {
+    /// Pages a run fetches, at most
+    #[arg(long, value_name = "N")]
+    budget: u64,
+    /// Days to look ahead
+    #[arg(long, value_name = "D")]
+    days: f64,
+    /// Only pages that fit this query, which are then refreshed alone
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Time between two runs
+    #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
+    every: Duration,
+    /// Also say which budget reaches this freshness (0.9, or 90%)
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    target: Option<f64>,
+    /// One JSON object a budget
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    forecast: Forecast,
+    /// Whether it is the budget that was asked about.
+    asked: bool,
+    /// The freshness that it reaches, if it is the least budget that does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<f64>,
+}
+
+/// For clap: a share.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 0.01),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().map(|number| number * factor);
+    share
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("'{text}' is not a share; write it like 0.9 or 90%"))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let every = args.every.as_secs_f64() / SECONDS_PER_DAY;
+    let is_time = args.days > 0.0 && args.days.is_finite() && every > 0.0;
+    if !is_time || args.days / every > RUNS_MAX as f64 {
+        let text = format!("--days and --every have to be more than 0, and give at most {RUNS_MAX} runs");
+        return Err(UsageError(text).into());
+    }
+    let (_store, copies) = copies(&args.archive.path, &args.query, args.clock.clock().now())?;
+    let sample = Sample::of(&copies);
+    let runs = Runs { budget: args.budget as f64, every, days: args.days };
+    let mut rows: Vec<Row> = budgets(args.budget, sample.len())
+        .into_iter()
+        .map(|budget| Row {
+            forecast: sample.forecast(REFRESH_RULE, &Runs { budget: budget as f64, ..runs }),
+            asked: budget == args.budget,
+            target: None,
+        })
+        .collect();
+    let reached = args.target.map(|target| (target, sample.budget_for(REFRESH_RULE, &runs, target)));
+    if let Some((target, Some(forecast))) = reached {
+        rows.retain(|row| row.asked || row.forecast.budget != forecast.budget);
+        rows.push(Row { forecast, asked: forecast.budget == args.budget, target: Some(target) });
+    }
+    rows.sort_by_key(|row| row.forecast.budget);
+    if args.json {
+        rows.iter().try_for_each(output::json_line)?;
+    } else {
+        print(&rows)?;
+    }
+    if sample.is_part() {
+        eprintln!("archive: computed with a sample of {} pages", HumanCount(sample.len() as u64));
+    }
+    if let Some((target, None)) = reached {
+        eprintln!(
+            "archive: no budget reaches {target}: even if every run fetched all pages, it would be less"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The budgets of the curve: around the one asked about, and no more than there are pages.
+fn budgets(asked: u64, pages: usize) -> Vec<u64> {
+    let mut budgets: Vec<u64> = CURVE.iter().map(|part| (asked as f64 * part).round() as u64).collect();
+    budgets.retain(|budget| *budget <= asked || *budget < pages as u64);
+    budgets.dedup();
+    budgets
+}
+
+fn print(rows: &[Row]) -> anyhow::Result<()> {
+    let mut table = output::table(&["budget", "fetches", "freshness", "all alike", "age", ""]);
+    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
+    for row in rows {
+        let forecast = &row.forecast;
+        let note = match (row.target, row.asked) {
+            (Some(target), _) => format!("the least that reaches {:.1} %", 100.0 * target),
+            (None, true) => "asked about".to_owned(),
+            (None, false) => String::new(),
+        };
+        table.add_row([
+            HumanCount(forecast.budget).to_string(),
+            HumanCount(forecast.fetches).to_string(),
+            format!("{:.1} %", 100.0 * forecast.freshness),
+            format!("{:.1} %", 100.0 * forecast.freshness_unweighted),
+            format!("{:.2} d", forecast.age_days),
+            note,
+        ]);
+    }
+    output::print(&table)
+}

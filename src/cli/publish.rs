@@ -1,0 +1,134 @@
+//! `archive publish`: take what a site master announces.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use archive::fetch;
+use archive::ledger::Credits;
+use archive::publish::{self, Announcement, BYTES_MAX, PublishError};
+use archive_storage::Store;
+
+use super::options::{ArchiveArgs, ClockArgs};
+use super::{UsageError, open, output};
+
+/// URLs out of scope that are named.
+const NAMED_MAX: usize = 10;
+
+/// Announce pages that changed or are new: the next refresh or crawl takes them first.
+///
+/// Pages that the archive does not know are taken if they belong to what it crawls. Half of a refresh's budget at most
+/// goes to announced pages.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive publish https://www.example.org/news/ https://www.example.org/new-page
+  archive publish --file sitemap.xml            # also .xml.gz, a list of URLs, IndexNow's JSON; - is standard input
+  archive publish --file catalogue.txt --cluster catalogue   # these are from now on fetched together
+  archive publish --waiting")]
+pub(crate) struct Args {
+    /// URLs that changed or are new
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+    /// A file of them: one URL a line, a sitemap, a feed, or IndexNow's JSON; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Fetch these pages together from now on, under this name, which another announcement replaces
+    #[arg(long, value_name = "NAME", conflicts_with = "forget_cluster")]
+    cluster: Option<String>,
+    /// Fetch the pages of this cluster each by itself again
+    #[arg(long, value_name = "NAME")]
+    forget_cluster: Option<String>,
+    /// Show the URLs that wait
+    #[arg(long, conflicts_with_all = ["urls", "file", "cluster", "forget_cluster"])]
+    waiting: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
+    if args.waiting {
+        let store = Store::read_only(&args.archive.path)?;
+        for url in publish::waiting(store.state(), &Credits::open(store.state())?)? {
+            if args.json {
+                output::json_line(&serde_json::json!({ "url": url }))?;
+            } else {
+                output::line(&url)?;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let announced = read(args)?;
+    if announced.is_empty() && args.forget_cluster.is_none() {
+        return Err(UsageError("there is nothing to announce; give URLs or --file".to_owned()).into());
+    }
+    let clock = args.clock.clock();
+    let settings = fetch::Settings { clock, ..fetch::Settings::default() };
+    let mut store = open::own(&args.archive.path, None, Some(&settings))?;
+    let mut credits = Credits::open(store.state())?;
+    if let Some(name) = &args.forget_cluster
+        && !publish::forget_cluster(store.state_mut(), &credits, name)?
+    {
+        eprintln!("archive: there is no cluster '{name}'");
+    }
+    let outcome =
+        publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
+            .map_err(usage)?;
+    store.close()?;
+    if args.json {
+        output::json_line(&outcome)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for url in outcome.out_of_scope.iter().take(NAMED_MAX) {
+        eprintln!("archive: {} does not belong to what is crawled", output::harmless(url));
+    }
+    eprintln!(
+        "archive: {} pages wait for the next refresh or crawl, {} waited already, {} were fetched since they changed, {} are \
+         out of scope, {} found no room",
+        outcome.queued,
+        outcome.waiting,
+        outcome.unchanged,
+        outcome.out_of_scope.len(),
+        outcome.over_limit
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(args: &Args) -> anyhow::Result<Vec<Announcement>> {
+    let mut announced = publish::read(args.urls.join("\n").as_bytes())
+        .map_err(|error| UsageError(error.to_string().replace("line ", "URL ")))?;
+    for file in &args.file {
+        let bytes = read_file(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let found =
+            publish::read(&bytes).map_err(|error| UsageError(format!("{}: {error}", file.display())))?;
+        announced.extend(found);
+    }
+    Ok(announced)
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than may be, so that too much is seen.
+    let limit = BYTES_MAX as u64 + 1;
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// What is wrong with an announcement is a mistake of whoever gave the command.
+fn usage(error: PublishError) -> anyhow::Error {
+    match error {
+        PublishError::Credit(error) => error.into(),
+        error => UsageError(error.to_string()).into(),
+    }
+}

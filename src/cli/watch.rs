@@ -1,0 +1,271 @@
+//! `archive watch`: subscriptions to what changes.
+
+use std::path::{self, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use archive::crawl::{self, End, Plan, read_duration};
+use archive::watch::{self, Format, Output, Watch, WatchError};
+use archive_storage::Store;
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::options::{ArchiveArgs, ClockArgs, FetchArgs, duration};
+use super::progress::Progress;
+use super::refresh::{awaited, left, tell};
+use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+
+/// Watch pages that fit a query: they are fetched before each report, which lists what changed, with the difference.
+///
+/// Reports are made by `archive refresh` when they are due, and by `archive watch report NAME --now`. Each covers the
+/// time since the one before.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  archive watch 'page host = \"www.example.org\" and type = html' --every week
+  archive watch 'page text contains \"open access\"' --every day --format atom --output /srv/www/oa.atom
+  archive watch list
+  archive watch report host-www-example-org --format json
+  archive watch report host-www-example-org --now
+  archive watch remove host-www-example-org
+
+The archive's folder `watches` keeps the reports as JSON and a feed NAME.atom of each watch."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    add: Add,
+}
+
+#[derive(clap::Args)]
+struct Add {
+    /// The query, for pages
+    #[arg(value_name = "QUERY", num_args = 1..)]
+    query: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// How often to report: hour, day, week, month, or a span of time (12h, 3d)
+    #[arg(long, value_name = "TIME", value_parser = period, default_value = "week")]
+    every: Duration,
+    /// Its name [default: from the query]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Write each report to this file too; without it `archive refresh` prints reports
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What the file is written as
+    #[arg(long, value_name = "FORMAT", requires = "output", default_value = "text")]
+    format: FormatName,
+    #[command(flatten)]
+    clock: ClockArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show all watches
+    List(List),
+    /// Show the newest report of a watch, or make one now
+    Report(Box<Report>),
+    /// Remove a watch and its reports
+    Remove(Remove),
+}
+
+#[derive(clap::Args)]
+struct List {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a watch
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Report {
+    /// The watch
+    name: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// What to print it as; atom has earlier reports too
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: FormatName,
+    /// Fetch the pages of the watch, and make a report of what changed up to now
+    #[arg(long)]
+    now: bool,
+    /// With --now: be done within this time (30s, 10m, 2h)
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "now")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    fetch: FetchArgs,
+}
+
+#[derive(clap::Args)]
+struct Remove {
+    /// The watch
+    name: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum FormatName {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+    /// An Atom feed
+    Atom,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Text => Self::Text,
+            FormatName::Json => Self::Json,
+            FormatName::Atom => Self::Atom,
+        }
+    }
+}
+
+/// For clap: a period by its name, or a span of time.
+fn period(text: &str) -> Result<Duration, String> {
+    const DAY: u64 = 86_400;
+    let seconds = match text {
+        "hour" => 3600,
+        "day" => DAY,
+        "week" => 7 * DAY,
+        "month" => 30 * DAY,
+        _ => return read_duration(text),
+    };
+    Ok(Duration::from_secs(seconds))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        None => add(&args.add).map_err(as_usage)?,
+        Some(Command::List(list)) => show(list)?,
+        Some(Command::Remove(remove)) => {
+            open::check_exists(&remove.archive.path)?;
+            watch::remove(&remove.archive.path, &remove.name)?;
+        }
+        Some(Command::Report(args)) => return report(args),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Mistakes in what was typed have an exit code of their own.
+fn as_usage(error: anyhow::Error) -> anyhow::Error {
+    use WatchError::{Name, Period, Query, Sites};
+    match error.downcast_ref::<WatchError>() {
+        Some(Name(_) | Period | Query(_) | Sites) => UsageError(error.to_string()).into(),
+        _ => error,
+    }
+}
+
+fn add(args: &Add) -> anyhow::Result<()> {
+    if args.query.is_empty() {
+        let text = "give a query: archive watch 'page host = \"example.org\"' --every week";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let store = Store::read_only(&args.archive.path)?;
+    let output = match &args.output {
+        // cron starts in another folder.
+        Some(path) => Some(Output { path: path::absolute(path)?, format: args.format.into() }),
+        None => None,
+    };
+    let now = args.clock.clock().now();
+    let query = args.query.join(" ");
+    let watch = watch::add(&store, &query, args.every, args.name.as_deref(), output, now)?;
+    let pages = watch.pages(&store, now)?.len();
+    eprintln!(
+        "archive: watch '{}' of {pages} pages; its first report is due {}",
+        watch.name,
+        watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
+    );
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    watch: &'a Watch,
+    due: String,
+    /// The end of the newest report.
+    reported: Option<String>,
+}
+
+fn show(args: &List) -> anyhow::Result<()> {
+    open::check_exists(&args.archive.path)?;
+    let mut table = output::table(&["name", "every", "next report", "last report", "query"]);
+    for watch in watch::list(&args.archive.path)? {
+        let last = watch::latest(&args.archive.path, &watch)?.map(|report| report.until);
+        if args.json {
+            let data = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let row = Row { watch: &watch, due: data(watch.due_at()), reported: last.map(data) };
+            output::json_line(&row)?;
+            continue;
+        }
+        let local = |time: DateTime<Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
+        table.add_row([
+            watch.name.clone(),
+            indicatif::HumanDuration(Duration::from_secs(watch.every_seconds)).to_string(),
+            local(watch.due_at()),
+            last.map_or("-".to_owned(), local),
+            output::harmless(&watch.query),
+        ]);
+    }
+    if !args.json {
+        output::print(&table)?;
+    }
+    Ok(())
+}
+
+fn report(args: &Report) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
+    let watch = watch::get(&args.archive.path, &args.name)?;
+    if args.now && make_now(args, &watch)? == End::Stopped {
+        return Ok(ExitCode::from(EXIT_STOPPED));
+    }
+    if watch::latest(&args.archive.path, &watch)?.is_none() {
+        eprintln!(
+            "archive: no report of '{}' yet; the first is due {}, or --now",
+            watch.name,
+            watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = watch::render(&args.archive.path, &watch, args.format.into())?;
+    match args.format {
+        FormatName::Text => text.lines().try_for_each(|line| output::line(&output::harmless(line)))?,
+        _ => output::text(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches the pages of a watch and makes its report.
+fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
+    let started = Instant::now();
+    let mut options = args.fetch.options()?;
+    let stop = interrupt::install()?;
+    let mut store = open::own(&args.archive.path, None, Some(&options.fetch))?;
+    let begun = options.fetch.clock.now();
+    let awaited = awaited(vec![watch.clone()], &store, &options);
+    let pages = watch::pages_of(&awaited);
+    options.time = args.time.map(|time| left(time, started));
+    let mut progress = Progress::start(Some(pages.len() as u64));
+    let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
+        progress.show(status);
+    })?;
+    if end != End::Stopped {
+        let deliveries = watch::deliver(awaited, &store, begun, options.fetch.clock.now());
+        // The report itself is printed in the form that was asked for.
+        let untold: Vec<_> =
+            deliveries.into_iter().filter(|one| !matches!(one, watch::Delivery::Made(_))).collect();
+        tell(&args.archive.path, &untold, false)?;
+    }
+    store.close()?;
+    progress.finish(end, &status, &args.archive.path);
+    Ok(end)
+}

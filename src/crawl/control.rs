@@ -1,0 +1,39 @@
+//! What a person tells a crawl while it runs: to stop, to pause, to go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Shared between a crawl and whoever watches for signals.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    pause: AtomicBool,
+}
+
+impl Control {
+    /// Asks for a clean stop; whether somebody had asked before.
+    pub fn stop(&self) -> bool {
+        self.stop.swap(true, Ordering::SeqCst)
+    }
+
+    /// Lets nothing new be asked for until [`Control::resume`]; what is under way is still stored.
+    pub fn pause(&self) {
+        self.pause.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        self.pause.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a stop was asked for.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Whether a pause was asked for.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.pause.load(Ordering::SeqCst)
+    }
+}

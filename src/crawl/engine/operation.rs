@@ -1,0 +1,242 @@
+//! Running a crawl for weeks: pauses, a settings file that is watched, room on the disk, and who is told of it.
+//!
+//! A pause is a state, not an end: nothing new is asked for, what is under way is stored, the run's clock stands still,
+//! and the crawl goes on by itself when the reason is gone.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::{Duration, Instant};
+
+use archive_storage::HostId;
+use archive_storage::backend::{Disk, RealDisk};
+use regex::Regex;
+
+use super::super::frontier::Politeness;
+use super::super::process::{FetchTag, Processed};
+use super::super::robots_cache::Rules;
+use super::super::settings_file::{Edits, SettingsFile};
+use super::{CrawlError, Run};
+use crate::fetch::FetchError;
+use crate::ledger::{Scope, ScopeRule};
+
+/// How often the settings file and the disk are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// On a full disk, writing is tried again after this time.
+const RETRY_FULL_EVERY: Duration = Duration::from_secs(5);
+
+/// A Crawl-delay longer than this is taken for this long.
+const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// What was fetched and cannot be stored while the disk is full.
+pub(super) enum Held {
+    Fetched(Box<FetchTag>, Box<Processed>),
+    Failed(Box<FetchTag>, FetchError),
+}
+
+/// Whatever a person or the machine may change while a crawl runs.
+pub(super) struct Operation {
+    file: SettingsFile,
+    looked: Option<Instant>,
+    /// The scope as it was typed; the file may replace it for a time.
+    typed_scope: Option<Vec<ScopeRule>>,
+    host_delays: BTreeMap<String, Duration>,
+    pub(super) ignored: Vec<Regex>,
+    pub(super) workers: usize,
+    /// Bytes below which the crawl pauses.
+    disk_min: u64,
+    is_paused_by_file: bool,
+    is_disk_low: bool,
+    /// Since when nothing can be written, and when that is tried again.
+    full_until: Option<Instant>,
+    pub(super) held: Vec<Held>,
+    paused_since: Option<Instant>,
+    paused_for: Duration,
+}
+
+impl Operation {
+    pub(super) fn new(file: SettingsFile, workers: usize, disk_min: u64) -> Self {
+        Self {
+            file,
+            looked: None,
+            typed_scope: None,
+            host_delays: BTreeMap::new(),
+            ignored: Vec::new(),
+            workers,
+            disk_min,
+            is_paused_by_file: false,
+            is_disk_low: false,
+            full_until: None,
+            held: Vec::new(),
+            paused_since: None,
+            paused_for: Duration::ZERO,
+        }
+    }
+
+    /// How long the run was paused so far.
+    pub(super) fn paused_for(&self) -> Duration {
+        self.paused_for + self.paused_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.full_until.is_some()
+    }
+}
+
+impl Run<'_> {
+    /// Says something to whoever watches, on the terminal and in the log.
+    pub(super) fn notice(&mut self, text: String) {
+        tracing::warn!("{text}");
+        self.status.notices.push(text);
+    }
+
+    /// Reads the settings before anything is fetched. A file with a mistake is one the crawl must not begin without.
+    pub(super) fn read_settings(&mut self) -> Result<(), CrawlError> {
+        if let Some(edits) = self.operation.file.changed()? {
+            self.apply(&edits)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at everything that may pause the crawl or change how it goes on; whether it is paused now.
+    pub(super) fn look_around(&mut self, now: Instant) -> Result<bool, CrawlError> {
+        if self.operation.looked.is_none_or(|at| now - at >= LOOK_EVERY) {
+            self.operation.looked = Some(now);
+            match self.operation.file.changed() {
+                Ok(None) => {}
+                Ok(Some(edits)) => {
+                    self.apply(&edits)?;
+                    self.notice("the settings file was read again".to_owned());
+                }
+                Err(error) => self.notice(format!("{error}; the settings before it stay in force")),
+            }
+            let free = RealDisk.free_bytes(self.store.path()).unwrap_or(u64::MAX);
+            self.status.disk_free_bytes = free;
+            self.operation.is_disk_low = free < self.operation.disk_min;
+        }
+        if self.operation.full_until.is_some_and(|until| now >= until) {
+            self.operation.full_until = None;
+            self.store_held(now)?;
+        }
+        let reason = self.pause_reason();
+        if reason != self.status.paused {
+            match &reason {
+                Some(reason) => self.notice(format!("paused: {reason}")),
+                None => self.notice("going on".to_owned()),
+            }
+            let operation = &mut self.operation;
+            operation.paused_for = operation.paused_for();
+            operation.paused_since = reason.is_some().then_some(now);
+            self.status.paused = reason;
+        }
+        Ok(self.status.paused.is_some())
+    }
+
+    fn pause_reason(&self) -> Option<String> {
+        let operation = &self.operation;
+        let path = self.store.path().display();
+        if operation.is_disk_full() {
+            Some(format!("the disk of {path} is full; the crawl goes on by itself when there is room"))
+        } else if operation.is_disk_low {
+            let mebibytes = operation.disk_min >> 20;
+            Some(format!("less than {mebibytes} MiB are free on the disk of {path} (--disk-min); make room"))
+        } else if operation.is_paused_by_file {
+            Some(format!("{path}/crawl.toml says so"))
+        } else {
+            self.control.is_paused().then(|| "a signal said so; SIGUSR2 lets it go on".to_owned())
+        }
+    }
+
+    /// Notes that nothing can be written until there is room again.
+    pub(super) fn disk_is_full(&mut self) {
+        self.operation.full_until = Some(Instant::now() + RETRY_FULL_EVERY);
+    }
+
+    /// Stores what had to wait for room.
+    fn store_held(&mut self, now: Instant) -> Result<(), CrawlError> {
+        for held in mem::take(&mut self.operation.held) {
+            match held {
+                Held::Fetched(tag, processed) => self.keep(tag, processed, now)?,
+                Held::Failed(tag, error) => self.store_failure(tag, &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what a settings file says, beside what was typed.
+    fn apply(&mut self, edits: &Edits) -> Result<(), CrawlError> {
+        let typed = &self.options.conduct.budgets;
+        self.conduct.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);
+        self.conduct.budgets.pages_per_site = edits.pages_per_site.or(typed.pages_per_site);
+        self.conduct.ignored = edits.ignored.iter().map(ToString::to_string).collect();
+        self.conduct.keep(self.store.state_mut())?;
+        let operation = &mut self.operation;
+        operation.is_paused_by_file = edits.paused;
+        operation.ignored = edits.ignored.clone();
+        operation.workers = edits.workers.unwrap_or(self.options.workers).min(self.options.workers);
+        operation.disk_min = edits.disk_min.map_or(self.options.disk_min, |mebibytes| mebibytes << 20);
+        self.frontier.set_politeness(politeness(&self.options.politeness, edits));
+        let delays = edits.host.iter().filter_map(|(name, host)| Some((name.clone(), host.delay?))).collect();
+        let before = mem::replace(&mut self.operation.host_delays, delays);
+        let names: Vec<String> =
+            before.into_keys().chain(self.operation.host_delays.keys().cloned()).collect();
+        for name in names {
+            if let Some(host) = self.store.state().find_host(&name)? {
+                self.set_delay(host)?;
+            }
+        }
+        self.apply_scope(edits)
+    }
+
+    fn apply_scope(&mut self, edits: &Edits) -> Result<(), CrawlError> {
+        if !self.discovering {
+            return Ok(());
+        }
+        let now = self.credits.scope().rules().to_vec();
+        let typed = self.operation.typed_scope.get_or_insert_with(|| now.clone());
+        let changed: Vec<ScopeRule> = typed
+            .iter()
+            .map(|rule| ScopeRule {
+                kind: edits.scope.clone().unwrap_or_else(|| rule.kind.clone()),
+                seed: rule.seed.clone(),
+                max_depth: edits.max_depth.unwrap_or(rule.max_depth),
+            })
+            .collect();
+        if changed == now {
+            return Ok(());
+        }
+        self.credits.set_scope(self.store.state_mut(), Scope::from_rules(changed))?;
+        self.enqueue_waiting()
+    }
+
+    /// Works out the delay of a host from the settings file, its seed, and its robots.txt.
+    pub(super) fn set_delay(&mut self, host: HostId) -> Result<(), CrawlError> {
+        let asked = match self.robots.get(host) {
+            Some(Rules::Given(robots)) => robots.crawl_delay().map(|delay| delay.min(CRAWL_DELAY_MAX)),
+            _ => None,
+        };
+        // A crawl without delays is of one's own servers: a person has said so.
+        let asked = asked.filter(|_| !self.options.politeness.host_delay.is_zero());
+        let name = self.host_name(host)?;
+        let delay = match self.operation.host_delays.get(&name) {
+            Some(delay) => Some(*delay),
+            None => self.seed_delays.get(&host).copied().max(asked),
+        };
+        self.frontier.set_delay(host, delay);
+        Ok(())
+    }
+}
+
+fn politeness(typed: &Politeness, edits: &Edits) -> Politeness {
+    let mut politeness = typed.clone();
+    politeness.host_delay = edits.delay.unwrap_or(typed.host_delay);
+    politeness.address_delay = edits.address_delay.unwrap_or(typed.address_delay);
+    // With a delay there is one request at a time.
+    if !politeness.host_delay.is_zero() {
+        politeness.per_host = 1;
+    }
+    if !politeness.address_delay.is_zero() {
+        politeness.per_address = 1;
+    }
+    politeness
+}

@@ -1,0 +1,154 @@
+//! How current the archive's copies are, now and in the past, and what a budget will do for it.
+//!
+//! Expected numbers follow from the change rates that were learned ([`Belief`]); observed ones from what fetches found
+//! ([`observe`]). Both are averages over pages, weighted by their importance. A page counts if it has a copy and its last
+//! answer was no error.
+
+mod belief;
+mod observed;
+pub mod plan;
+
+use std::collections::HashSet;
+
+use archive_storage::{State, UrlId, Visit};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::crawl::archive_prior;
+use crate::ledger::{CreditError, Credits, announcement_trust};
+use crate::refresh::rate::ChangeObservations;
+
+pub use belief::Belief;
+pub use observed::{Observed, observe};
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// A page's copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageModel {
+    /// The page.
+    pub id: UrlId,
+    /// Its importance, mean 1 over all known pages.
+    pub importance: f64,
+    /// Its change rate.
+    pub belief: Belief,
+    /// Days since the copy was known to be current.
+    pub age: f64,
+    /// The probability that an announcement of a change since then is true; 0 without one.
+    pub announced: f64,
+}
+
+impl PageModel {
+    /// The probability that the copy is unchanged.
+    #[must_use]
+    pub fn fresh(&self) -> f64 {
+        self.belief.fresh(self.age) * (1.0 - self.announced)
+    }
+
+    /// What an announcement counts as, in days of age: see [`crate::crawl::most_obsolete`].
+    #[must_use]
+    pub fn announced_days(&self) -> f64 {
+        -(1.0 - self.announced).ln() / self.belief.per_day
+    }
+}
+
+/// The copies of an archive's pages, or of those in `selection`.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn copies(
+    state: &State,
+    credits: &Credits,
+    selection: Option<&HashSet<UrlId>>,
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CreditError> {
+    let prior = archive_prior(state)?;
+    let mut copies = Vec::new();
+    for visit in state.visits() {
+        let (id, visit) = visit?;
+        let is_meant = selection.is_none_or(|selection| selection.contains(&id));
+        if !is_meant || visit.versions == 0 || visit.status >= 400 {
+            continue;
+        }
+        let Some(importance) = credits.importance(&state.page(id)?, Some(&visit)) else { continue };
+        let since = current_at(state, id, &visit)?;
+        copies.push(PageModel {
+            id,
+            importance,
+            belief: ChangeObservations::from_bytes(&visit.extension).rate(&prior).into(),
+            age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
+            announced: if visit.announced == 0 { 0.0 } else { announcement_trust(&visit) },
+        });
+    }
+    Ok(copies)
+}
+
+/// When a page's copy was last known to be current, in seconds since 1970: a fetch without an answer says nothing.
+fn current_at(state: &State, id: UrlId, visit: &Visit) -> Result<f64, CreditError> {
+    if visit.status > 0 {
+        return Ok(f64::from(visit.last_seen));
+    }
+    for capture in state.history(id)? {
+        let (_, capture) = capture?;
+        if crate::change::is_version(&capture) {
+            return Ok(capture.time as f64 / 1e6);
+        }
+    }
+    Ok(f64::from(visit.first_seen))
+}
+
+/// What is expected of the copies now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Pages with a copy.
+    pub pages: usize,
+    /// The share of copies that are unchanged, weighted by importance.
+    pub freshness: f64,
+    /// The same with all pages alike.
+    pub freshness_unweighted: f64,
+    /// The mean days since the first missed change, weighted.
+    pub age_days: f64,
+    /// The mean days since copies were known to be current, weighted.
+    pub copy_age_days: f64,
+    /// For each grace what is current with it.
+    pub currency: Vec<Current>,
+}
+
+/// (α,β)-currency for one β.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Current {
+    /// β: a copy counts whose first missed change is younger than this many days.
+    pub beta_days: f64,
+    /// The expected share of such copies, weighted by importance.
+    pub share: f64,
+    /// The share of copies, weighted, that are so with a probability of at least α.
+    pub share_alpha: f64,
+}
+
+/// What is expected of copies now, for a probability α and several β in days.
+#[must_use]
+pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
+    let weight: f64 = copies.iter().map(|copy| copy.importance).sum();
+    let mean = |value: &dyn Fn(&PageModel) -> f64| {
+        let sum: f64 = copies.iter().map(|copy| copy.importance * value(copy)).sum();
+        if weight > 0.0 { sum / weight } else { 0.0 }
+    };
+    let current = |copy: &PageModel, beta: f64| {
+        // Nobody knows how long ago an announced change was: within the grace it is forgiven.
+        let announced = if beta >= copy.age { 0.0 } else { copy.announced };
+        copy.belief.current(copy.age, beta) * (1.0 - announced)
+    };
+    let currency = betas.iter().map(|&beta| Current {
+        beta_days: beta,
+        share: mean(&|copy| current(copy, beta)),
+        share_alpha: mean(&|copy| f64::from(u8::from(current(copy, beta) >= alpha))),
+    });
+    Expected {
+        pages: copies.len(),
+        freshness: mean(&PageModel::fresh),
+        freshness_unweighted: copies.iter().map(PageModel::fresh).sum::<f64>() / copies.len().max(1) as f64,
+        age_days: mean(&|copy| copy.belief.outdated_days(copy.age)),
+        copy_age_days: mean(&|copy| copy.age),
+        currency: currency.collect(),
+    }
+}

@@ -1,0 +1,157 @@
+//! How current copies were, as far as later fetches have shown.
+//!
+//! Between two fetches of a page its copy was unchanged if the second found no change. If it found one, the copy became
+//! stale in between; when is not known, and the mean is taken that a page of this rate has: with an interval I,
+//! 1/λ - I/(e^(λI) - 1). What comes after a page's last fetch is left out.
+
+use std::collections::HashMap;
+
+use archive_storage::{State, UrlId};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::PageModel;
+use crate::change::is_version;
+use crate::ledger::{CreditError, capture_flags};
+
+const MICROSECONDS_PER_DAY: f64 = 86_400e6;
+
+/// How current copies were.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Observed {
+    /// Days of copies that are accounted for, all pages together.
+    pub page_days: f64,
+    /// Fetches that compared a copy with its page.
+    pub checks: u64,
+    /// How many of them found a change.
+    pub changed: u64,
+    /// The share of time in which copies were unchanged, weighted by importance.
+    pub freshness: f64,
+    /// The mean days since the first missed change, weighted.
+    pub age_days: f64,
+    /// For each β in days the share of time in which copies were unchanged or their first missed change younger.
+    pub currency: Vec<(f64, f64)>,
+}
+
+/// How current `copies` were from `from` to now; nothing when no fetch tells.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn observe(
+    state: &State,
+    copies: &[PageModel],
+    from: DateTime<Utc>,
+    betas: &[f64],
+) -> Result<Option<Observed>, CreditError> {
+    let models: HashMap<UrlId, &PageModel> = copies.iter().map(|copy| (copy.id, copy)).collect();
+    let mut last: HashMap<UrlId, i64> = HashMap::with_capacity(copies.len());
+    let mut sums = Sums { current: vec![0.0; betas.len()], ..Sums::default() };
+    for capture in state.captures() {
+        let (_, capture) = capture?;
+        let Some(copy) = models.get(&capture.url).filter(|_| is_version(&capture)) else { continue };
+        let Some(before) = last.insert(capture.url, capture.time) else { continue };
+        let changed = capture.flags & capture_flags::CONTENT_CHANGED != 0;
+        // Of an interval that began earlier the part after `from` counts.
+        let skipped = (from.timestamp_micros() - before).max(0) as f64 / MICROSECONDS_PER_DAY;
+        let length = (capture.time - before) as f64 / MICROSECONDS_PER_DAY;
+        if length > skipped {
+            sums.add(copy, length, skipped, changed, betas);
+        }
+    }
+    if sums.weight <= 0.0 {
+        return Ok(None);
+    }
+    Ok(Some(Observed {
+        page_days: sums.days,
+        checks: sums.checks,
+        changed: sums.changed,
+        freshness: sums.fresh / sums.weight,
+        age_days: sums.outdated / sums.weight,
+        currency: betas.iter().copied().zip(sums.current.iter().map(|sum| sum / sums.weight)).collect(),
+    }))
+}
+
+#[derive(Default)]
+struct Sums {
+    days: f64,
+    checks: u64,
+    changed: u64,
+    /// Importance times days.
+    weight: f64,
+    fresh: f64,
+    outdated: f64,
+    current: Vec<f64>,
+}
+
+impl Sums {
+    /// An interval of `length` days, of which the first `skipped` do not count.
+    fn add(&mut self, copy: &PageModel, length: f64, skipped: f64, changed: bool, betas: &[f64]) {
+        self.checks += 1;
+        self.changed += u64::from(changed);
+        self.days += length - skipped;
+        self.weight += copy.importance * (length - skipped);
+        let unchanged = if changed { days_before_change(copy.belief.per_day, length) } else { length };
+        let within = |end: f64| (end.min(length) - skipped).max(0.0);
+        self.fresh += copy.importance * within(unchanged);
+        // The age grows from 0 at the change to its end.
+        let stale_from = unchanged.max(skipped);
+        let (first, last) = (stale_from - unchanged, length - unchanged);
+        self.outdated += copy.importance * (last * last - first * first) / 2.0;
+        for (sum, beta) in self.current.iter_mut().zip(betas) {
+            *sum += copy.importance * within(unchanged + beta);
+        }
+    }
+}
+
+/// The mean time of the first change within an interval in which there was one.
+fn days_before_change(per_day: f64, length: f64) -> f64 {
+    let x = per_day * length;
+    if x < 1e-6 {
+        return length / 2.0;
+    }
+    (per_day.recip() - length / x.exp_m1()).clamp(0.0, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sums, days_before_change};
+    use crate::currency::{Belief, PageModel};
+    use archive_storage::UrlId;
+
+    #[test]
+    fn a_change_is_put_where_it_is_on_average() {
+        assert!((days_before_change(1e-9, 10.0) - 5.0).abs() < 1e-6);
+        assert!((days_before_change(100.0, 10.0) - 0.01).abs() < 1e-6);
+        // By counting: the first change of a Poisson process, where it is within the interval.
+        let (mut sum, mut count) = (0.0, 0.0);
+        for step in 0..100_000 {
+            let first = -(1.0 - (f64::from(step) + 0.5) / 100_000.0).ln() / 0.3;
+            if first < 4.0 {
+                (sum, count) = (sum + first, count + 1.0);
+            }
+        }
+        assert!((days_before_change(0.3, 4.0) - sum / count).abs() < 1e-3);
+    }
+
+    #[test]
+    fn intervals_add_up() {
+        let copy =
+            PageModel { id: UrlId(0), importance: 2.0, belief: Belief::sure(1e-9), age: 0.0, announced: 0.0 };
+        let mut sums = Sums { current: vec![0.0; 2], ..Sums::default() };
+        sums.add(&copy, 10.0, 0.0, false, &[0.0, 2.0]);
+        sums.add(&copy, 10.0, 0.0, true, &[0.0, 2.0]);
+        assert_eq!((sums.checks, sums.changed, sums.days, sums.weight), (2, 1, 20.0, 40.0));
+        // The change is put into the middle: 5 days unchanged, 5 days stale, of which 2 are forgiven.
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
+        near(sums.fresh, 2.0 * 15.0);
+        near(sums.outdated, 2.0 * 12.5);
+        near(sums.current[0], 2.0 * 15.0);
+        near(sums.current[1], 2.0 * 17.0);
+        // Only the last 3 days of the same interval.
+        let mut late = Sums { current: vec![0.0; 2], ..Sums::default() };
+        late.add(&copy, 10.0, 7.0, true, &[0.0, 2.0]);
+        near(late.days, 3.0);
+        near(late.fresh, 0.0);
+        near(late.outdated, 2.0 * (12.5 - 2.0));
+    }
+}

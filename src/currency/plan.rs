@@ -1,0 +1,217 @@
+//! What a budget will buy: refresh runs to come, in expectation.
+//!
+//! Every run fetches the pages that the refresh's own rule ranks first; between runs copies grow old as their rates make
+//! probable. Nothing is drawn at random, so the same archive gives the same forecast. What is not foreseen: pages to be
+//! discovered, and what runs will still learn of rates.
+
+use crate::currency::PageModel;
+use crate::refresh::policy::Rule;
+
+/// Pages that are computed with; of more, every n-th is taken, and the budget with it.
+pub const SAMPLE_MAX: usize = 20_000;
+
+/// Runs of a forecast, at most.
+pub const RUNS_MAX: usize = 2_000;
+
+/// Halvings in the search for a budget.
+const SEARCH_STEPS: usize = 24;
+
+/// Refresh runs to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Runs {
+    /// Pages a run fetches, at most.
+    pub budget: f64,
+    /// Days between two runs; the first is now.
+    pub every: f64,
+    /// Days to look ahead.
+    pub days: f64,
+}
+
+/// What runs buy, averaged over the days to come and weighted by importance.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Forecast {
+    /// Pages a run fetches, at most.
+    pub budget: u64,
+    /// Fetches of all runs together.
+    pub fetches: u64,
+    /// The expected share of time in which copies are unchanged.
+    pub freshness: f64,
+    /// The same with all pages alike.
+    pub freshness_unweighted: f64,
+    /// The expected days since the first missed change.
+    pub age_days: f64,
+}
+
+/// The pages that are computed with, and how many pages each stands for.
+#[derive(Debug)]
+pub struct Sample<'a> {
+    pages: Vec<&'a PageModel>,
+    stands_for: f64,
+}
+
+impl<'a> Sample<'a> {
+    /// A sample of at most [`SAMPLE_MAX`] pages.
+    #[must_use]
+    pub fn of(pages: &'a [PageModel]) -> Self {
+        let step = pages.len().div_ceil(SAMPLE_MAX).max(1);
+        let sampled: Vec<&PageModel> = pages.iter().step_by(step).collect();
+        let stands_for = pages.len() as f64 / sampled.len().max(1) as f64;
+        Self { pages: sampled, stands_for }
+    }
+
+    /// Whether not all pages are in it.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.stands_for > 1.0
+    }
+
+    /// How many pages there are in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        (self.pages.len() as f64 * self.stands_for).round() as usize
+    }
+
+    /// Whether there are no pages.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// What runs by `rule` will buy.
+    #[must_use]
+    pub fn forecast(&self, rule: Rule, runs: &Runs) -> Forecast {
+        let mut ages: Vec<f64> = self.pages.iter().map(|page| page.age).collect();
+        // What an announcement adds to an age, until the page is fetched.
+        let mut announced: Vec<f64> = self.pages.iter().map(|page| page.announced_days()).collect();
+        let mut scores: Vec<(f64, usize)> = Vec::with_capacity(self.pages.len());
+        let weight: f64 = self.pages.iter().map(|page| page.importance).sum();
+        let (mut fresh, mut fresh_alike, mut outdated, mut fetched, mut owed) = (0.0, 0.0, 0.0, 0, 0.0);
+        let count = ((runs.days / runs.every).ceil() as usize).clamp(1, RUNS_MAX);
+        let span = runs.days / count as f64;
+        for _ in 0..count {
+            owed += runs.budget / self.stands_for;
+            let budget = (owed as usize).min(self.pages.len());
+            owed -= owed.floor();
+            if budget > 0 {
+                scores.clear();
+                scores.extend(self.pages.iter().enumerate().map(|(place, page)| {
+                    let age = ages[place] + announced[place];
+                    (rule.value(page.importance, page.belief.per_day, age), place)
+                }));
+                if budget < scores.len() {
+                    scores.select_nth_unstable_by(budget, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+                }
+                for &(_, place) in &scores[..budget] {
+                    (ages[place], announced[place]) = (0.0, 0.0);
+                }
+                fetched += budget;
+            }
+            for (place, page) in self.pages.iter().enumerate() {
+                let (from, to) = (ages[place], ages[place] + span);
+                let is_true = (-announced[place] * page.belief.per_day).exp();
+                let mean = page.belief.fresh_between(from, to) * is_true;
+                fresh += page.importance * mean;
+                fresh_alike += mean;
+                outdated += page.importance * page.belief.outdated_days(f64::midpoint(from, to));
+                ages[place] = to;
+            }
+        }
+        let runs_counted = count as f64;
+        let share = |sum: f64, of: f64| if of > 0.0 { sum / of / runs_counted } else { 1.0 };
+        Forecast {
+            budget: runs.budget.round() as u64,
+            fetches: (fetched as f64 * self.stands_for).round() as u64,
+            freshness: share(fresh, weight),
+            freshness_unweighted: share(fresh_alike, self.pages.len() as f64),
+            age_days: if weight > 0.0 { outdated / weight / runs_counted } else { 0.0 },
+        }
+    }
+
+    /// The smallest budget whose forecast reaches a freshness; none when not even fetching everything in each run does.
+    #[must_use]
+    pub fn budget_for(&self, rule: Rule, runs: &Runs, freshness: f64) -> Option<Forecast> {
+        let at = |budget: f64| self.forecast(rule, &Runs { budget, ..*runs });
+        let mut best = Some(at(self.len() as f64)).filter(|all| all.freshness >= freshness)?;
+        let (mut low, mut high) = (0.0, self.len() as f64);
+        for _ in 0..SEARCH_STEPS {
+            if high - low <= 1.0 {
+                break;
+            }
+            let middle = f64::midpoint(low, high).round();
+            let forecast = at(middle);
+            if forecast.freshness >= freshness {
+                (best, high) = (forecast, middle);
+            } else {
+                low = middle;
+            }
+        }
+        Some(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::UrlId;
+
+    use super::{Runs, Sample};
+    use crate::currency::{Belief, PageModel};
+    use crate::refresh::policy::Rule;
+
+    fn pages(count: u32, rate: f64) -> Vec<PageModel> {
+        let page = |number: u32| PageModel {
+            id: UrlId(number),
+            importance: 1.0,
+            belief: Belief::sure(rate),
+            age: f64::from(number % 10),
+            announced: 0.0,
+        };
+        (0..count).map(page).collect()
+    }
+
+    #[test]
+    fn equal_pages_are_fetched_in_turn() {
+        let pages = pages(1000, 0.05);
+        let sample = Sample::of(&pages);
+        let runs = Runs { budget: 100.0, every: 1.0, days: 60.0 };
+        let forecast = sample.forecast(Rule::Xyleme, &runs);
+        let x: f64 = 0.05 * 10.0;
+        assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
+        assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
+        // Index age of a page that is fetched every ten days, on average.
+        let expected = 5.0 - 20.0 + (1.0 - (-x).exp()) / (x * 0.05);
+        assert!((forecast.age_days - expected).abs() < 0.05, "{forecast:?} {expected}");
+    }
+
+    #[test]
+    fn more_budget_buys_more_and_a_target_has_its_budget() {
+        let mut pages = pages(500, 0.1);
+        for (number, page) in pages.iter_mut().enumerate() {
+            page.importance = 1.0 + (number % 7) as f64;
+            page.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
+        }
+        let sample = Sample::of(&pages);
+        let runs = Runs { budget: 0.0, every: 1.0, days: 30.0 };
+        let mut before = 0.0;
+        for budget in [0.0, 5.0, 20.0, 80.0, 500.0] {
+            let freshness = sample.forecast(Rule::Xyleme, &Runs { budget, ..runs }).freshness;
+            assert!(freshness > before, "{budget}: {freshness} after {before}");
+            before = freshness;
+        }
+        let found = sample.budget_for(Rule::Xyleme, &runs, 0.85).unwrap();
+        assert!(found.freshness >= 0.85 && found.budget > 0);
+        let less = Runs { budget: found.budget as f64 - 1.0, ..runs };
+        assert!(sample.forecast(Rule::Xyleme, &less).freshness < 0.85);
+        assert_eq!(sample.budget_for(Rule::Xyleme, &runs, 0.9999), None);
+    }
+
+    #[test]
+    fn a_sample_stands_for_all() {
+        let all = pages(60_000, 0.05);
+        let sample = Sample::of(&all);
+        assert!(sample.is_part() && sample.len() == 60_000);
+        let runs = Runs { budget: 6000.0, every: 1.0, days: 20.0 };
+        let forecast = sample.forecast(Rule::Xyleme, &runs);
+        assert!(forecast.fetches.abs_diff(120_000) < 100, "{forecast:?}");
+        assert!((forecast.freshness - 0.787).abs() < 0.01, "{forecast:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What the link log keeps of a link beside its target: one byte.
+//!
+//! Below 128 it is the code of the [`LinkKind`]. With the highest bit set, the two bits below say what the author or the
+//! place of the link says of its worth, and the low five bits are the code: that is enough for the kinds that carry cash,
+//! and worth matters for them alone. So whoever goes over stored links weighs them as the capture did that brought them.
+
+use crate::importance::LinkTraits;
+use crate::parse::LinkKind;
+
+/// There are traits.
+const TRAITS: u8 = 1 << 7;
+/// The link stands in what surrounds the content: navigation, header, footer.
+const TEMPLATE: u8 = 1 << 6;
+/// The author asks not to follow the link.
+const NOFOLLOW: u8 = 1 << 5;
+/// Of the byte, the kind beside traits.
+const KIND: u8 = NOFOLLOW - 1;
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkCode(u8);
+
+impl LinkCode {
+    /// The code of a link; of a kind that carries no cash, the traits are forgotten.
+    #[must_use]
+    pub fn new(kind: LinkKind, nofollow: bool, template: bool) -> Self {
+        let traits = if nofollow { NOFOLLOW } else { 0 } | if template { TEMPLATE } else { 0 };
+        if traits == 0 || kind.code() > KIND || !kind.carries_cash() {
+            return Self(kind.code());
+        }
+        Self(kind.code() | traits | TRAITS)
+    }
+
+    /// The code as it is stored.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Self {
+        Self(byte)
+    }
+
+    /// What to store.
+    #[must_use]
+    pub fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    /// The kind of link; nothing when a newer version has written it.
+    #[must_use]
+    pub fn kind(self) -> Option<LinkKind> {
+        LinkKind::from_code(if self.0 & TRAITS == 0 { self.0 } else { self.0 & KIND })
+    }
+
+    /// Whether the author asks not to follow it.
+    #[must_use]
+    pub fn nofollow(self) -> bool {
+        self.0 & (TRAITS | NOFOLLOW) == TRAITS | NOFOLLOW
+    }
+
+    /// Whether it stands in what surrounds the content.
+    #[must_use]
+    pub fn template(self) -> bool {
+        self.0 & (TRAITS | TEMPLATE) == TRAITS | TEMPLATE
+    }
+
+    /// Whether the page it leads to is given cash for it.
+    #[must_use]
+    pub fn carries_cash(self) -> bool {
+        self.kind().is_some_and(LinkKind::carries_cash)
+    }
+
+    /// What matters for its weight.
+    #[must_use]
+    pub fn traits(self, between_hosts: bool) -> LinkTraits {
+        LinkTraits { between_hosts, nofollow: self.nofollow(), template: self.template() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_keeps_kind_and_traits() {
+        for kind in LinkKind::all() {
+            for (nofollow, template) in [(false, false), (true, false), (false, true), (true, true)] {
+                let code = LinkCode::from_byte(LinkCode::new(kind, nofollow, template).to_byte());
+                assert_eq!(code.kind(), Some(kind));
+                let worth = kind.carries_cash();
+                assert_eq!((code.nofollow(), code.template()), (nofollow && worth, template && worth));
+                assert_eq!(code.carries_cash(), worth);
+            }
+        }
+        assert_eq!(LinkCode::from_byte(0).kind(), None);
+    }
+}

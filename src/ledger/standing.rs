@@ -1,0 +1,152 @@
+//! Which URL has an account of its own: redirects, duplicates and vanished pages have none.
+//!
+//! A URL whose newest capture sends on to another page, or is a copy of another page's, has no account of its own: what it
+//! held goes to that page, and links to it are paid to that page. When it becomes a page of its own again, it opens an
+//! account like a new one. The same with a page that its server says is not there (status 404 or 410): its cash goes back, and
+//! links to it are worth nothing, until it has content again.
+
+use archive_storage::{CaptureKind, Page, PageFlags, State, StateError, UrlId};
+
+use super::credit::{CreditError, Credits};
+use super::link_code::LinkCode;
+use super::outcome::{Kind, Outcome};
+use super::page_flags as flags;
+use super::pay::account;
+use crate::importance::Credit;
+use crate::parse::LinkKind;
+
+/// URLs in a row that stand for one another, at most: as many as redirects are followed.
+const ALIASES_MAX: usize = 20;
+
+/// The page whose account a URL uses: its own, or that of the page it stands for. Nothing when a chain of aliases ends in
+/// no account.
+///
+/// # Errors
+/// When the store fails.
+pub fn account_of(state: &State, url: UrlId) -> Result<Option<UrlId>, StateError> {
+    let mut id = url;
+    for _ in 0..=ALIASES_MAX {
+        let flags = state.page(id)?.flags.0;
+        if flags & flags::ACCOUNT != 0 {
+            return Ok(Some(id));
+        }
+        if flags & flags::ALIAS == 0 {
+            return Ok(None);
+        }
+        match stands_for(state, id)? {
+            Some(other) => id = other,
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The URL that the newest capture of an alias leads to.
+fn stands_for(state: &State, id: UrlId) -> Result<Option<UrlId>, StateError> {
+    let Some(last) = state.visit(id)?.and_then(|visit| visit.last_capture) else { return Ok(None) };
+    let capture = state.capture(last)?;
+    if let (CaptureKind::Identical, Some(original)) = (capture.kind, capture.original) {
+        return Ok(Some(state.capture(original)?.url).filter(|&other| other != id));
+    }
+    let links = state.links(id)?.links;
+    let redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
+    Ok(links.iter().find(|link| redirect(link.kind)).map(|link| link.target).filter(|&other| other != id))
+}
+
+/// Clears what is left of an account that was closed.
+fn forget(state: &mut State, id: UrlId, page: &mut Page) -> Result<(), StateError> {
+    page.cash = 0;
+    page.flags.set(PageFlags(flags::ACCOUNT | flags::READ), false);
+    if let Some(mut visit) = state.visit(id)? {
+        visit.credit = Credit::default().to_bytes();
+        state.set_visit(id, &visit)?;
+    }
+    Ok(())
+}
+
+impl Credits {
+    /// Opens, closes or joins the account of a page that was just captured, as its answer says.
+    pub(super) fn stand(
+        &mut self,
+        state: &mut State,
+        id: UrlId,
+        outcome: &Outcome,
+    ) -> Result<(), CreditError> {
+        let mut page = state.page(id)?;
+        if matches!(outcome.status, 404 | 410) {
+            if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
+                self.vanish(state, id)?;
+            }
+            return Ok(());
+        }
+        if page.flags.0 & flags::VANISHED != 0 && (1..400).contains(&outcome.status) {
+            page.flags.set(PageFlags(flags::VANISHED), false);
+            self.open_account(&mut page);
+            state.set_page(id, &page)?;
+        }
+        self.join(state, id, outcome)
+    }
+
+    /// Closes the account of a page that is not there.
+    fn vanish(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
+        let mut page = state.page(id)?;
+        if page.flags.0 & flags::ACCOUNT != 0 {
+            self.pages.close(&account(&page, state.visit(id)?.as_ref()));
+            forget(state, id, &mut page)?;
+        }
+        page.flags.set(PageFlags(flags::ALIAS), false);
+        page.flags.set(PageFlags(flags::VANISHED), true);
+        Ok(state.set_page(id, &page)?)
+    }
+
+    /// Notes whether a page that was just captured stands for another one, and if so makes the two one account.
+    ///
+    /// Only a copy from the same site is a duplicate: elsewhere the same bytes are a default page of some server.
+    fn join(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+        let mut page = state.page(id)?;
+        let was_alias = page.flags.0 & flags::ALIAS != 0;
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) == 0 || outcome.kind == Kind::NotModified {
+            return Ok(());
+        }
+        let target = match self.may_stand_for(state, id, outcome)? {
+            Some(other) => account_of(state, other)?.filter(|&target| target != id),
+            None => None,
+        };
+        page.flags.set(PageFlags(flags::ALIAS), target.is_some());
+        match target {
+            Some(target) if page.flags.0 & flags::ACCOUNT != 0 => {
+                let alias = account(&page, state.visit(id)?.as_ref());
+                let mut into = state.page(target)?;
+                let mut own = account(&into, state.visit(target)?.as_ref());
+                self.pages.merge(&alias, &mut own);
+                into.cash = own.base.to_stored();
+                state.set_page(target, &into)?;
+                forget(state, id, &mut page)?;
+            }
+            None if was_alias => {
+                self.open_account(&mut page);
+            }
+            _ => {}
+        }
+        Ok(state.set_page(id, &page)?)
+    }
+
+    /// The URL that a capture leads to instead of being a page.
+    fn may_stand_for(
+        &self,
+        state: &State,
+        id: UrlId,
+        outcome: &Outcome,
+    ) -> Result<Option<UrlId>, StateError> {
+        if matches!(outcome.status, 301 | 302 | 303 | 307 | 308) {
+            let redirect = self.targets.iter().find(|target| target.code.kind() == Some(LinkKind::Redirect));
+            return Ok(redirect.map(|target| target.link));
+        }
+        if outcome.kind != Kind::Identical || outcome.status != 200 {
+            return Ok(None);
+        }
+        let Some(other) = stands_for(state, id)? else { return Ok(None) };
+        let site = |id: UrlId| Ok::<_, StateError>(state.host(state.page(id)?.host)?.site);
+        Ok(if site(other)? == site(id)? { Some(other) } else { None })
+    }
+}

@@ -1,0 +1,192 @@
+//! The books on small webs that are captured by hand: what is paid to whom, and that nothing is lost.
+
+use std::sync::Arc;
+
+use archive_storage::address::url_hash;
+use archive_storage::backend::RealDisk;
+use archive_storage::{Location, Mode, SegmentId, State, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::*;
+use crate::parse::LinkKind;
+
+/// An archive without segments: only what captures change in its state.
+struct Books {
+    state: State,
+    credits: Credits,
+    captures: u64,
+    _folder: tempfile::TempDir,
+}
+
+impl Books {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let credits = Credits::open(&state).unwrap();
+        Self { state, credits, captures: 0, _folder: folder }
+    }
+
+    /// Captures a page with this status and these links; the same `content` means the same payload.
+    fn capture(&mut self, url: &str, status: u16, content: u8, links: &[OutLink]) -> UrlId {
+        self.captures += 1;
+        let digest = [content; 16];
+        let original = self.state.by_digest(&digest).unwrap().filter(|_| content > 0);
+        let outcome = Outcome {
+            url: url.to_owned(),
+            time: DateTime::<Utc>::from_timestamp(1_700_000_000 + self.captures as i64 * 86_400, 0).unwrap(),
+            kind: if original.is_some() { Kind::Identical } else { Kind::Response },
+            status,
+            media_type: "text/html".to_owned(),
+            payload_bytes: 100,
+            digest,
+            facts: Facts { links: links.to_vec(), ..Facts::default() },
+        };
+        let location = Location { segment: SegmentId(1), offset: self.captures * 1000, length: 1000 };
+        self.credits.credit(&mut self.state, &outcome, location, &mut Vec::new()).unwrap();
+        self.credits.audit(&self.state).unwrap();
+        self.id(url)
+    }
+
+    fn id(&self, url: &str) -> UrlId {
+        self.state.find(url).unwrap().unwrap()
+    }
+
+    fn flags(&self, url: &str) -> u16 {
+        self.state.page(self.id(url)).unwrap().flags.0
+    }
+
+    /// Cash of the page with this URL, in units.
+    fn cash(&self, url: &str) -> u64 {
+        let id = self.id(url);
+        let (page, visit) = (self.state.page(id).unwrap(), self.state.visit(id).unwrap());
+        self.credits.pages().cash(&pay::account(&page, visit.as_ref())).units()
+    }
+}
+
+fn link(url: &str, kind: LinkKind) -> OutLink {
+    OutLink {
+        url: url.to_owned(),
+        hash: url_hash(url),
+        kind,
+        nofollow: false,
+        template: false,
+        modified: None,
+    }
+}
+
+fn anchor(url: &str) -> OutLink {
+    link(url, LinkKind::Anchor)
+}
+
+#[test]
+fn a_redirect_shares_the_account_of_its_target() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    books.capture("http://a.test/", 200, 0, &[anchor("http://a.test/old"), anchor("http://a.test/new")]);
+    let pages = books.credits.pages().pages();
+    let (old, new) = (books.cash("http://a.test/old"), books.cash("http://a.test/new"));
+    books.capture("http://a.test/old", 301, 0, &[link("http://a.test/new", LinkKind::Redirect)]);
+    assert_eq!(books.credits.pages().pages(), pages - 1);
+    assert_eq!(
+        books.flags("http://a.test/old") & (page_flags::ACCOUNT | page_flags::ALIAS),
+        page_flags::ALIAS
+    );
+    // What the alias had beyond its endowment is the target's now.
+    assert_eq!(books.cash("http://a.test/new"), new + (old - crate::importance::ENDOWMENT));
+    let (id, target) = (books.id("http://a.test/old"), books.id("http://a.test/new"));
+    assert_eq!(account_of(&books.state, id).unwrap(), Some(target));
+    // A link to the alias is paid to the target.
+    let before = books.cash("http://a.test/new");
+    books.capture("http://a.test/", 200, 0, &[anchor("http://a.test/old")]);
+    assert!(books.cash("http://a.test/new") > before);
+    // And it is a page of its own again when it has content.
+    books.capture("http://a.test/old", 200, 9, &[]);
+    assert_eq!(
+        books.flags("http://a.test/old") & (page_flags::ACCOUNT | page_flags::ALIAS),
+        page_flags::ACCOUNT
+    );
+    assert_eq!(books.credits.pages().pages(), pages);
+}
+
+#[test]
+fn redirects_in_a_circle_lose_nothing() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/1".to_owned()]).unwrap();
+    for _ in 0..2 {
+        books.capture("http://a.test/1", 302, 0, &[link("http://a.test/2", LinkKind::Redirect)]);
+        books.capture("http://a.test/2", 302, 0, &[link("http://a.test/3", LinkKind::Redirect)]);
+        books.capture("http://a.test/3", 302, 0, &[link("http://a.test/1", LinkKind::Redirect)]);
+    }
+    // One of the three keeps the account.
+    assert_eq!(books.credits.pages().pages(), 1);
+}
+
+#[test]
+fn a_duplicate_on_the_same_site_shares_the_account() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    let links = ["http://a.test/x", "http://a.test/x?print", "http://b.test/x"].map(anchor);
+    books.capture("http://a.test/", 200, 1, &links);
+    books.capture("http://a.test/x", 200, 2, &[]);
+    books.capture("http://a.test/x?print", 200, 2, &[]);
+    books.capture("http://b.test/x", 200, 2, &[]);
+    assert_eq!(
+        account_of(&books.state, books.id("http://a.test/x?print")).unwrap(),
+        Some(books.id("http://a.test/x"))
+    );
+    // The same bytes on another site are a page of their own.
+    assert_eq!(books.flags("http://b.test/x") & page_flags::ALIAS, 0);
+    // The original itself, fetched again unchanged, stays a page.
+    books.capture("http://a.test/x", 200, 2, &[]);
+    assert_eq!(books.flags("http://a.test/x") & page_flags::ALIAS, 0);
+}
+
+#[test]
+fn a_vanished_page_gives_its_cash_back() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    books.capture("http://a.test/", 200, 1, &[anchor("http://a.test/x"), anchor("http://a.test/y")]);
+    books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/y")]);
+    books.capture("http://a.test/", 200, 3, &[anchor("http://a.test/x")]);
+    assert!(books.cash("http://a.test/x") > 0);
+    let free = |books: &Books| {
+        (books.credits.pages().virtual_cash().units(), books.credits.pages().reserve().units())
+    };
+    let (cash, before, y) = (books.cash("http://a.test/x"), free(&books), books.cash("http://a.test/y"));
+    books.capture("http://a.test/x", 404, 4, &[anchor("http://a.test/y")]);
+    assert_eq!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0, "it is no page any more");
+    assert_eq!(books.cash("http://a.test/y"), y, "an error page pays nobody");
+    let after = free(&books);
+    assert_eq!(after.0 + after.1, before.0 + before.1 + cash, "what it had is the virtual page's");
+    // Links to it are not paid: what the home page has is for the small edge and for the other one alone.
+    let (home, y) = (books.cash("http://a.test/"), books.cash("http://a.test/y"));
+    books.capture("http://a.test/", 200, 5, &[anchor("http://a.test/x"), anchor("http://a.test/y")]);
+    assert!(
+        books.cash("http://a.test/y") - y >= home / 2 - 64,
+        "one of two links, the other is the small edge"
+    );
+    books.capture("http://a.test/x", 200, 6, &[]);
+    assert_ne!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0, "it came back");
+    // A server that is out of order says nothing about its pages.
+    books.capture("http://a.test/x", 503, 7, &[]);
+    assert_ne!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0);
+}
+
+#[test]
+fn a_link_not_to_be_followed_has_a_small_share() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    let shy = OutLink { nofollow: true, ..anchor("http://a.test/shy") };
+    let id = books.capture("http://a.test/", 200, 1, &[shy, anchor("http://a.test/plain")]);
+    let gained = |books: &Books, url: &str| (books.cash(url) - crate::importance::ENDOWMENT) as f64;
+    let ratio = gained(&books, "http://a.test/plain") / gained(&books, "http://a.test/shy");
+    assert!((ratio - 64.0 / 6.0).abs() < 0.1, "{ratio}");
+    // The log keeps that, so rounds over stored links weigh it the same.
+    let stored = books.state.links(id).unwrap().links;
+    let shy: Vec<bool> = stored.iter().map(|link| LinkCode::from_byte(link.kind).nofollow()).collect();
+    assert_eq!(shy, [true, false]);
+    books.credits.settle(&mut books.state).unwrap();
+    books.credits.audit(&books.state).unwrap();
+    let importance = |url: &str| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap();
+    assert!(importance("http://a.test/plain") > 1.5 * importance("http://a.test/shy"));
+}

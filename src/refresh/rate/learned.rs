@@ -1,0 +1,163 @@
+//! The prior that explains the visits of many pages best: empirical Bayes.
+//!
+//! Sums over the estimates of single pages ([`super::RateGroup`]) are cheap and kept by every visit, but pages that were
+//! visited once or twice only repeat the prior they were estimated with. Here the Gamma law is found under which all
+//! visits together are most likely, by expectation and maximisation (Dempster, Laird, Rubin 1977): with each page's
+//! posterior law under the prior so far, the next prior has the mean of the pages' rates and of their logarithms.
+
+use super::{ChangeObservations, RatePrior};
+
+/// Pages that are computed with; of more, every n-th.
+const PAGES_MAX: usize = 4_000;
+
+/// Rounds at most.
+const ROUNDS_MAX: usize = 60;
+
+/// Rounds end when mean and shape change by less than this part.
+const PRECISION: f64 = 1e-3;
+
+/// Pages of the usual prior that count beside the real ones, so that few pages do not make a law.
+const USUAL_PAGES: f64 = 5.0;
+
+/// Half width of a stated interval in standard deviations of ln λ.
+const NINETY_PERCENT: f64 = 1.645;
+
+/// The shapes a prior may have.
+const SHAPES: (f64, f64) = (0.05, 20.0);
+
+impl RatePrior {
+    /// The prior that is learned from the visits of `pages`; the usual one when they say nothing.
+    #[must_use]
+    pub fn learned(pages: &[ChangeObservations]) -> Self {
+        let telling: Vec<&ChangeObservations> = pages.iter().filter(|page| page.visits() > 0).collect();
+        let step = telling.len().div_ceil(PAGES_MAX).max(1);
+        let sample: Vec<&ChangeObservations> = telling.into_iter().step_by(step).collect();
+        let usual = Self::default();
+        let mut prior = usual;
+        for _ in 0..ROUNDS_MAX {
+            let next = prior.next(&sample, &usual);
+            let moved = (next.mean() / prior.mean()).ln().abs() + (next.shape / prior.shape).ln().abs();
+            prior = next;
+            if moved < PRECISION {
+                break;
+            }
+        }
+        prior
+    }
+
+    /// One round.
+    fn next(&self, pages: &[&ChangeObservations], usual: &Self) -> Self {
+        let (mut sum, mut log_sum) =
+            (USUAL_PAGES * usual.mean(), USUAL_PAGES * mean_log(usual.shape, usual.mean()));
+        for page in pages {
+            let rate = page.rate(self);
+            let deviation = (rate.high / rate.low).ln() / (2.0 * NINETY_PERCENT);
+            let shape = (deviation * deviation).recip().clamp(1e-3, 1e6);
+            sum += rate.per_day;
+            log_sum += mean_log(shape, rate.per_day);
+        }
+        let count = pages.len() as f64 + USUAL_PAGES;
+        let mean = sum / count;
+        let shape = shape_of(mean.ln() - log_sum / count);
+        Self { shape, days: shape / mean }
+    }
+}
+
+/// The mean of ln λ under a Gamma law.
+fn mean_log(shape: f64, mean: f64) -> f64 {
+    digamma(shape) - (shape / mean).ln()
+}
+
+/// The shape a with ln a - ψ(a) = `gap`, the distance between the logarithm of the mean and the mean of the logarithms.
+fn shape_of(gap: f64) -> f64 {
+    let (mut low, mut high) = SHAPES;
+    for _ in 0..50 {
+        let middle = (low * high).sqrt();
+        // The left side falls with the shape.
+        if middle.ln() - digamma(middle) > gap {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low * high).sqrt()
+}
+
+/// The digamma function ψ for positive numbers (Abramowitz and Stegun, 6.3.5 and 6.3.18).
+fn digamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 8.0 {
+        sum -= x.recip();
+        x += 1.0;
+    }
+    let square = (x * x).recip();
+    sum + x.ln() - 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ChangeObservations, Observation, RatePrior};
+    use super::{digamma, shape_of};
+
+    /// Random numbers from 0 to 1 (SplitMix64).
+    struct Dice(u64);
+
+    impl Dice {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut bits = self.0;
+            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        }
+    }
+
+    /// Pages with few visits each: rates with ln λ evenly spread around that of `median`.
+    fn pages(count: usize, median: f64, visits: usize) -> (Vec<ChangeObservations>, f64) {
+        let mut dice = Dice(7);
+        let mut sum = 0.0;
+        let pages = (0..count).map(|_| {
+            let rate = median * (4.0 * (dice.next() - 0.5)).exp();
+            sum += rate;
+            let mut page = ChangeObservations::new();
+            for _ in 0..visits {
+                let interval = 4.0;
+                let changed = dice.next() < 1.0 - (-rate * interval).exp();
+                page.observe(&Observation { interval, changed, last_modified: None });
+            }
+            page
+        });
+        let pages = pages.collect();
+        (pages, sum / count as f64)
+    }
+
+    #[test]
+    fn a_single_visit_each_tells_the_mean_rate() {
+        for median in [0.02, 0.1, 0.4] {
+            for visits in [1, 5] {
+                let (pages, mean) = pages(2_000, median, visits);
+                let learned = RatePrior::learned(&pages).mean();
+                assert!(
+                    (learned / mean).ln().abs() < 0.3,
+                    "median {median}, {visits} visits: {learned} learned, {mean} true"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_the_usual_prior() {
+        let learned = RatePrior::learned(&[ChangeObservations::new(); 10]);
+        assert!((learned.mean() / RatePrior::default().mean() - 1.0).abs() < 1e-2, "{learned:?}");
+    }
+
+    #[test]
+    fn digamma_has_its_known_values() {
+        assert!((digamma(1.0) + 0.577_215_664_9).abs() < 1e-9);
+        assert!((digamma(0.5) + 1.963_510_026).abs() < 1e-8);
+        for shape in [0.1, 1.0, 7.0] {
+            let found: f64 = shape_of(f64::ln(shape) - digamma(shape));
+            assert!((found / shape - 1.0).abs() < 1e-6, "{shape}: {found}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which writer a capture goes to: hosts are grouped, so that pages which resemble each other share a dictionary.
+//!
+//! Groups are made as they are needed. At first one holds all hosts; when the versions of its pages no longer fit into one
+//! dictionary, it is split in two by one more bit of a hash. The hash is that of the site, because hosts of one site have
+//! their frames in common. Nothing on disk depends on it.
+
+use crate::address::{site_of, url_hash};
+
+/// Groups at once: each has a segment open, and its dictionary in memory once for each thread that compresses.
+pub(super) const HOST_GROUPS_MAX: usize = 8;
+
+/// The hosts whose hash ends in certain bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostGroup {
+    depth: u32,
+    bits: u32,
+}
+
+impl HostGroup {
+    /// All hosts.
+    pub(super) const ALL: Self = Self { depth: 0, bits: 0 };
+
+    /// All hosts in so many groups, as far as that is a power of two that is allowed.
+    pub(super) fn first(count: usize) -> Vec<Self> {
+        let mut groups = vec![Self::ALL];
+        while groups.len() * 2 <= count.min(HOST_GROUPS_MAX) {
+            groups = groups.into_iter().flat_map(Self::split).collect();
+        }
+        groups
+    }
+
+    pub(super) fn holds(self, hash: u32) -> bool {
+        hash & ((1 << self.depth) - 1) == self.bits
+    }
+
+    /// Its two halves.
+    pub(super) fn split(self) -> [Self; 2] {
+        let depth = self.depth + 1;
+        [Self { depth, bits: self.bits }, Self { depth, bits: self.bits | 1 << self.depth }]
+    }
+}
+
+/// The hash of a URL's site.
+pub(super) fn host_hash(url: &str) -> u32 {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    url_hash(site_of(host)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_a_site_stay_together() {
+        let hash = host_hash("https://www.example.org/a?b");
+        for url in ["http://example.org:8080", "https://user@news.example.org/#c", "http://example.org?x"] {
+            assert_eq!(host_hash(url), hash, "{url}");
+        }
+        assert_ne!(host_hash("https://www.example.com/a?b"), hash);
+    }
+
+    #[test]
+    fn halves_share_what_the_whole_held() {
+        for (count, expected) in [(0, 1), (1, 1), (3, 2), (8, 8), (1000, HOST_GROUPS_MAX)] {
+            let groups = HostGroup::first(count);
+            assert_eq!(groups.len(), expected);
+            for hash in 0..64 {
+                assert_eq!(groups.iter().filter(|group| group.holds(hash)).count(), 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The order of captures across segments, several of which are written at once.
+//!
+//! Captures are numbered in the order of appending, without gaps, over the whole archive. A segment's `warcinfo` record
+//! says how many captures were appended before it ([`FIELD_CAPTURES_BEFORE`]); within, numbers go up by one, and where they
+//! don't, because other segments took captures in between, a skippable frame says the next one's ([`SKIPPABLE_NUMBER`]).
+//! So the WARC files alone give back the order: a replay merges segments by it, and after a crash whatever lies behind the
+//! first number that was lost is known to lie behind it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use super::dictionary;
+use super::error::{Context, SegmentError};
+use super::replay::{Assembler, ReplayedCapture, Seen};
+use crate::backend::{DiskFile, FileReader, read_exact_at};
+use crate::ids::{SegmentId, Watermark};
+use crate::warc::{Broken, ReadError, Record, RecordReader, SKIPPABLE_MAGIC, parse_fields, skippable_frame};
+
+/// The skippable frame that holds the number of the capture behind it.
+pub const SKIPPABLE_NUMBER: u32 = SKIPPABLE_MAGIC + 3;
+/// The field of `warcinfo` that holds how many captures had been appended to the archive when the segment was begun.
+pub(super) const FIELD_CAPTURES_BEFORE: &str = "capturesBefore";
+/// Bytes of a frame with a number.
+const NUMBER_FRAME_BYTES: u64 = 16;
+
+/// The frame in front of a capture whose number does not follow from the one before it.
+pub(super) fn number_frame(number: u64) -> Vec<u8> {
+    skippable_frame(SKIPPABLE_NUMBER, &number.to_le_bytes())
+}
+
+/// The number in a frame that ends before an offset, if there is one.
+fn number_before(file: &dyn DiskFile, end: u64, path: &Path) -> Result<Option<u64>, SegmentError> {
+    let Some(start) = end.checked_sub(NUMBER_FRAME_BYTES) else { return Ok(None) };
+    let mut frame = [0; NUMBER_FRAME_BYTES as usize];
+    read_exact_at(file, &mut frame, start).context("read", path)?;
+    let number = frame.last_chunk().map(|number| u64::from_le_bytes(*number));
+    Ok(number.filter(|number| number_frame(*number) == frame))
+}
+
+/// The records of a segment: those that have a frame or member of their own, as all have that we write.
+struct Records(RecordReader<FileReader>);
+
+impl Iterator for Records {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = match self.0.next()? {
+            Ok(record) if record.length == 0 => record,
+            other => return Some(other),
+        };
+        let what = "the bytes behind the record are not line ends".into();
+        Some(Err(
+            Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
+        ))
+    }
+}
+
+/// Reads a segment from a position on. A damaged dictionary is made good from its guard.
+fn reader(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<RecordReader<FileReader>, SegmentError> {
+    Ok(match dictionary::load(file.as_ref(), from.segment, path)? {
+        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
+        loaded => {
+            let (dictionary, first_frame) = loaded.unzip();
+            let offset = from.offset.max(first_frame.unwrap_or_default());
+            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
+            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
+        }
+    })
+}
+
+/// The records of a segment from a position on.
+pub(super) fn records(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+    Ok(Records(reader(file, from, path)?))
+}
+
+/// Captures that are decoded ahead of whoever asks for them, of one segment.
+const AHEAD_MAX: usize = 64;
+
+/// Something that gives the captures of a segment.
+pub(super) trait Captures {
+    /// The segment.
+    fn segment(&self) -> SegmentId;
+    /// What comes next; nothing at the segment's end.
+    fn next(&mut self) -> Result<Option<Found>, SegmentError>;
+}
+
+impl Captures for CaptureStream {
+    fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+        Self::next(self)
+    }
+}
+
+/// A stream that another thread decodes.
+pub(super) struct StreamAhead {
+    segment: SegmentId,
+    receiver: Receiver<Result<Found, SegmentError>>,
+}
+
+impl Captures for StreamAhead {
+    fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+        self.receiver.recv().ok().transpose()
+    }
+}
+
+/// What a stream of captures comes upon.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// The record that describes the segment, which ends before this offset.
+    Warcinfo(u64),
+    /// A whole capture.
+    Capture {
+        /// Captures of the archive before it.
+        number: u64,
+        /// Records that it consists of, with strays before it.
+        records: u64,
+        /// Bytes of its last record's content.
+        plain_bytes: u64,
+        /// The capture.
+        capture: Box<ReplayedCapture>,
+    },
+    /// A place that cannot be read.
+    Broken(Box<Broken>),
+}
+
+/// The captures of one segment, in their order.
+pub(super) struct CaptureStream {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    segment: SegmentId,
+    records: Records,
+    assembler: Assembler,
+    /// Behind the last record; unknown behind a broken place.
+    end: Option<u64>,
+    /// The number of the next capture, unless a frame says another.
+    number: u64,
+    pending: u64,
+}
+
+impl CaptureStream {
+    /// Reads a segment from its start, whatever its dictionary is worth. `number` stands for what `warcinfo` does not say.
+    pub(super) fn whole(file: Arc<dyn DiskFile>, segment: SegmentId, path: &Path, number: u64) -> Self {
+        let records = RecordReader::new(FileReader::new(file.clone(), 0));
+        Self::over(records, file, Watermark { segment, offset: 0 }, path, number)
+    }
+
+    /// Reads a segment from a position between two captures on, of which the second has this number if nothing else says
+    /// so. A damaged dictionary is made good from its guard.
+    pub(super) fn resumed(
+        file: Arc<dyn DiskFile>,
+        from: Watermark,
+        path: &Path,
+        number: u64,
+    ) -> Result<Self, SegmentError> {
+        let records = reader(file.clone(), from, path)?;
+        Ok(Self::over(records, file, from, path, number))
+    }
+
+    /// Goes on decoding on a thread of its own, a little ahead of whoever asks. The thread ends when nobody does.
+    pub(super) fn ahead(mut self) -> StreamAhead {
+        let (sender, receiver) = sync_channel(AHEAD_MAX);
+        let segment = self.segment;
+        let work = move || {
+            while let Some(found) = self.next().transpose() {
+                let is_last = found.is_err();
+                if sender.send(found).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        thread::spawn(work);
+        StreamAhead { segment, receiver }
+    }
+
+    fn over(
+        records: RecordReader<FileReader>,
+        file: Arc<dyn DiskFile>,
+        from: Watermark,
+        path: &Path,
+        number: u64,
+    ) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+            segment: from.segment,
+            records: Records(records),
+            assembler: Assembler::default(),
+            end: Some(from.offset),
+            number,
+            pending: 0,
+        }
+    }
+
+    /// What comes next; nothing at the segment's end.
+    pub(super) fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+        for record in self.records.by_ref() {
+            let record = match record {
+                Ok(record) => record,
+                Err(ReadError::Io(error)) => return Err(error).context("read", &self.path),
+                Err(ReadError::Broken(place)) => {
+                    self.assembler.interrupt();
+                    self.end = None;
+                    return Ok(Some(Found::Broken(place)));
+                }
+            };
+            // What stands right behind the record before can be nothing else than a number.
+            if self.end.is_none_or(|end| end + NUMBER_FRAME_BYTES == record.offset)
+                && let Some(number) = number_before(self.file.as_ref(), record.offset, &self.path)?
+            {
+                self.number = number;
+            }
+            let end = record.offset + record.length;
+            self.end = Some(end);
+            self.pending += 1;
+            let plain_bytes = record.content.len() as u64;
+            if record.header.record_type() == crate::warc::RecordType::Warcinfo
+                && let Some(number) = captures_before(&record.content)
+            {
+                self.number = number;
+            }
+            match self.assembler.take(self.segment, record) {
+                Seen::Capture(capture) => {
+                    let (number, records) = (self.number, std::mem::take(&mut self.pending));
+                    self.number += 1;
+                    return Ok(Some(Found::Capture { number, records, plain_bytes, capture }));
+                }
+                Seen::Warcinfo => {
+                    self.pending = 0;
+                    return Ok(Some(Found::Warcinfo(end)));
+                }
+                Seen::Part | Seen::Stray => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of the next capture, as far as is known before it is read.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+fn captures_before(content: &[u8]) -> Option<u64> {
+    let fields = parse_fields(content);
+    let field = fields.iter().find(|(name, _)| name == FIELD_CAPTURES_BEFORE);
+    field.and_then(|(_, value)| value.trim().parse().ok())
+}
+
+/// A segment that takes part in a replay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    /// Where to begin in it.
+    pub from: Watermark,
+    /// No capture behind that has a lower number.
+    pub number: u64,
+}
+
+/// Gives back the captures of many segments in the order of appending, and says what had to be passed over. A segment is
+/// opened when its turn comes.
+pub(super) fn merge<S: Captures>(
+    mut sources: Vec<Source>,
+    open: impl Fn(&Source) -> Result<S, SegmentError>,
+    found: &mut dyn FnMut(ReplayedCapture),
+) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
+    sources.sort_by_key(|source| (source.number, source.from));
+    let mut sources = sources.into_iter().peekable();
+    let mut broken = Vec::new();
+    // The next capture of every segment that is being read.
+    let mut heads: BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)> = BTreeMap::new();
+    loop {
+        let lowest = heads.keys().next().map(|(number, _)| *number);
+        if let Some(source) = sources.next_if(|source| lowest.is_none_or(|lowest| source.number <= lowest)) {
+            advance(open(&source)?, &mut heads, &mut broken)?;
+            continue;
+        }
+        let Some((_, (capture, stream))) = heads.pop_first() else { return Ok(broken) };
+        found(*capture);
+        advance(stream, &mut heads, &mut broken)?;
+    }
+}
+
+/// Reads a stream up to its next capture.
+fn advance<S: Captures>(
+    mut stream: S,
+    heads: &mut BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)>,
+    broken: &mut Vec<(SegmentId, Broken)>,
+) -> Result<(), SegmentError> {
+    while let Some(next) = stream.next()? {
+        match next {
+            Found::Capture { number, capture, .. } => {
+                heads.insert((number, stream.segment()), (capture, stream));
+                return Ok(());
+            }
+            Found::Broken(place) => broken.push((stream.segment(), *place)),
+            Found::Warcinfo(_) => {}
+        }
+    }
+    Ok(())
+}

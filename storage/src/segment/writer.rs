@@ -1,0 +1,197 @@
+//! One segment that is written to, and what makes it durable.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest as _, Sha256};
+
+use super::dictionary::Dictionary;
+use super::encode::{Encoded, Generation};
+use super::error::{Context, SegmentError};
+use super::host_group::HostGroup;
+use super::index::Index;
+use super::ledger::SegmentInfo;
+use super::name::SegmentName;
+use super::order;
+use super::versions::Versions;
+use crate::backend::DiskFile;
+use crate::ids::{Location, Watermark, Watermarks};
+
+/// What syncs and appends agree on across threads.
+#[derive(Debug, Default)]
+pub(super) struct Durability {
+    poisoned: AtomicBool,
+}
+
+impl Durability {
+    pub(super) fn check(&self) -> Result<(), SegmentError> {
+        if self.poisoned.load(Ordering::Acquire) { Err(SegmentError::Poisoned) } else { Ok(()) }
+    }
+
+    pub(super) fn poison(&self) {
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    /// Syncs a file; poisons everything when that fails.
+    pub(super) fn sync(&self, file: &dyn DiskFile, path: &Path) -> Result<(), SegmentError> {
+        self.check()?;
+        file.sync().context("sync", path).inspect_err(|_| self.poison())
+    }
+}
+
+/// A sync that any thread may carry out while appending goes on.
+#[derive(Debug)]
+pub struct SyncHandle {
+    pub(super) files: Vec<Unsynced>,
+    pub(super) end: Watermarks,
+    pub(super) durability: Arc<Durability>,
+}
+
+/// A file with bytes that are not durable yet.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    end: u64,
+    synced: Arc<AtomicU64>,
+}
+
+impl SyncHandle {
+    /// Makes everything durable that had been appended when the handle was made.
+    ///
+    /// # Errors
+    /// When the disk fails; then nothing can be appended any more.
+    pub fn sync(&self) -> Result<Watermarks, SegmentError> {
+        self.durability.check()?;
+        for unsynced in &self.files {
+            self.durability.sync(unsynced.file.as_ref(), &unsynced.path)?;
+            unsynced.synced.fetch_max(unsynced.end, Ordering::AcqRel);
+        }
+        Ok(self.end.clone())
+    }
+}
+
+/// The segment that a group of hosts is written to.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub name: SegmentName,
+    pub path: PathBuf,
+    pub file: Arc<dyn DiskFile>,
+    pub info: SegmentInfo,
+    pub hasher: Sha256,
+    pub opened: DateTime<Utc>,
+    pub dictionary: Option<Arc<Dictionary>>,
+    pub index: Index,
+    /// Bytes known to be durable.
+    synced: Arc<AtomicU64>,
+    /// A write failed, and what it left behind the end may not be cut off yet.
+    torn: bool,
+    /// The next capture says its number: a replay may begin with it.
+    says_number: bool,
+}
+
+impl Active {
+    pub(super) fn new(
+        name: SegmentName,
+        path: &Path,
+        file: Arc<dyn DiskFile>,
+        opened: DateTime<Utc>,
+        dictionary: Option<Arc<Dictionary>>,
+        captures_before: u64,
+    ) -> Self {
+        let mut info = SegmentInfo::new(name.id, name.closed(), captures_before);
+        info.dictionary = dictionary.as_deref().map(Dictionary::digest);
+        let index = Index::new(name.closed());
+        Self {
+            path: path.to_owned(),
+            file,
+            info,
+            hasher: Sha256::new(),
+            opened,
+            dictionary,
+            index,
+            name,
+            synced: Arc::default(),
+            torn: false,
+            says_number: false,
+        }
+    }
+
+    pub(super) fn end(&self) -> Watermark {
+        Watermark { segment: self.info.id, offset: self.info.bytes }
+    }
+
+    /// What has to be synced, if anything.
+    pub(super) fn unsynced(&self) -> Option<Unsynced> {
+        (self.synced.load(Ordering::Acquire) < self.info.bytes).then(|| Unsynced {
+            file: self.file.clone(),
+            path: self.path.clone(),
+            end: self.info.bytes,
+            synced: self.synced.clone(),
+        })
+    }
+
+    /// Notes that a replay may begin at the end, among segments whose numbers don't follow from each other.
+    pub(super) fn say_number(&mut self) {
+        self.says_number = true;
+    }
+
+    /// Appends a group as the capture of this number.
+    pub(super) fn append(&mut self, encoded: &Encoded, number: u64) -> Result<Location, SegmentError> {
+        let mut start = self.info.bytes;
+        if number == self.info.captures_until && !self.says_number {
+            self.write(&encoded.packed)?;
+        } else {
+            let mut bytes = order::number_frame(number);
+            start += bytes.len() as u64;
+            bytes.extend_from_slice(&encoded.packed);
+            self.write(&bytes)?;
+        }
+        self.says_number = false;
+        self.info.count(number, encoded.group.time, u64::from(encoded.records), encoded.plain_length);
+        let (offset, length) = encoded.main;
+        Ok(Location { segment: self.info.id, offset: start + u64::from(offset), length })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
+        if let Err(error) = self.file.write_at(bytes, self.info.bytes) {
+            // Cutting off what was written of it keeps the file whole if the process ends here; recovery would do it too.
+            let _ = self.file.set_len(self.info.bytes);
+            self.torn = true;
+            return Err(error).context("write", &self.path);
+        }
+        self.hasher.update(bytes);
+        self.info.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// After a failed write, makes sure that nothing of it is left: the same capture may go to another segment next, and
+    /// its number to another capture.
+    pub(super) fn mend(&mut self, durability: &Durability) -> Result<(), SegmentError> {
+        if self.torn {
+            self.file.set_len(self.info.bytes).context("cut", &self.path)?;
+            durability.sync(self.file.as_ref(), &self.path)?;
+            self.synced.fetch_max(self.info.bytes, Ordering::AcqRel);
+            self.torn = false;
+        }
+        Ok(())
+    }
+}
+
+/// What writes the captures of a group of hosts.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub hosts: HostGroup,
+    pub active: Option<Active>,
+    pub versions: Versions,
+    /// What its captures are compressed with.
+    pub generation: Arc<Generation>,
+    /// Dictionaries that are being built: one, or two for the halves of the group.
+    pub building: Option<Building>,
+}
+
+/// A thread that builds dictionaries.
+pub(super) type Building = JoinHandle<Result<Vec<Option<Dictionary>>, SegmentError>>;

@@ -1,0 +1,178 @@
+//! What a plan promises is what refresh runs then keep.
+
+use std::collections::HashMap;
+
+use archive::ledger::Credits;
+use archive::testweb::{ChangeRates, Clock, Config, PageIndex, Web};
+use archive_storage::Store;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::change::clock;
+use crate::crawl::everything;
+use crate::support::program::start;
+use crate::support::{Archive, TestWeb};
+
+/// Pages a run fetches.
+const BUDGET: usize = 15;
+
+/// A page of the web, with its importance and the time of its newest copy.
+struct Copy {
+    page: PageIndex,
+    importance: f64,
+    time: DateTime<Utc>,
+}
+
+fn copies(archive: &Archive, web: &Web) -> Vec<Copy> {
+    let store = Store::read_only(&archive.path).unwrap();
+    let state = store.state();
+    let credits = Credits::open(state).unwrap();
+    let mut copies = Vec::new();
+    for visit in state.visits() {
+        let (id, visit) = visit.unwrap();
+        let Some(page) = web.page_of(&state.url(id).unwrap()) else { continue };
+        let capture = state.capture(visit.last_capture.unwrap()).unwrap();
+        copies.push(Copy {
+            page,
+            importance: credits.importance(&state.page(id).unwrap(), Some(&visit)).unwrap(),
+            time: DateTime::from_timestamp_micros(capture.time).unwrap(),
+        });
+    }
+    copies
+}
+
+/// The share of copies that are unchanged at a time, weighted by `importance`.
+fn freshness(web: &Web, copies: &[Copy], importance: &HashMap<PageIndex, f64>, now: DateTime<Utc>) -> f64 {
+    let weight = |copy: &Copy| importance.get(&copy.page).copied().unwrap_or(0.0);
+    let is_fresh = |copy: &&Copy| web.changes(copy.page, copy.time, now).is_empty();
+    let fresh: f64 = copies.iter().filter(is_fresh).map(weight).sum();
+    fresh / copies.iter().map(weight).sum::<f64>()
+}
+
+fn refresh(served: &TestWeb, archive: &Archive) {
+    let budget = BUDGET.to_string();
+    let mut command = archive.command("refresh");
+    command.args(["--budget", &budget, "--for", "1m", "--no-full-text"]);
+    start(command.args(served.at_once()).args(clock(served))).wait().succeeded();
+}
+
+/// Runs for `days`, one a day, after a few that teach the rates; the promised and the observed freshness.
+fn promised_and_observed(seed: u64, warm_up: i64, days: i64) -> (f64, f64) {
+    let changes = ChangeRates { never_share: 0.2, median_per_day: 0.05, spread: 1.2, per_day_max: 3.0 };
+    let config = Config { changes, ..Config::plain(seed, 4, 150) };
+    let clock_of_web = Clock::simulated(config.start + TimeDelta::days(100));
+    let served = TestWeb::start(Config { clock: clock_of_web, ..config });
+    let archive = Archive::new();
+    let seeds = served.web.seeds(served.web.sites());
+    let mut options = everything(&served);
+    options.push("--no-full-text".to_owned());
+    start(archive.crawl(&seeds, &options).args(clock(&served))).wait().succeeded();
+    for _ in 0..warm_up {
+        served.web.clock().advance(TimeDelta::days(3));
+        refresh(&served, &archive);
+    }
+
+    served.web.clock().advance(TimeDelta::days(1));
+    let [budget, days_text] = [BUDGET.to_string(), days.to_string()];
+    let plan = ["--budget", &budget, "--days", &days_text];
+    let mut command = archive.command("plan");
+    let rows = start(command.arg("--json").args(plan).args(clock(&served))).wait().succeeded().json();
+    let asked = rows.iter().find(|row| row["asked"] == true).unwrap();
+    let promised = asked["freshness"].as_f64().unwrap();
+
+    let importance = copies(&archive, &served.web).iter().map(|copy| (copy.page, copy.importance)).collect();
+    let (mut sum, mut count) = (0.0, 0.0);
+    for _ in 0..days {
+        refresh(&served, &archive);
+        let copies = copies(&archive, &served.web);
+        // The time between two runs is looked at in its parts.
+        for part in 0..8 {
+            let now = served.web.clock().now() + TimeDelta::hours(3 * part) + TimeDelta::minutes(90);
+            sum += freshness(&served.web, &copies, &importance, now);
+            count += 1.0;
+        }
+        served.web.clock().advance(TimeDelta::days(1));
+    }
+    (promised, sum / count)
+}
+
+#[test]
+fn sixty_days_of_refresh_runs_keep_what_the_plan_promises() {
+    let (promised, observed) = promised_and_observed(201, 12, 60);
+    println!("promised {promised:.4}, observed {observed:.4}");
+    assert!((promised - observed).abs() < 0.03, "promised {promised:.4}, observed {observed:.4}");
+    assert!((0.3..0.97).contains(&observed), "a web on which nothing depends on the budget shows nothing");
+}
+
+#[test]
+#[ignore = "takes minutes: several webs, longer"]
+fn plans_are_kept_on_other_webs_too() {
+    for seed in [202, 203, 204, 205] {
+        let (promised, observed) = promised_and_observed(seed, 12, 60);
+        println!("web {seed}: promised {promised:.4}, observed {observed:.4}");
+        assert!(
+            (promised - observed).abs() < 0.03,
+            "web {seed}: promised {promised:.4}, observed {observed:.4}"
+        );
+    }
+}
+
+#[test]
+fn currency_is_told_of_the_archive_and_of_a_query() {
+    let config = Config::plain(206, 4, 120);
+    let clock_of_web = Clock::simulated(config.start + TimeDelta::days(100));
+    let served = TestWeb::start(Config { clock: clock_of_web, ..config });
+    let archive = Archive::new();
+    let seeds = served.web.seeds(served.web.sites());
+    start(archive.crawl(&seeds, &everything(&served)).args(clock(&served))).wait().succeeded();
+    for _ in 0..3 {
+        served.web.clock().advance(TimeDelta::days(10));
+        refresh(&served, &archive);
+    }
+    let at = clock(&served);
+    let currency = |query: &[&str]| {
+        let mut command = archive.command("currency");
+        start(command.arg("--json").args(query).args(&at)).wait().succeeded().json().remove(0)
+    };
+    let all = currency(&[]);
+    let number = |report: &serde_json::Value, part: &str, field: &str| report[part][field].as_f64().unwrap();
+    assert!(number(&all, "expected", "pages") > 100.0);
+    for part in ["expected", "observed"] {
+        assert!((0.05..0.999).contains(&number(&all, part, "freshness")), "{all}");
+        assert!(number(&all, part, "age_days") > 0.0, "{all}");
+    }
+    assert_eq!(number(&all, "observed", "checks") as usize, 3 * BUDGET);
+    let shares: Vec<f64> = all["expected"]["currency"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["share"].as_f64().unwrap())
+        .collect();
+    assert!(shares.len() == 5 && shares.is_sorted(), "a longer grace forgives more: {shares:?}");
+    assert!((shares[0] - number(&all, "expected", "freshness")).abs() < 1e-9);
+
+    // The pages that were fetched last are fresher than the others.
+    let fetched = currency(&["page captures > 1"]);
+    let others = currency(&["page captures = 1"]);
+    assert!(number(&fetched, "expected", "freshness") > number(&others, "expected", "freshness"));
+    assert_eq!(others["observed"], serde_json::Value::Null);
+    assert_eq!(
+        number(&fetched, "expected", "pages") + number(&others, "expected", "pages"),
+        number(&all, "expected", "pages")
+    );
+    start(archive.command("currency").arg("site importance > 1")).wait().refused(2, &["ask for them"]);
+
+    // What a plan says of a target, it says of that budget too.
+    let plan = |arguments: &[&str]| {
+        let mut command = archive.command("plan");
+        start(command.args(["--json", "--days", "20"]).args(arguments).args(&at)).wait().succeeded().json()
+    };
+    let rows = plan(&["--budget", "10", "--target", "80%"]);
+    let freshness: Vec<f64> = rows.iter().map(|row| row["freshness"].as_f64().unwrap()).collect();
+    assert!(freshness.is_sorted(), "{rows:?}");
+    let least = rows.iter().find(|row| row["target"].is_number()).unwrap();
+    assert!(least["freshness"].as_f64().unwrap() >= 0.8);
+    let budget = least["budget"].as_u64().unwrap();
+    let below = plan(&["--budget", &(budget - 1).to_string()]);
+    let below = below.iter().find(|row| row["asked"] == true).unwrap();
+    assert!(below["freshness"].as_f64().unwrap() < 0.8, "{below}");
+}

@@ -1,0 +1,157 @@
+//! A crawl that runs for weeks can be paused, steered and watched, and waits when the disk is full.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use archive::testweb::Config;
+use serde_json::Value;
+
+use crate::bad_input::SmallDisk;
+use crate::crawl::{everything, lively};
+use crate::support::captures::assert_same;
+use crate::support::program::{Running, start};
+use crate::support::reach::reach;
+use crate::support::{Archive, TestWeb, captures, ledger_balances};
+
+/// A web that takes its time, so that a crawl of it can be steered.
+fn slow_web(seed: u64) -> TestWeb {
+    TestWeb::start(Config { latency: Duration::from_millis(20), ..lively(seed, 8, 500) })
+}
+
+fn says(log: &Path, words: &str) -> bool {
+    fs::read_to_string(log).unwrap_or_default().contains(words)
+}
+
+/// Waits until the web is asked for nothing any more.
+fn falls_silent(served: &TestWeb, running: &mut Running) {
+    let mut before = served.server.requests();
+    let came = running.wait_until(|| {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = served.server.requests();
+        let silent = now == before;
+        before = now;
+        silent
+    });
+    assert!(came, "it ended instead");
+}
+
+fn ask(address: &str, path: &str) -> Option<String> {
+    let mut connection = TcpStream::connect(address).ok()?;
+    connection.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).ok()?;
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+#[test]
+fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
+    let served = slow_web(95);
+    let archive = Archive::new();
+    let log = archive.folder().join("crawl.log");
+    let settings = archive.path.join("crawl.toml");
+    let seeds = served.web.seeds(2);
+    let mut options = everything(&served);
+    options.extend(["--workers", "4", "--status", "127.0.0.1:0", "--log"].map(str::to_owned));
+    options.push(log.display().to_string());
+    let mut running = start(&mut archive.crawl(&seeds, &options));
+    assert!(running.wait_until(|| served.server.requests() > 30));
+
+    let text = fs::read_to_string(&log).unwrap();
+    let (_, address) = text.split_once("told at http://").unwrap();
+    let address = address.split('/').next().unwrap();
+    let status: Value = serde_json::from_str(&ask(address, "/status").unwrap()).unwrap();
+    assert!(status["captures"].is_u64() && status["paused"].is_null(), "{status}");
+
+    fs::write(&settings, "paused = true\n").unwrap();
+    assert!(running.wait_until(|| says(&log, "paused: ") && says(&log, "crawl.toml says so")));
+    falls_silent(&served, &mut running);
+    assert!(running.wait_until(|| ask(address, "/metrics").unwrap().contains("archive_paused 1\n")));
+
+    // What cannot be read changes nothing.
+    fs::write(&settings, "paused = false\nignore = ['(']\n").unwrap();
+    let mistake = "crawl.toml, line 2, column 11: the pattern cannot be used: unclosed group; the settings before it stay";
+    assert!(running.wait_until(|| says(&log, mistake)), "{}", fs::read_to_string(&log).unwrap());
+    falls_silent(&served, &mut running);
+
+    let known = captures(&archive.path).urls().len();
+    fs::write(&settings, "ignore = ['^http://[^/]+/.*[02468]$']\nworkers = 2\n").unwrap();
+    assert!(running.wait_until(|| says(&log, "going on")));
+    running.signal("-USR1");
+    assert!(running.wait_until(|| says(&log, "paused: a signal said so")));
+    falls_silent(&served, &mut running);
+    running.signal("-USR2");
+    let ended = running.wait().succeeded();
+    assert!(ended.errors.contains("nothing left to fetch"), "{}", ended.errors);
+    assert!(captures(&archive.path).urls().len() >= known);
+    ledger_balances(&archive.path);
+
+    let lines: Vec<Value> =
+        fs::read_to_string(&log).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |target: &str| lines.iter().filter(|line| line["target"] == target).count();
+    println!("{} lines of log, {} of them captures", lines.len(), of("capture"));
+    assert!(of("capture") > 30 && lines.iter().all(|line| line["timestamp"].is_string()));
+    assert!(lines.iter().any(|line| line["message"] == "checkpoint"));
+}
+
+#[test]
+fn ignore_rules_hold_from_the_start_and_a_mistake_keeps_a_crawl_from_beginning() {
+    let served = TestWeb::start(lively(96, 4, 200));
+    let archive = Archive::new();
+    let seeds = served.web.seeds(1);
+    let options = everything(&served);
+    fs::create_dir(&archive.path).unwrap();
+    let settings = archive.path.join("crawl.toml");
+    fs::write(&settings, "delay = 5\n").unwrap();
+    start(&mut archive.crawl(&seeds, &options)).wait().refused(2, &["crawl.toml, line 1, column 9: "]);
+    assert_eq!(served.server.requests(), 0);
+
+    fs::write(&settings, "ignore = ['[13579]$']\n").unwrap();
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let odd = |url: &String| url.ends_with(['1', '3', '5', '7', '9']);
+    let captured = captures(&archive.path).urls();
+    assert!(!captured.iter().any(odd), "{:?}", captured.iter().find(|url| odd(url)));
+    let store = archive_storage::Store::read_only(&archive.path).unwrap();
+    let mut urls =
+        (0..store.state().url_count()).map(|id| store.state().url(archive_storage::UrlId(id)).unwrap());
+    let ignored = urls.find(odd).unwrap();
+    drop(urls);
+    drop(store);
+    let told = archive.json("why", &[&ignored]).remove(0);
+    assert_eq!(told["refusal"], "ignored", "{told}");
+
+    fs::remove_file(&settings).unwrap();
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    assert_same(&captures(&archive.path).urls(), &reach(&served.web, &seeds), "captured without the rule");
+}
+
+#[test]
+fn a_crawl_waits_for_room_on_the_disk() {
+    let mut archive = Archive::new();
+    let folder = archive.folder().join("small");
+    let Some(disk) = SmallDisk::mount(folder.clone(), "size=6m") else { return };
+    let log = archive.folder().join("crawl.log");
+    archive.path = folder.join("web.archive");
+    let served = TestWeb::start(lively(97, 8, 400));
+    let seeds = served.web.seeds(2);
+    let mut options = everything(&served);
+    options.extend(["--disk-min", "5", "--log"].map(str::to_owned));
+    options.push(log.display().to_string());
+    let mut running = start(&mut archive.crawl(&seeds, &options));
+    assert!(running.wait_until(|| says(&log, "paused: less than 5 MiB are free on the disk of")));
+    falls_silent(&served, &mut running);
+    disk.change("size=100m");
+    let ended = running.wait().succeeded();
+    assert!(
+        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
+        "{}",
+        ended.errors
+    );
+    let captured = captures(&archive.path);
+    assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in spite of a full disk");
+    captured.are_single_answers();
+    assert_eq!(archive.verify(), captured.count());
+    ledger_balances(&archive.path);
+}

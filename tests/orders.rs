@@ -1,0 +1,72 @@
+//! Whatever the order, a crawl fetches the same pages, and it fetches them in that order, also over a restart.
+
+use std::collections::BTreeSet;
+
+use archive::testweb::{Clock, Config};
+use archive_storage::{Store, UrlId};
+
+use crate::support::program::start;
+use crate::support::{Archive, TestWeb, captures, ledger_balances};
+
+/// A crawl by `order` with one request at a time, in two runs.
+fn crawl(served: &TestWeb, order: &str, extra: &[&str]) -> Archive {
+    let archive = Archive::new();
+    let mut options = served.at_once();
+    options.extend(["--scope", "any", "--workers", "1", "--order", order].map(str::to_owned));
+    options.extend(extra.iter().map(|&option| option.to_owned()));
+    let seeds = served.web.seeds(1);
+    start(archive.crawl(&seeds, &options).args(["--limit", "60"])).wait().succeeded();
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    archive
+}
+
+/// The pages of an archive in the order in which they were fetched, with their distance from the seed.
+fn fetched(archive: &Archive) -> Vec<(UrlId, u8)> {
+    let store = Store::read_only(&archive.path).unwrap();
+    let state = store.state();
+    let pages = state.captures().map(|capture| {
+        let (_, capture) = capture.unwrap();
+        (capture.url, state.page(capture.url).unwrap())
+    });
+    let is_page = |page: &archive_storage::Page| {
+        use archive::ledger::page_flags::{ACCOUNT, REQUISITE};
+        page.flags.0 & ACCOUNT != 0 && page.flags.0 & REQUISITE == 0
+    };
+    pages.filter(|(_, page)| is_page(page)).map(|(id, page)| (id, page.depth)).collect()
+}
+
+#[test]
+fn orders_are_kept_and_lead_to_the_same_pages() {
+    let config = Config::plain(93, 1, 250);
+    let clock = Clock::simulated(config.start);
+    let served = TestWeb::start(Config { clock, ..config });
+    let mut reached: Option<BTreeSet<String>> = None;
+    let mut sequences = BTreeSet::new();
+    for order in ["cash", "endowed", "fpr@1", "breadth", "depth", "backlinks", "random"] {
+        let archive = crawl(&served, order, &[]);
+        let captured = captures(&archive.path);
+        captured.are_single();
+        ledger_balances(&archive.path);
+        let urls = captured.urls();
+        assert_eq!(reached.get_or_insert_with(|| urls.clone()), &urls, "{order}");
+        let pages = fetched(&archive);
+        assert!(pages.len() > 200, "{order}: {} pages", pages.len());
+        if matches!(order, "breadth" | "depth") {
+            assert!(pages.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{order}: {pages:?}");
+        }
+        let store = Store::read_only(&archive.path).unwrap();
+        let sequence: Vec<String> = pages.iter().map(|(id, _)| store.state().url(*id).unwrap()).collect();
+        sequences.insert(sequence);
+        let told = archive.json("why", &[&served.web.seeds(1)[0]]).remove(0);
+        assert!(told["order"].as_str().unwrap().starts_with(order), "{told}");
+    }
+    assert!(sequences.len() >= 5, "orders differ: {} of them", sequences.len());
+}
+
+#[test]
+fn an_order_that_does_not_exist_is_explained() {
+    let archive = Archive::new();
+    let seeds = ["http://a.test/".to_owned()];
+    let wrong = start(&mut archive.crawl(&seeds, &["--order", "best"])).wait();
+    wrong.refused(2, &["'best' is no order", "cash, endowed[@M], fpr[@M], breadth"]);
+}

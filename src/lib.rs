@@ -1,17 +1,19 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `watch`, `publish`, `currency`, `crawl`, `query`,
-//! `review`, `lab` and `testweb`; these use `change` and `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
-//! [`archive_storage`].
+//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
+//! `review`, `lab` and `testweb`, and `exchange` uses `crawl`; these use `change` and `ledger`; it uses `importance`,
+//! `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate [`archive_storage`].
 
 pub mod change;
 pub mod columns;
 pub mod crawl;
 pub mod currency;
+pub mod exchange;
 pub mod fetch;
 pub mod importance;
 pub mod lab;
 pub mod ledger;
+mod originals;
 pub mod parse;
 pub mod publish;
 pub mod query;

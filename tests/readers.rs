@@ -1,7 +1,6 @@
 //! What other people's programs read in our WARC files.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 use archive::testweb::Config;
@@ -138,7 +137,7 @@ fn pywb_replays_what_get_prints() {
         if arguments[0] == "add" {
             command.args(files);
         }
-        succeed(&mut command, "");
+        judges::succeed(&mut command, "");
     };
     manage(&["init", "archive"]);
     manage(&["add", "archive"]);
@@ -147,7 +146,7 @@ fn pywb_replays_what_get_prints() {
         .map(|capture| format!("{} {}", capture.time.format("%Y%m%d%H%M%S"), capture.url))
         .collect();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/replay.py");
-    let output = succeed(judges.program("python").arg(script).arg(&collections), &lines.join("\n"));
+    let output = judges::succeed(judges.program("python").arg(script).arg(&collections), &lines.join("\n"));
     let replayed: Vec<BTreeMap<String, serde_json::Value>> =
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
 
@@ -164,16 +163,4 @@ fn pywb_replays_what_get_prints() {
         assert_eq!(digest, theirs, "{why}: {url} at {at}, {} bytes by get", ours.output.len());
         println!("the same by pywb: {why}, {url} at {at}");
     }
-}
-
-/// Runs a command with an input and gives what it printed.
-fn succeed(command: &mut Command, input: &str) -> String {
-    use std::io::Write as _;
-    use std::process::Stdio;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.time = args.time;
     args.fetch.start_log()?;
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch)?;
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), Some(&options.fetch))?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -8,8 +8,10 @@ mod currency;
 mod demo;
 mod diff;
 mod download;
+mod export;
 mod get;
 mod history;
+mod import;
 mod interrupt;
 mod lab;
 mod logging;
@@ -21,7 +23,9 @@ mod progress;
 mod publish;
 mod query;
 mod rank;
+mod rebuild;
 mod refresh;
+mod repair;
 mod review;
 mod stats;
 mod verify;
@@ -68,6 +72,10 @@ enum Command {
     Publish(publish::Args),
     Currency(currency::Args),
     Plan(plan::Args),
+    Import(import::Args),
+    Export(export::Args),
+    Rebuild(rebuild::Args),
+    Repair(repair::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -107,6 +115,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Publish(args) => publish::run(&args),
         Command::Currency(args) => currency::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Rebuild(args) => rebuild::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

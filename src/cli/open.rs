@@ -7,20 +7,33 @@ use archive::fetch;
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
-/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
-pub(crate) fn own(path: &Path, codec: Option<Codec>, fetch: &fetch::Settings) -> anyhow::Result<Store> {
-    let info = vec![
+/// How segments are written: what every `warcinfo` record says, and the codec of new ones.
+pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> SegmentOptions {
+    let mut info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
         (
             "conformsTo".to_owned(),
             "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
         ),
-        ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
-        ("http-header-user-agent".to_owned(), fetch.user_agent.clone()),
     ];
-    let opened =
-        crawl::open(path, SegmentOptions { codec, info, clock: fetch.clock, ..SegmentOptions::default() })?;
+    let mut options = SegmentOptions { codec, ..SegmentOptions::default() };
+    // Whoever fetches nothing has no manners to tell of.
+    if let Some(fetch) = fetch {
+        info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
+        info.push(("http-header-user-agent".to_owned(), fetch.user_agent.clone()));
+        options.clock = fetch.clock;
+    }
+    SegmentOptions { info, ..options }
+}
+
+/// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
+pub(crate) fn own(
+    path: &Path,
+    codec: Option<Codec>,
+    fetch: Option<&fetch::Settings>,
+) -> anyhow::Result<Store> {
+    let opened = crawl::open(path, options(codec, fetch))?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let clock = args.clock.clock();
     let settings = fetch::Settings { clock, ..fetch::Settings::default() };
-    let mut store = open::own(&args.archive.path, None, &settings)?;
+    let mut store = open::own(&args.archive.path, None, Some(&settings))?;
     let mut credits = Credits::open(store.state())?;
     if let Some(name) = &args.forget_cluster
         && !publish::forget_cluster(store.state_mut(), &credits, name)?

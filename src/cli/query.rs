@@ -118,7 +118,7 @@ pub(crate) fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> any
     Ok((answer, cut))
 }
 
-fn open_index(store: &Store) -> anyhow::Result<Option<Reader>> {
+pub(crate) fn open_index(store: &Store) -> anyhow::Result<Option<Reader>> {
     match Reader::open(&store.path().join(search::FOLDER)) {
         Ok(reader) => Ok(Some(reader)),
         Err(search::Error::Missing { .. }) => Ok(None),

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.fetch.start_log()?;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
-    let mut store = open::own(&args.archive.path, None, &options.fetch)?;
+    let mut store = open::own(&args.archive.path, None, Some(&options.fetch))?;
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);

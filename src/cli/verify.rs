@@ -10,13 +10,13 @@ use serde::Serialize;
 use super::options::ArchiveArgs;
 use super::output;
 
-/// Check every record against its digests, every revisit against its original, every closed segment against the manifest.
+/// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 1 when anything is wrong.
 
 Examples:
   archive verify
-  archive verify --sample 100      # one capture in a hundred, no whole files")]
+  archive verify --sample 100      # one capture in a hundred; segments are only measured")]
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct FindingRow<'a> {
-    segment: u32,
+    segment: Option<u32>,
     offset: Option<u64>,
     what: &'a str,
 }
@@ -39,6 +39,7 @@ struct FindingRow<'a> {
 struct Summary {
     captures: u64,
     revisits: u64,
+    open_revisits: u64,
     segments: u64,
     bytes: u64,
     findings: usize,
@@ -51,18 +52,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let verified = verify(&store, args.sample, &mut |captures| bar.set_position(captures))?;
     bar.finish_and_clear();
     for finding in &verified.findings {
-        let (segment, offset, what) = (finding.segment.0, finding.offset, finding.what.as_str());
+        let segment = finding.segment.map(|segment| segment.0);
+        let (offset, what) = (finding.offset, finding.what.as_str());
         if args.json {
             output::json_line(&FindingRow { segment, offset, what })?;
         } else {
             let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
-            output::line(&format!("segment {segment}{place}: {what}"))?;
+            let segment = segment.map_or("archive".to_owned(), |segment| format!("segment {segment}"));
+            output::line(&format!("{segment}{place}: {what}"))?;
         }
     }
     if args.json {
         output::json_line(&Summary {
             captures: verified.captures,
             revisits: verified.revisits,
+            open_revisits: verified.open_revisits,
             segments: verified.segments,
             bytes: verified.bytes,
             findings: verified.findings.len(),
@@ -73,8 +77,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             1 => "1 thing is wrong".to_owned(),
             count => format!("{count} things are wrong"),
         };
+        let open = match verified.open_revisits {
+            0 => String::new(),
+            count => format!(" ({count} imported ones wait for theirs)"),
+        };
         output::line(&format!(
-            "{} captures ({}), {} revisits resolved, {} closed segments: {result}",
+            "{} captures ({}), {} revisits resolved{open}, {} closed segments: {result}",
             HumanCount(verified.captures),
             HumanBytes(verified.bytes),
             HumanCount(verified.revisits),

@@ -1,6 +1,7 @@
 //! The full-text index beside the crawl: pages are handed over, and what a crash kept out of the index is read again
 //! from the archive.
 
+use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::memory::Memory;
 use super::process::{has_text, read_page};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
-use crate::search::{Document, Error, FOLDER, Writer};
+use crate::search::{Document, Error, FOLDER, Options, Writer};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -28,7 +29,7 @@ enum Message {
 }
 
 /// The handle of the indexing thread.
-pub(super) struct Indexer {
+pub(crate) struct Indexer {
     messages: Sender<Message>,
     thread: JoinHandle<Result<(), Error>>,
     committed: Instant,
@@ -36,7 +37,7 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
-    pub(super) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
+    pub(crate) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
         let mut writer = Writer::open(&store.path().join(FOLDER), memory.index())?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
@@ -53,12 +54,12 @@ impl Indexer {
     }
 
     /// Hands over a page; waits while too many are waiting.
-    pub(super) fn add(&mut self, document: Box<Document>) -> Result<(), CrawlError> {
+    pub(crate) fn add(&mut self, document: Box<Document>) -> Result<(), CrawlError> {
         self.messages.send(Message::Add(document)).map_err(|_| CrawlError::ThreadEnded)
     }
 
     /// Says that the archive is durable up to `captures`; the index follows from time to time.
-    pub(super) fn checkpoint(&mut self, captures: u64) -> Result<(), CrawlError> {
+    pub(crate) fn checkpoint(&mut self, captures: u64) -> Result<(), CrawlError> {
         if self.committed.elapsed() < COMMIT_EVERY {
             return Ok(());
         }
@@ -67,13 +68,20 @@ impl Indexer {
     }
 
     /// Commits everything and ends the thread.
-    pub(super) fn finish(self, captures: u64) -> Result<(), CrawlError> {
+    pub(crate) fn finish(self, captures: u64) -> Result<(), CrawlError> {
         let Self { messages, thread, .. } = self;
         // When the thread has failed, its own error says more than that it is gone.
         drop(messages.send(Message::Commit(captures)));
         drop(messages);
         Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
     }
+}
+
+/// Makes an index of a whole archive in a folder.
+pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
+    let mut writer = Writer::open(folder, Options::default())?;
+    catch_up(store, &mut writer)?;
+    Ok(writer.close()?)
 }
 
 /// Adds what was captured since the index was last committed.
@@ -84,8 +92,10 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id).map_err(StoreError::from)?;
         // A page that is a copy of another one has a text of its own to be found by.
+        let is_resource = capture.kind == CaptureKind::Resource;
         let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
-        if !is_version || capture.status != 200 {
+        let is_searched = is_resource || is_version && capture.status == 200;
+        if !is_searched {
             continue;
         }
         if store.state().page(capture.url).map_err(StoreError::from)?.flags.0 & page_flags::ROBOTS != 0 {

@@ -303,7 +303,7 @@ pub(super) fn failed_group(
     (outcome, group)
 }
 
-fn take_parsed(facts: &mut Facts, parsed: Parsed) {
+pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.document = Some(parsed.kind.name().to_owned());
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
@@ -342,7 +342,7 @@ fn directives(robots: RobotsDirectives) -> Option<String> {
 }
 
 /// Takes off the content coding and parses.
-pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
+pub(crate) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
     let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
@@ -353,7 +353,7 @@ pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8],
 }
 
 /// Whether documents of a kind have text to search in.
-pub(super) const fn has_text(kind: DocumentKind) -> bool {
+pub(crate) const fn has_text(kind: DocumentKind) -> bool {
     use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
     matches!(kind, Html | Xml | Feed | OaiPmh | Text)
 }
@@ -383,6 +383,6 @@ fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
 }
 
 /// A date of HTTP (RFC 9110 section 5.6.7).
-fn http_date(text: &str) -> Option<DateTime<Utc>> {
+pub(crate) fn http_date(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
 }

@@ -1,4 +1,5 @@
-//! Opening an archive to change it: whatever a crash kept out of the state is credited again from its records.
+//! Opening an archive to change it: whatever a crash kept out of the state is credited again from its records. A rebuild
+//! is the same with nothing in the state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +7,11 @@ use std::sync::Arc;
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{Capture, SegmentId, State, Store, StoreError};
+use archive_storage::{SegmentId, State, StateError, Store, StoreError};
 
 use super::conduct::Conduct;
-use crate::ledger::{CreditError, Credits, Outcome};
+use crate::ledger::{CreditError, Credits, Kind, Outcome};
+use crate::originals;
 
 /// Why an archive could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -54,19 +56,8 @@ pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Res
     let mut store = Store::own_on(disk, path, options)?;
     let mut credits = Credits::open(store.state())?;
     credits.set_obey_nofollow(Conduct::of_last_crawl(store.state())?.obey_nofollow);
-    let mut replayed = 0;
-    let mut candidates = Vec::new();
-    let broken = store.replay::<OpenError>(|state, capture| {
-        let original = original(state, &capture)?;
-        let outcome = Outcome::of_replayed(&capture, original.as_ref());
-        if outcome.facts.robots {
-            credits.know_robots(state, &outcome.url)?;
-        }
-        credits.credit(state, &outcome, capture.main, &mut candidates)?;
-        candidates.clear();
-        replayed += 1;
-        Ok(())
-    })?;
+    let Replayed { captures: replayed, broken } =
+        replay(&mut store, &mut credits, false, &mut |_, _| Ok(()))?;
     if replayed > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
@@ -76,11 +67,41 @@ pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Res
     Ok(Opened { store, replayed, cut_bytes, broken })
 }
 
-/// The capture that a revisit refers to, by URL and time.
-fn original(state: &State, capture: &ReplayedCapture) -> Result<Option<Capture>, CreditError> {
-    let Some((url, time)) = &capture.original else { return Ok(None) };
-    let Some(id) = state.find(url)? else { return Ok(None) };
-    let time = time.timestamp_micros();
-    let nearest = state.nearest(id, time)?.map(|(_, capture)| capture);
-    Ok(nearest.filter(|capture| capture.time == time))
+/// What was credited again.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Captures.
+    pub captures: u64,
+    /// Places in segments that cannot be read.
+    pub broken: Vec<(SegmentId, Broken)>,
+}
+
+/// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` is told
+/// how many there were so far.
+///
+/// # Errors
+/// When the store or the books fail.
+pub fn replay(
+    store: &mut Store,
+    credits: &mut Credits,
+    ahead: bool,
+    progress: &mut dyn FnMut(u64, &mut State) -> Result<(), StateError>,
+) -> Result<Replayed, OpenError> {
+    let (mut captures, mut open) = (0, 0);
+    let mut candidates = Vec::new();
+    let mut take = |state: &mut State, capture: ReplayedCapture| {
+        let original = originals::referred_to(state, &capture).map_err(StoreError::from)?;
+        let outcome = Outcome::of_replayed(&capture, original.as_ref());
+        open += u64::from(original.is_none() && !outcome.kind.has_payload() && outcome.kind != Kind::Failed);
+        credits.credit(state, &outcome, capture.main, &mut candidates)?;
+        candidates.clear();
+        captures += 1;
+        progress(captures, state).map_err(StoreError::from)?;
+        Ok::<(), OpenError>(())
+    };
+    let broken = if ahead { store.replay_ahead(&mut take)? } else { store.replay(&mut take)? };
+    if open > 0 {
+        originals::resolve_open(store, &|_| None)?;
+    }
+    Ok(Replayed { captures, broken })
 }

@@ -245,9 +245,18 @@ impl Credits {
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, CreditError> {
         let id = self.know(state, &outcome.url, url_hash(&outcome.url))?;
-        let capture = self.record(state, id, outcome, location)?;
+        if outcome.facts.robots {
+            self.know_robots(state, &outcome.url)?;
+        }
+        self.enter(state, id, outcome)?;
+        let is_late = Self::is_late(state, id, outcome)?;
+        let capture = self.record(state, id, outcome, location, is_late)?;
         let page = state.page(id)?;
         self.resolve_links(state, id, &page, outcome)?;
+        if is_late {
+            // A newer version has said already what the page links to now.
+            return Ok(capture);
+        }
         if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
             let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
@@ -458,6 +467,33 @@ impl Credits {
             let kept = std::mem::take(&mut self.targets);
             self.pay_pages(state, target)?;
             self.targets = kept;
+        }
+        Ok(())
+    }
+
+    /// Enters what a capture itself shows to be a page, whether or not something links to it: a seed, which nothing led to
+    /// (live it was entered before its fetch), and a document that was imported.
+    fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+        let facts = &outcome.facts;
+        if facts.robots || state.visit(id)?.is_some_and(|visit| visit.captures > 0) {
+            return Ok(());
+        }
+        let before = state.page(id)?;
+        let mut page = before;
+        if facts.imported.is_some() {
+            let is_linked = page.flags.0 & flags::REQUISITE != 0;
+            if outcome.is_document() && self.open_account(&mut page) {
+                let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
+                let steps = u8::try_from(steps).unwrap_or(u8::MAX);
+                page.depth = if is_linked { page.depth.min(steps) } else { steps };
+            }
+        } else if facts.via.is_none() && facts.hops.is_empty() && page.flags.0 & flags::PUBLISHED == 0 {
+            page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
+            (page.depth, page.via, page.hop) = (0, None, 0);
+            self.open_account(&mut page);
+        }
+        if page != before {
+            state.set_page(id, &page)?;
         }
         Ok(())
     }

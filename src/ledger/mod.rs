@@ -5,6 +5,7 @@ mod authority;
 pub mod capture_flags;
 mod credit;
 mod languages;
+mod late;
 mod level;
 mod link_code;
 mod outcome;
@@ -25,11 +26,12 @@ pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 pub use link_code::LinkCode;
-pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
+pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
 pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
+pub use settings::SCOPE as SCOPE_SETTING;
 pub use standing::account_of;
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! it. So whatever the state is to know of a capture has to stand in its records: the fields of the `metadata` record
 //! are written and read here.
 
-use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, ReplayedCapture};
+use archive_storage::address::canonical;
+use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
 use archive_storage::{Capture, Digest};
 use chrono::{DateTime, Utc};
+use url::Url;
 
 use crate::parse::LinkKind;
 
@@ -45,6 +47,8 @@ const LANGUAGE_CHARACTERS_MAX: usize = 35;
 pub enum Kind {
     /// A response with its body.
     Response,
+    /// Bytes that came without HTTP, imported from elsewhere.
+    Resource,
     /// A response whose payload is already stored.
     Identical,
     /// The server said that nothing has changed.
@@ -124,6 +128,8 @@ pub struct Facts {
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// The WARC file of another archive that the capture was imported from.
+    pub imported: Option<String>,
     /// What of the document was cut, repaired or not understood, a sentence each.
     pub problems: Vec<String>,
     /// Links, each URL once.
@@ -138,13 +144,18 @@ impl Outcome {
     #[must_use]
     pub fn of_replayed(capture: &ReplayedCapture, original: Option<&Capture>) -> Self {
         let kind = match capture.kind {
-            CaptureKind::Response | CaptureKind::Resource => Kind::Response,
+            CaptureKind::Response => Kind::Response,
+            CaptureKind::Resource => Kind::Resource,
             CaptureKind::Identical => Kind::Identical,
             CaptureKind::NotModified => Kind::NotModified,
             CaptureKind::Failed => Kind::Failed,
         };
+        let facts = Facts::from_fields(&capture.metadata);
         Self {
-            url: capture.url.clone(),
+            url: match &facts.imported {
+                Some(_) => canonical_of(&capture.url),
+                None => capture.url.clone(),
+            },
             time: capture.time,
             kind,
             status: capture.status.unwrap_or(0),
@@ -157,8 +168,40 @@ impl Outcome {
                 Some(original) => original.digest,
                 None => capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
             },
-            facts: Facts::from_fields(&capture.metadata),
+            facts,
         }
+    }
+}
+
+impl Kind {
+    /// Whether the record holds the payload itself.
+    #[must_use]
+    pub const fn has_payload(self) -> bool {
+        matches!(self, Self::Response | Self::Resource)
+    }
+}
+
+impl Outcome {
+    /// Whether a page was found, by the status where there is one.
+    #[must_use]
+    pub fn is_page(&self) -> bool {
+        match self.kind {
+            Kind::Failed => false,
+            Kind::Resource => true,
+            Kind::Response | Kind::Identical | Kind::NotModified => {
+                self.status > 0 && self.status < 400 || self.status == 0 && !self.kind.has_payload()
+            }
+        }
+    }
+
+    /// Whether it is a document whose links carry importance: what opens an account for an imported capture that no page
+    /// of the archive links to.
+    #[must_use]
+    pub fn is_document(&self) -> bool {
+        let is_web = self.url.starts_with("http://") || self.url.starts_with("https://");
+        let kind = self.facts.document.as_deref();
+        let is_document = kind.is_some_and(|kind| matches!(kind, "html" | "xml" | "feed" | "oai-pmh"));
+        is_web && is_document && !self.facts.robots && self.is_page()
     }
 }
 
@@ -206,6 +249,9 @@ impl Facts {
         if let Some(digest) = &self.entity_digest {
             put(FIELD_ENTITY_DIGEST, digest.to_string());
         }
+        if let Some(file) = &self.imported {
+            put(FIELD_IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
+        }
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
@@ -216,6 +262,29 @@ impl Facts {
             put(OUTLINK, link_field(link));
         }
         fields
+    }
+
+    /// Whether a field of a `metadata` record is one that [`Facts`] keep.
+    #[must_use]
+    pub fn is_field(name: &str) -> bool {
+        let names = [
+            "via",
+            "hopsFromSeed",
+            "fetchTimeMs",
+            "importance",
+            "document",
+            ROBOTS,
+            "title",
+            "language",
+            "signature",
+            "lastModified",
+            FIELD_ENTITY_DIGEST,
+            FIELD_IMPORTED,
+            "error",
+            OUTLINK,
+            PROBLEM,
+        ];
+        names.contains(&name)
     }
 
     /// Reads the fields of a `metadata` record; what is missing or makes no sense is left out.
@@ -239,6 +308,7 @@ impl Facts {
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
+                FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
@@ -246,6 +316,12 @@ impl Facts {
         }
         facts
     }
+}
+
+/// The canonical form of a URL that another tool wrote. What is no URL stays as it is.
+#[must_use]
+pub fn canonical_of(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), |url| canonical(&url))
 }
 
 /// A page has a hundred of these: no formatting machinery.

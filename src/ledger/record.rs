@@ -6,6 +6,7 @@ use super::announce::settle_announcement;
 use super::capture_flags;
 use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
+use super::late::is_page;
 use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
 use super::sameness::Sameness;
@@ -13,7 +14,7 @@ use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
-const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
+pub(super) const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
 impl Credits {
     /// Appends the capture and brings its page's visit up to date.
@@ -23,12 +24,21 @@ impl Credits {
         id: UrlId,
         outcome: &Outcome,
         location: Location,
+        is_late: bool,
     ) -> Result<CaptureId, CreditError> {
         let before = state.visit(id)?;
+        if is_late {
+            let capture = append(state, id, outcome, location, 0)?;
+            Self::retell(state, id, capture, outcome.facts.signature)?;
+            let page = state.page(id)?;
+            if page.flags.0 & flags::ROBOTS == 0 {
+                count(state, page.host, outcome, false)?;
+            }
+            return Ok(capture);
+        }
         let mut visit = before.unwrap_or_default();
-        let time = outcome.time.timestamp_micros();
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
-        let is_page = outcome.status > 0 && outcome.status < 400;
+        let is_page = outcome.is_page();
         let mut change_flags = 0;
         if visit.captures == 0 {
             visit.first_seen = seconds;
@@ -46,7 +56,7 @@ impl Credits {
             }
             change_flags = change.flags();
         }
-        if outcome.status > 0 {
+        if outcome.kind != Kind::Failed {
             settle_announcement(&mut visit, !is_page || change_flags & capture_flags::CONTENT_CHANGED != 0);
         }
         visit.last_seen = seconds;
@@ -60,7 +70,7 @@ impl Credits {
                 visit.title = Some(state.append_title(title)?);
             }
         }
-        if outcome.kind == Kind::Response {
+        if outcome.kind.has_payload() {
             let language = outcome.facts.language.as_deref().unwrap_or_default();
             visit.language = languages::number(state, language)?;
         }
@@ -68,7 +78,7 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
         refuse_in(&mut page, None);
-        if outcome.status > 0 {
+        if outcome.kind != Kind::Failed {
             page.flags.set(PageFlags(flags::PUBLISHED), false);
         }
         state.set_page(id, &page)?;
@@ -76,26 +86,37 @@ impl Credits {
             let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
             count(state, page.host, outcome, is_new_page)?;
         }
-        let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
-        let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
-        let mime = state.intern_mime(&outcome.media_type)?;
-        let original = match outcome.kind {
-            Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
-            Kind::Response | Kind::Failed => None,
-        };
-        Ok(state.append_capture(&Capture {
-            url: id,
-            time,
-            location,
-            digest: outcome.digest,
-            status: outcome.status,
-            mime,
-            kind: capture_kind(outcome.kind),
-            length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: change_flags | digest_flag,
-            original,
-        })?)
+        append(state, id, outcome, location, change_flags)
     }
+}
+
+/// Puts a capture into its page's history.
+fn append(
+    state: &mut State,
+    id: UrlId,
+    outcome: &Outcome,
+    location: Location,
+    change_flags: u8,
+) -> Result<CaptureId, CreditError> {
+    let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
+    let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
+    let mime = state.intern_mime(&outcome.media_type)?;
+    let original = match outcome.kind {
+        Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
+        Kind::Response | Kind::Resource | Kind::Failed => None,
+    };
+    Ok(state.append_capture(&Capture {
+        url: id,
+        time: outcome.time.timestamp_micros(),
+        location,
+        digest: outcome.digest,
+        status: outcome.status,
+        mime,
+        kind: capture_kind(outcome.kind),
+        length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
+        flags: change_flags | digest_flag,
+        original,
+    })?)
 }
 
 /// What of a page differs from its version before.
@@ -146,7 +167,7 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
 fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError> {
     for capture in state.history(id)? {
         let (_, capture) = capture?;
-        if capture.status > 0 && capture.status < 400 {
+        if is_page(&capture) {
             return Ok(Some(capture));
         }
     }
@@ -182,6 +203,7 @@ fn document_kind(name: &str) -> Option<DocumentKind> {
 const fn capture_kind(kind: Kind) -> CaptureKind {
     match kind {
         Kind::Response => CaptureKind::Response,
+        Kind::Resource => CaptureKind::Resource,
         Kind::Identical => CaptureKind::Identical,
         Kind::NotModified => CaptureKind::NotModified,
         Kind::Failed => CaptureKind::Failed,

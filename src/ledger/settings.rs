@@ -16,7 +16,7 @@ pub(super) const PUBLISHED: &str = "publish.queue";
 /// Setting under which clusters are kept.
 pub(super) const CLUSTERS: &str = "publish.clusters";
 /// Setting under which the scope is kept.
-pub(super) const SCOPE: &str = "crawl.scope";
+pub const SCOPE: &str = "crawl.scope";
 
 pub(super) fn open_ledger(state: &State, name: &'static str) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;

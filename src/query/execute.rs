@@ -1,9 +1,10 @@
 //! Runs plans: filter, order, cut, and the values of the columns asked for.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::UrlId;
+use archive_storage::{SiteId, UrlId};
 
 use super::columns::Column;
 use super::filter::Subject;
@@ -37,6 +38,30 @@ impl Plan {
             Target::Sites => self.sites(rows)?,
         };
         Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+    }
+
+    /// The pages that the query finds, in its order and within its limits; a query for sites finds all pages of these.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn pages_found(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+    ) -> Result<Vec<UrlId>, Error> {
+        if self.target == Target::Pages {
+            return Ok(self.select_pages(rows, full_text)?.into_iter().map(|row| row.id).collect());
+        }
+        let (sites, _) = self.select_sites(rows)?;
+        let sites: HashSet<SiteId> = sites.into_iter().map(|site| site.id).collect();
+        let mut pages = Vec::new();
+        for row in rows.pages() {
+            let row = row?;
+            if sites.contains(&row.site) {
+                pages.push(row.id);
+            }
+        }
+        Ok(pages)
     }
 
     fn pages(

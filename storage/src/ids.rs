@@ -50,7 +50,7 @@ id! {
 }
 
 /// Where a record's first byte lies, and how many bytes it takes on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Location {
     /// The file.
     pub segment: SegmentId,

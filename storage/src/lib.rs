@@ -11,6 +11,7 @@ mod ids;
 mod index;
 mod links;
 mod pages;
+mod rebuild;
 pub mod segment;
 mod state;
 mod store;
@@ -26,6 +27,7 @@ pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
+pub use rebuild::Rebuild;
 pub use state::{
     Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX, TitleCursor, Totals,
     UrlCursor,

@@ -45,6 +45,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether another process owns the archive.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Self::State(StateError::Locked { .. }))
+    }
+
     /// Whether there was no room left: what failed may be tried again once there is.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
@@ -117,6 +123,12 @@ impl Store {
         Self { path, state, segments, reader, recovered, appended: 0, acknowledged: 0, unsynced_bytes: 0 }
     }
 
+    /// An archive whose state is kept elsewhere while it is made anew.
+    pub(crate) fn of_parts(path: &Path, state: State, segments: Segments, recovered: Vec<Recovered>) -> Self {
+        let reader = segments.reader();
+        Self::assemble(path, state, Some(segments), reader, recovered)
+    }
+
     /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -160,12 +172,35 @@ impl Store {
     /// When the disk refuses. What `take` returns is handed back: the first failure ends the replay.
     pub fn replay<E: From<StoreError>>(
         &mut self,
+        take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
+    ) -> Result<Vec<(SegmentId, Broken)>, E> {
+        self.replay_by(take, |segments, from, found| segments.replay(from, found))
+    }
+
+    /// The same, with every segment that is being read decoded ahead on a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Store::replay`].
+    pub fn replay_ahead<E: From<StoreError>>(
+        &mut self,
+        take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
+    ) -> Result<Vec<(SegmentId, Broken)>, E> {
+        self.replay_by(take, |segments, from, found| segments.replay_ahead(from, found))
+    }
+
+    fn replay_by<E: From<StoreError>>(
+        &mut self,
         mut take: impl FnMut(&mut State, ReplayedCapture) -> Result<(), E>,
+        decode: impl FnOnce(
+            &Segments,
+            Watermarks,
+            &mut dyn FnMut(ReplayedCapture),
+        ) -> Result<Vec<(SegmentId, Broken)>, SegmentError>,
     ) -> Result<Vec<(SegmentId, Broken)>, E> {
         let segments = self.segments.as_ref().ok_or(StoreError::State(StateError::ReadOnly))?;
         let (from, state) = (self.state.watermarks(), &mut self.state);
         let mut outcome = Ok(());
-        let broken = segments.replay(from, &mut |capture| {
+        let broken = decode(segments, from, &mut |capture| {
             if outcome.is_ok() {
                 outcome = take(state, capture);
             }

@@ -88,3 +88,15 @@ impl Judges {
         records
     }
 }
+
+/// Runs a command with an input and gives what it printed.
+pub(crate) fn succeed(command: &mut Command, input: &str) -> String {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -27,7 +27,7 @@ for path in sorted(folder.iterdir()):
         record.freeze()
         if "WARC-Block-Digest" in record.headers and not record.verify_block_digest():
             wrong.append(f"{path.name}: block digest of {record.record_id}")
-        if kind != "response":
+        if kind != "response" or "WARC-Payload-Digest" not in record.headers:
             continue
         record.parse_http()
         if not record.verify_payload_digest():

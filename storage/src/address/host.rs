@@ -31,6 +31,25 @@ pub fn site_of(host: &str) -> &str {
     psl::domain_str(name).unwrap_or(name)
 }
 
+/// The public suffix under which a host's domain was registered with a registry: `co.uk` of `a.example.co.uk`, and `io` of
+/// `user.github.io`, whose suffix `github.io` is private. `None` for addresses.
+#[must_use]
+pub fn registry_suffix(host: &str) -> Option<&str> {
+    let name = without_port(host);
+    if name.is_empty() || name.starts_with('[') || is_address(name) {
+        return None;
+    }
+    let mut rest = name;
+    loop {
+        let suffix = psl::suffix(rest.as_bytes())?;
+        let text = std::str::from_utf8(suffix.as_bytes()).ok()?;
+        if suffix.typ() != Some(psl::Type::Private) {
+            return Some(text);
+        }
+        rest = text.split_once('.')?.1;
+    }
+}
+
 /// Whether a name is an IPv4 address. The URL parser has brought every form of one into four decimal numbers.
 fn is_address(name: &str) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok()

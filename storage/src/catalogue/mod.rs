@@ -128,14 +128,32 @@ impl Catalogue {
         outcome.unwrap_or_else(|_| Err(self.damaged()))
     }
 
+    /// As [`Catalogue::load`], whatever the format: for what a rebuild takes over.
+    pub(crate) fn load_any_format(&self) -> Result<Contents> {
+        if !self.exists()? {
+            return Ok(Contents::default());
+        }
+        let bytes = self.bytes()?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let database = self.open_copy(&bytes)?;
+            self.read_tables(&database).map_err(|error| self.failed(error))
+        }));
+        outcome.unwrap_or_else(|_| Err(self.damaged()))
+    }
+
     fn load_bytes(&self, bytes: &[u8]) -> Result<Contents> {
+        self.read(&self.open_copy(bytes)?)
+    }
+
+    /// Opens a copy of the file in memory, in which redb repairs what a crash left.
+    fn open_copy(&self, bytes: &[u8]) -> Result<Database> {
         let backend = memory_backend(bytes).map_err(|error| StateError::io(&self.path, error))?;
         let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend);
         let mut database = database.map_err(|error| self.failed(error))?;
         if !database.check_integrity().map_err(|error| self.failed(error))? {
             return Err(self.damaged());
         }
-        self.read(&database)
+        Ok(database)
     }
 
     fn damaged(&self) -> StateError {
@@ -202,6 +220,9 @@ impl Catalogue {
         let found = contents.number(FORMAT);
         if found > FORMAT_VERSION {
             return Err(StateError::NewerFormat { found, supported: FORMAT_VERSION });
+        }
+        if found < FORMAT_VERSION && contents.number(NUMBER) > 0 {
+            return Err(StateError::OlderFormat { found, supported: FORMAT_VERSION });
         }
         Ok(contents)
     }

@@ -65,6 +65,17 @@ pub enum StateError {
         /// The newest this code knows.
         supported: u64,
     },
+    /// The state was written by an earlier release.
+    #[error(
+        "the state of this archive has format {found} of an earlier release, and this release works with {supported}: \
+         `archive rebuild` makes it anew from the segments"
+    )]
+    OlderFormat {
+        /// The number in the catalogue.
+        found: u64,
+        /// The one this code knows.
+        supported: u64,
+    },
     /// An id that was never given out.
     #[error("there is no {what} {id}")]
     Unknown {

@@ -373,14 +373,29 @@ impl Segments {
         from: impl Into<Watermarks>,
         found: &mut dyn FnMut(ReplayedCapture),
     ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
-        let from = from.into();
+        order::merge(self.sources(&from.into()), |source| self.stream(source), found)
+    }
+
+    /// The same, with every segment that is being read decoded ahead on a thread of its own.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn replay_ahead(
+        &self,
+        from: impl Into<Watermarks>,
+        found: &mut dyn FnMut(ReplayedCapture),
+    ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
+        order::merge(self.sources(&from.into()), |source| Ok(self.stream(source)?.ahead()), found)
+    }
+
+    /// Where reading begins in each segment that holds something which watermarks do not include.
+    fn sources(&self, from: &Watermarks) -> Vec<Source> {
         let source = |info: SegmentInfo| {
             let offset = from.of(info.id)?;
             let number = if offset > 0 { from.captures } else { info.captures_before };
             Some(Source { from: Watermark { segment: info.id, offset }, number })
         };
-        let sources = self.list().into_iter().filter_map(source).collect();
-        order::merge(sources, |source| self.stream(source), found)
+        self.list().into_iter().filter_map(source).collect()
     }
 
     /// Gives back the captures of one segment behind a position in it. Several threads may replay several segments.

@@ -46,7 +46,7 @@ const FRAME_BYTES: usize = 4 << 20;
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
 /// What one thread needs for compressing; kept, because setting it up costs more than a small record.
-pub(super) struct Compressor {
+pub struct Compressor {
     kind: Kind,
     /// A record in one piece: one-shot compression beats the streaming one, also after the copy.
     plain: Vec<u8>,
@@ -58,9 +58,18 @@ enum Kind {
     Gzip(Compress),
 }
 
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressor").finish_non_exhaustive()
+    }
+}
+
 impl Compressor {
     /// A compressor at a level: 1 to 19 for zstd, 0 to 9 for gzip; others are brought into range.
-    pub(super) fn new(codec: Codec, level: i32, dictionary: Option<&[u8]>) -> Result<Self, SegmentError> {
+    ///
+    /// # Errors
+    /// When there is no memory, or the dictionary is none.
+    pub fn new(codec: Codec, level: i32, dictionary: Option<&[u8]>) -> Result<Self, SegmentError> {
         let kind = match codec {
             Codec::Zstd => Kind::Zstd(zstd_context(level.clamp(1, 19), dictionary)?),
             Codec::Gzip => Kind::Gzip(Compress::new_gzip(Compression::new(level.clamp(0, 9) as u32), 15)),
@@ -68,13 +77,11 @@ impl Compressor {
         Ok(Self { kind, plain: Vec::new(), packed: Vec::new() })
     }
 
-    /// Compresses a record and appends it to `output`.
-    pub(super) fn record(
-        &mut self,
-        head: &[u8],
-        content: &[u8],
-        output: &mut Vec<u8>,
-    ) -> Result<(), SegmentError> {
+    /// Compresses a record, its two line ends included, and appends it to `output`.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn record(&mut self, head: &[u8], content: &[u8], output: &mut Vec<u8>) -> Result<(), SegmentError> {
         let length = head.len() + content.len() + RECORD_END.len();
         let is_long = length > FRAME_BYTES_MAX && matches!(self.kind, Kind::Zstd(_));
         if !is_long {

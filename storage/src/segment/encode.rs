@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use super::codec::{Codec, Compressor, FRAME_BYTES_MAX};
 use super::dictionary::Dictionary;
 use super::error::{Context, SegmentError};
-use super::group::{Block, CaptureBody, CaptureGroup, Content, blocks};
+use super::group::{Block, CaptureBody, CaptureGroup, Content, ImportedRecord, blocks};
 use super::host_group::{HostGroup, host_hash};
 use super::index::{IndexFacts, REVISIT_MEDIA_TYPE, UNKNOWN_MEDIA_TYPE};
 use super::read::locked;
@@ -80,7 +80,11 @@ impl Encoded {
 
     /// Whether it holds a payload: then the next version of the page can be built on it.
     pub(super) fn is_version(&self) -> bool {
-        matches!(self.group.body, CaptureBody::Response { .. } | CaptureBody::Resource { .. })
+        match &self.group.body {
+            CaptureBody::Response { .. } | CaptureBody::Resource { .. } => true,
+            CaptureBody::Imported(record) => record.has_payload(),
+            _ => false,
+        }
     }
 
     /// Bytes it takes in the segment.
@@ -253,6 +257,20 @@ impl Encoder {
     }
 }
 
+fn imported_facts(record: &ImportedRecord) -> (Option<u16>, String) {
+    let head = record.is_http().then(|| HttpHead::parse(&warc::split(&record.content).0));
+    let status = head.as_ref().and_then(HttpHead::status);
+    if !record.has_payload() {
+        return (status, REVISIT_MEDIA_TYPE.to_owned());
+    }
+    let stated = record.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+    let mime = match &head {
+        Some(head) => head.media_type(),
+        None => stated.and_then(|(_, value)| warc::media_type(value)),
+    };
+    (status, mime.unwrap_or_else(|| UNKNOWN_MEDIA_TYPE.to_owned()))
+}
+
 /// What the index says of a capture.
 fn facts(body: &CaptureBody) -> Option<IndexFacts> {
     let head = |message| HttpHead::parse(&warc::split(message).0);
@@ -268,6 +286,7 @@ fn facts(body: &CaptureBody) -> Option<IndexFacts> {
         CaptureBody::Resource { content_type, .. } => {
             (None, warc::media_type(content_type).unwrap_or_else(unknown))
         }
+        CaptureBody::Imported(record) => imported_facts(record),
         CaptureBody::Failed => return None,
     };
     Some(IndexFacts { status, mime })

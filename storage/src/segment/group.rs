@@ -13,12 +13,19 @@ use chrono::{DateTime, Utc};
 
 use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
-use crate::warc::{HeadWriter, RecordIds};
+use crate::warc::{HeadWriter, RecordIds, RecordType, media_type};
 
 /// `WARC-Profile` of a revisit that found the payload of an earlier capture again (WARC/1.1 section 6.7.2).
 pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// `WARC-Profile` of a revisit that the server answered with "not modified" (WARC/1.1 section 6.7.3).
 pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// Whether a `WARC-Profile` of either version of the standard says that the server answered with "not modified".
+#[must_use]
+pub fn is_not_modified(profile: &str) -> bool {
+    profile.trim_end_matches('/').ends_with("/revisit/server-not-modified")
+}
+
 /// The metadata field that holds one line of a 304 answer's head; repeated for every line.
 ///
 /// The head cannot be the revisit's block: pywb would replay it as an empty page.
@@ -26,6 +33,8 @@ pub const FIELD_HTTP_HEAD: &str = "httpHead";
 /// The metadata field for the digest of the payload without its transfer coding, when that differs from
 /// `WARC-Payload-Digest`. Two captures with equal values are copies of each other, however they were chunked.
 pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
+/// The metadata field that names the file from which a capture was imported.
+pub const FIELD_IMPORTED: &str = "importedFrom";
 /// The metadata field for the URL that led here (the name is Heritrix's).
 pub const FIELD_VIA: &str = "via";
 
@@ -101,7 +110,46 @@ pub enum CaptureBody {
     },
     /// Nothing answered.
     Failed,
+    /// A main record that another tool wrote.
+    Imported(Box<ImportedRecord>),
 }
+
+/// A response, revisit or resource of a foreign WARC file, which is stored as it came: its block, its type, its identifier
+/// and its further fields.
+#[derive(Clone, Debug)]
+pub struct ImportedRecord {
+    /// `WARC-Type`: response, revisit or resource.
+    pub record_type: RecordType,
+    /// `WARC-Record-ID` without its brackets; a new one is given to a record that had none.
+    pub id: Option<String>,
+    /// The digest of the block that the record stated, if it is right; a missing one is computed.
+    pub block_digest: Option<Digest>,
+    /// All further fields in their order, without those that a capture has anyway (`WARC-Type`, `WARC-Record-ID`,
+    /// `WARC-Date`, `WARC-Target-URI`, `WARC-Payload-Digest`, `WARC-Block-Digest`, `Content-Length`).
+    pub fields: Vec<(String, String)>,
+    /// The block.
+    pub content: Bytes,
+}
+
+impl ImportedRecord {
+    /// Whether the block is an HTTP message.
+    #[must_use]
+    pub fn is_http(&self) -> bool {
+        let content_type = self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+        content_type
+            .and_then(|(_, value)| media_type(value))
+            .is_some_and(|essence| essence == MEDIA_TYPE_HTTP)
+    }
+
+    /// Whether the record holds a payload.
+    #[must_use]
+    pub fn has_payload(&self) -> bool {
+        matches!(self.record_type, RecordType::Response | RecordType::Resource)
+    }
+}
+
+/// The media type of records that hold HTTP messages, without parameters.
+pub(super) const MEDIA_TYPE_HTTP: &str = "application/http";
 
 /// Why a block is shorter than what was there (`WARC-Truncated`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +224,10 @@ pub(super) fn blocks<'a>(
     ids: &RecordIds,
     algorithm: Algorithm,
 ) -> io::Result<Vec<Block<'a>>> {
-    let id = ids.next();
+    let id = match &group.body {
+        CaptureBody::Imported(record) => record.id.clone().unwrap_or_else(|| ids.next()),
+        _ => ids.next(),
+    };
     let mut blocks = Vec::with_capacity(3);
     blocks.extend(main_block(group, &id, algorithm)?);
     let concurrent_to = (!blocks.is_empty()).then_some(id);
@@ -217,6 +268,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
         CaptureBody::Response { .. } | CaptureBody::Spooled { .. } => "response",
         CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
         CaptureBody::Resource { .. } => "resource",
+        CaptureBody::Imported(record) => return Ok(Some(imported_block(group, record, id, algorithm))),
         CaptureBody::Failed => return Ok(None),
     };
     let mut head = start(group, record_type, id);
@@ -257,8 +309,28 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
             head.field("Content-Type", content_type);
             Some(finish(head, body, algorithm))
         }
-        CaptureBody::Failed => None,
+        CaptureBody::Failed | CaptureBody::Imported(_) => None,
     })
+}
+
+fn imported_block<'a>(
+    group: &CaptureGroup,
+    record: &'a ImportedRecord,
+    id: &str,
+    algorithm: Algorithm,
+) -> Block<'a> {
+    let mut head = start(group, record.record_type.as_str(), id);
+    if let Some(digest) = group.payload_digest {
+        head.field("WARC-Payload-Digest", digest);
+    }
+    for (name, value) in &record.fields {
+        head.field(name, value);
+    }
+    match record.block_digest {
+        Some(digest) => head.field("WARC-Block-Digest", digest),
+        None => head.field("WARC-Block-Digest", Digest::of(algorithm, &record.content)),
+    }
+    Block { head: head.finish(record.content.len() as u64), content: (&record.content[..]).into() }
 }
 
 fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {

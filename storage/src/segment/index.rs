@@ -17,6 +17,7 @@ use crate::address::surt;
 use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
+use crate::warc::{Record, parse_fields};
 
 /// The suffix behind the segment's name.
 const SUFFIX: &str = ".cdxj";
@@ -60,6 +61,32 @@ struct Fields<'a> {
     filename: &'a str,
 }
 
+fn line(url: &str, time: DateTime<Utc>, fields: &Fields<'_>) -> Option<String> {
+    // A structure of strings always has a JSON form.
+    let fields = serde_json::to_string(fields).ok()?;
+    Some(format!("{} {} {fields}", surt(url), time.format("%Y%m%d%H%M%S")))
+}
+
+/// The line of a capture that lies in some file, without a line end; `None` when nothing answered. The main record is the
+/// first of its records, the metadata record the last.
+#[must_use]
+pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> Option<String> {
+    let main = records.first()?;
+    let metadata = records.get(1..)?.last().map(|last| parse_fields(&last.content));
+    let capture = ReplayedCapture::of_foreign(main, metadata.unwrap_or_default())?;
+    let facts = IndexFacts::of(&capture)?;
+    let fields = Fields {
+        url: &capture.url,
+        mime: &facts.mime,
+        status: facts.status.map(|status| status.to_string()),
+        digest: capture.payload_digest,
+        length: length.to_string(),
+        offset: offset.to_string(),
+        filename: file,
+    };
+    line(&capture.url, capture.time, &fields)
+}
+
 /// The lines of one segment.
 #[derive(Debug)]
 pub(super) struct Index {
@@ -89,9 +116,7 @@ impl Index {
             offset: place.offset.to_string(),
             filename: &self.file,
         };
-        // A structure of strings always has a JSON form.
-        let Ok(fields) = serde_json::to_string(&fields) else { return };
-        self.lines.push(format!("{} {} {fields}\n", surt(url), time.format("%Y%m%d%H%M%S")).into());
+        self.lines.extend(line(url, time, &fields).map(|line| (line + "\n").into_boxed_str()));
     }
 
     /// Writes the index beside its segment, durably.

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Context, SegmentError};
-use crate::backend::{Disk, read_file, replace_file};
+use crate::backend::{Disk, RealDisk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
 
@@ -118,6 +118,25 @@ pub(super) fn summaries(
     let lines = text.split(|byte| *byte == b'\n');
     let infos = lines.filter_map(|line| serde_json::from_slice::<SegmentInfo>(line).ok());
     Ok(infos.map(|info| (info.id, info)).collect())
+}
+
+/// The digests that the manifest of the archive in `archive` states, by file names.
+///
+/// # Errors
+/// When it cannot be read; one that is missing states nothing.
+pub fn manifest(archive: &Path) -> Result<BTreeMap<String, Digest>, SegmentError> {
+    let path = archive.join(super::FOLDER).join(MANIFEST);
+    let text = match read_file(&RealDisk, &path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).context("read", &path),
+    };
+    let text = String::from_utf8_lossy(&text);
+    let stated = text.lines().filter_map(|line| {
+        let (digest, name) = line.split_once("  ")?;
+        Some((name.to_owned(), format!("sha256:{digest}").parse().ok()?))
+    });
+    Ok(stated.collect())
 }
 
 /// Writes both files anew, durably, with what is known of all closed segments.

@@ -3,9 +3,9 @@
 use super::SegmentReader;
 use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
-use super::replay::parse_fields;
 use crate::backend::FileReader;
 use crate::ids::Location;
+use crate::warc::parse_fields;
 use crate::warc::{ReadError, RecordReader, RecordType};
 
 /// Records of one capture: main record, request, metadata.

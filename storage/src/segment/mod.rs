@@ -31,27 +31,30 @@ mod read;
 mod recover;
 mod replay;
 mod samples;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod versions;
 mod writer;
 
 pub use append::{Appended, RotationReason, Segments};
-pub use codec::{Codec, FRAME_BYTES_MAX};
+pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 pub use encode::{Encoded, Encoder};
 pub use error::SegmentError;
 pub use group::{
-    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, PROFILE_IDENTICAL,
-    PROFILE_NOT_MODIFIED, Truncated,
+    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,
+    ImportedRecord, PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, Truncated, is_not_modified,
 };
 pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
-pub use ledger::SegmentInfo;
+pub use index::index_line;
+pub use ledger::{SegmentInfo, manifest};
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::{CaptureKind, ReplayedCapture};
+pub use survey::{Survey, files, records, restore, survey};
 pub use writer::SyncHandle;
 
 pub use crate::ids::{Watermark, Watermarks};

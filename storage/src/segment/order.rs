@@ -9,13 +9,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
 use super::dictionary;
 use super::error::{Context, SegmentError};
-use super::replay::{Assembler, ReplayedCapture, Seen, parse_fields};
+use super::replay::{Assembler, ReplayedCapture, Seen};
 use crate::backend::{DiskFile, FileReader, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, Record, RecordReader, SKIPPABLE_MAGIC, skippable_frame};
+use crate::warc::{Broken, ReadError, Record, RecordReader, SKIPPABLE_MAGIC, parse_fields, skippable_frame};
 
 /// The skippable frame that holds the number of the capture behind it.
 pub const SKIPPABLE_NUMBER: u32 = SKIPPABLE_MAGIC + 3;
@@ -53,6 +55,69 @@ impl Iterator for Records {
         Some(Err(
             Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
         ))
+    }
+}
+
+/// Reads a segment from a position on. A damaged dictionary is made good from its guard.
+fn reader(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<RecordReader<FileReader>, SegmentError> {
+    Ok(match dictionary::load_if_whole(file.as_ref(), from.segment, path)? {
+        None if from.offset == 0 => RecordReader::new(FileReader::new(file, 0)),
+        loaded => {
+            let (dictionary, first_frame) = loaded.unzip();
+            let offset = from.offset.max(first_frame.unwrap_or_default());
+            let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
+            RecordReader::resumed(FileReader::new(file, offset), offset, dictionary)
+        }
+    })
+}
+
+/// The records of a segment from a position on.
+pub(super) fn records(
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+    Ok(Records(reader(file, from, path)?))
+}
+
+/// Captures that are decoded ahead of whoever asks for them, of one segment.
+const AHEAD_MAX: usize = 64;
+
+/// Something that gives the captures of a segment.
+pub(super) trait Captures {
+    /// The segment.
+    fn segment(&self) -> SegmentId;
+    /// What comes next; nothing at the segment's end.
+    fn next(&mut self) -> Result<Option<Found>, SegmentError>;
+}
+
+impl Captures for CaptureStream {
+    fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+        Self::next(self)
+    }
+}
+
+/// A stream that another thread decodes.
+pub(super) struct StreamAhead {
+    segment: SegmentId,
+    receiver: Receiver<Result<Found, SegmentError>>,
+}
+
+impl Captures for StreamAhead {
+    fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+        self.receiver.recv().ok().transpose()
     }
 }
 
@@ -105,16 +170,24 @@ impl CaptureStream {
         path: &Path,
         number: u64,
     ) -> Result<Self, SegmentError> {
-        let records = match dictionary::load_if_whole(file.as_ref(), from.segment, path)? {
-            None if from.offset == 0 => return Ok(Self::whole(file, from.segment, path, number)),
-            loaded => {
-                let (dictionary, first_frame) = loaded.unzip();
-                let offset = from.offset.max(first_frame.unwrap_or_default());
-                let dictionary = dictionary.map(|dictionary| dictionary.as_bytes().to_vec());
-                RecordReader::resumed(FileReader::new(file.clone(), offset), offset, dictionary)
+        let records = reader(file.clone(), from, path)?;
+        Ok(Self::over(records, file, from, path, number))
+    }
+
+    /// Goes on decoding on a thread of its own, a little ahead of whoever asks. The thread ends when nobody does.
+    pub(super) fn ahead(mut self) -> StreamAhead {
+        let (sender, receiver) = sync_channel(AHEAD_MAX);
+        let segment = self.segment;
+        let work = move || {
+            while let Some(found) = self.next().transpose() {
+                let is_last = found.is_err();
+                if sender.send(found).is_err() || is_last {
+                    return;
+                }
             }
         };
-        Ok(Self::over(records, file, from, path, number))
+        thread::spawn(work);
+        StreamAhead { segment, receiver }
     }
 
     fn over(
@@ -202,16 +275,16 @@ pub(super) struct Source {
 
 /// Gives back the captures of many segments in the order of appending, and says what had to be passed over. A segment is
 /// opened when its turn comes.
-pub(super) fn merge(
+pub(super) fn merge<S: Captures>(
     mut sources: Vec<Source>,
-    open: impl Fn(&Source) -> Result<CaptureStream, SegmentError>,
+    open: impl Fn(&Source) -> Result<S, SegmentError>,
     found: &mut dyn FnMut(ReplayedCapture),
 ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
     sources.sort_by_key(|source| (source.number, source.from));
     let mut sources = sources.into_iter().peekable();
     let mut broken = Vec::new();
     // The next capture of every segment that is being read.
-    let mut heads: BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, CaptureStream)> = BTreeMap::new();
+    let mut heads: BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)> = BTreeMap::new();
     loop {
         let lowest = heads.keys().next().map(|(number, _)| *number);
         if let Some(source) = sources.next_if(|source| lowest.is_none_or(|lowest| source.number <= lowest)) {
@@ -225,18 +298,18 @@ pub(super) fn merge(
 }
 
 /// Reads a stream up to its next capture.
-fn advance(
-    mut stream: CaptureStream,
-    heads: &mut BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, CaptureStream)>,
+fn advance<S: Captures>(
+    mut stream: S,
+    heads: &mut BTreeMap<(u64, SegmentId), (Box<ReplayedCapture>, S)>,
     broken: &mut Vec<(SegmentId, Broken)>,
 ) -> Result<(), SegmentError> {
     while let Some(next) = stream.next()? {
         match next {
             Found::Capture { number, capture, .. } => {
-                heads.insert((number, stream.segment), (capture, stream));
+                heads.insert((number, stream.segment()), (capture, stream));
                 return Ok(());
             }
-            Found::Broken(place) => broken.push((stream.segment, *place)),
+            Found::Broken(place) => broken.push((stream.segment(), *place)),
             Found::Warcinfo(_) => {}
         }
     }

@@ -16,10 +16,9 @@ use super::codec::{Codec, cut};
 use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
-use super::replay::parse_fields;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::ids::{Location, SegmentId};
-use crate::warc::{self, Header};
+use crate::warc::{self, Header, parse_fields};
 
 /// Segments that are kept open for reading.
 const FILES_MAX: usize = 128;

@@ -214,7 +214,7 @@ fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Re
     Ok(())
 }
 
-fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
+pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
     let (mut hasher, mut buffer, mut offset) = (Sha256::new(), vec![0; 1 << 20], 0);
     while offset < length {
         let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());

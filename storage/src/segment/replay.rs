@@ -6,10 +6,12 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, PROFILE_NOT_MODIFIED, Truncated};
+use super::group::{
+    FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, MEDIA_TYPE_HTTP, Truncated, is_not_modified,
+};
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};
-use crate::warc::{self, HttpHead, Record, RecordType};
+use crate::warc::{self, Header, HttpHead, Record, RecordType};
 
 /// What a capture is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +68,13 @@ pub struct ReplayedCapture {
 }
 
 impl ReplayedCapture {
+    /// The capture that a foreign main record will be once it is stored with these metadata fields; it has no place yet.
+    /// `None` for a record without URL or date.
+    #[must_use]
+    pub fn of_foreign(record: &Record, metadata: Vec<(String, String)>) -> Option<Self> {
+        told_by(&record.header, record.content.clone(), metadata)
+    }
+
     /// The first value of a metadata field.
     #[must_use]
     pub fn metadata_field(&self, name: &str) -> Option<&str> {
@@ -95,6 +104,10 @@ impl ReplayedCapture {
             CaptureKind::Identical | CaptureKind::NotModified | CaptureKind::Failed => Bytes::new(),
         }
     }
+}
+
+fn is_http(header: &Header) -> bool {
+    header.get("Content-Type").and_then(warc::media_type).is_some_and(|essence| essence == MEDIA_TYPE_HTTP)
 }
 
 fn message_payload(content: &Bytes, head: Option<&HttpHead>) -> Bytes {
@@ -163,24 +176,25 @@ fn capture(
     request: Option<Record>,
     metadata: &Record,
 ) -> Option<ReplayedCapture> {
-    let end = Watermark { segment, offset: metadata.offset + metadata.length };
     let first = main.unwrap_or(metadata);
-    let mut fields = parse_fields(&metadata.content);
-    let header = &first.header;
-    let kind = match header.record_type() {
-        RecordType::Response => CaptureKind::Response,
-        RecordType::Resource => CaptureKind::Resource,
-        RecordType::Revisit if header.get("WARC-Profile") == Some(PROFILE_NOT_MODIFIED) => {
-            CaptureKind::NotModified
-        }
-        RecordType::Revisit => CaptureKind::Identical,
-        _ => CaptureKind::Failed,
-    };
     let content = main.map(|main| main.content.clone()).unwrap_or_default();
-    let http = http_head(kind, &content, &mut fields);
-    let mime = match kind {
-        CaptureKind::Resource => header.get("Content-Type").and_then(warc::media_type),
-        _ => http.as_ref().and_then(HttpHead::media_type),
+    let mut capture = told_by(&first.header, content, warc::parse_fields(&metadata.content))?;
+    capture.main = Location { segment, offset: first.offset, length: u32::try_from(first.length).ok()? };
+    capture.end = Watermark { segment, offset: metadata.offset + metadata.length };
+    capture.request = request.map(|request| request.content);
+    Some(capture)
+}
+
+/// What a main record and the fields of its metadata record tell, but for their places.
+fn told_by(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
+    let kind = kind_of(header);
+    let http = http_head(kind, header, &content, &mut fields);
+    let mime = match &http {
+        Some(head) => head.media_type(),
+        None => header
+            .get("Content-Type")
+            .and_then(warc::media_type)
+            .filter(|essence| kind != CaptureKind::Failed && essence != MEDIA_TYPE_HTTP),
     };
     let payload_length = match kind {
         CaptureKind::Response => Some(message_payload(&content, http.as_ref()).len() as u64),
@@ -190,15 +204,12 @@ fn capture(
         }
         CaptureKind::NotModified | CaptureKind::Failed => None,
     };
-    let original = header.get("WARC-Refers-To-Target-URI").and_then(|url| {
-        let time = header.get("WARC-Refers-To-Date").and_then(warc::parse_date)?;
-        Some((url.to_owned(), time))
-    });
+    let original = header.refers_to().and_then(|(url, time)| Some((url.to_owned(), time?)));
     Some(ReplayedCapture {
         url: header.target_uri()?.to_owned(),
         time: header.date()?,
-        main: Location { segment, offset: first.offset, length: u32::try_from(first.length).ok()? },
-        end,
+        main: Location::default(),
+        end: Watermark::default(),
         kind,
         payload_digest: header.get("WARC-Payload-Digest").and_then(|digest| digest.parse().ok()),
         status: http.as_ref().and_then(HttpHead::status),
@@ -214,33 +225,40 @@ fn capture(
         metadata: fields,
         http,
         content,
-        request: request.map(|request| request.content),
+        request: None,
     })
 }
 
+fn kind_of(header: &Header) -> CaptureKind {
+    match header.record_type() {
+        RecordType::Response if is_http(header) => CaptureKind::Response,
+        // What other crawlers got by another protocol (DNS) comes as a response too.
+        RecordType::Response | RecordType::Resource => CaptureKind::Resource,
+        RecordType::Revisit if header.get("WARC-Profile").is_some_and(is_not_modified) => {
+            CaptureKind::NotModified
+        }
+        RecordType::Revisit => CaptureKind::Identical,
+        _ => CaptureKind::Failed,
+    }
+}
+
 /// The HTTP head of a capture; that of a 304 is taken out of the metadata fields.
-fn http_head(kind: CaptureKind, content: &Bytes, fields: &mut Vec<(String, String)>) -> Option<HttpHead> {
+fn http_head(
+    kind: CaptureKind,
+    header: &Header,
+    content: &Bytes,
+    fields: &mut Vec<(String, String)>,
+) -> Option<HttpHead> {
     match kind {
+        CaptureKind::Identical if !is_http(header) => None,
         CaptureKind::Response | CaptureKind::Identical => Some(HttpHead::parse(&warc::split(content).0)),
         CaptureKind::NotModified => {
             let lines: Vec<String> =
                 fields.extract_if(.., |(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line).collect();
-            Some(HttpHead::parse(lines.join("\r\n").as_bytes()))
+            // Other crawlers leave the head in the block.
+            let head = if lines.is_empty() { content.clone() } else { lines.join("\r\n").into() };
+            (!head.is_empty()).then(|| HttpHead::parse(&head))
         }
         CaptureKind::Resource | CaptureKind::Failed => None,
     }
-}
-
-pub(super) fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
-    let lines = content.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let colon = memchr::memchr(b':', line)?;
-            let (name, value) = line.split_at(colon);
-            let value = value.strip_prefix(b":").unwrap_or(value);
-            let value = value.strip_prefix(b" ").unwrap_or(value);
-            Some((warc::text(name), warc::text(value)))
-        })
-        .collect()
 }

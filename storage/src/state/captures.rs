@@ -37,6 +37,36 @@ impl State {
         Ok(id)
     }
 
+    /// Says of a revisit which capture has its payload; from then on both have one digest.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn set_original(&mut self, revisit: CaptureId, original: CaptureId) -> Result<()> {
+        self.writable()?;
+        let (digest, length) = {
+            let original = self.capture(original)?;
+            (original.digest, original.length)
+        };
+        let outcome = self.captures.update(revisit.0, |record| {
+            record.capture.original = Some(original);
+            record.capture.digest = digest;
+            if record.capture.kind == CaptureKind::Identical {
+                record.capture.length = length;
+            }
+        });
+        self.finish(outcome).map(|_| ())
+    }
+
+    /// Replaces the properties of a capture.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn set_capture_flags(&mut self, capture: CaptureId, flags: u8) -> Result<()> {
+        self.writable()?;
+        let outcome = self.captures.update(capture.0, |record| record.capture.flags = flags);
+        self.finish(outcome).map(|_| ())
+    }
+
     /// A capture.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile};
-use crate::catalogue::{Catalogue, Contents, NUMBER};
+use crate::catalogue::{Catalogue, Contents, GENERATION, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
 use crate::history::CaptureRecord;
 use crate::ids::Watermarks;
@@ -34,6 +34,7 @@ use crate::urls::NameTable;
 pub use check::Inconsistency;
 pub use commit::Checkpointed;
 pub use names::UrlCursor;
+pub(crate) use open::FOLDER;
 pub use small::{Ledger, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
@@ -95,6 +96,14 @@ pub struct State {
 }
 
 impl State {
+    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints go on counting behind that
+    /// one's, and its generation says that all ids are others.
+    pub(crate) fn follow(&mut self, checkpoint: u64, generation: u64) {
+        // A checkpoint that was deferred may have left a journal with the next number.
+        self.committed.numbers.insert(NUMBER.to_owned(), checkpoint + 2);
+        self.contents.numbers.insert(GENERATION.to_owned(), generation + 1);
+    }
+
     /// The number of the last checkpoint; 0 before the first.
     #[must_use]
     pub fn checkpoint_number(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::links::LinkLog;
 use crate::urls::NameTable;
 
 /// The folder of the state files in the archive's folder.
-const FOLDER: &str = "state";
+pub(crate) const FOLDER: &str = "state";
 /// How long an owner that opens waits for readers.
 const OPEN_WAIT: Duration = Duration::from_secs(60);
 /// Raw bytes at which a block of titles is closed.

@@ -150,6 +150,13 @@ impl Header {
         self.get("WARC-Target-URI").map(without_brackets)
     }
 
+    /// URL and time of the capture that a revisit says it stands for; the time may be missing.
+    #[must_use]
+    pub fn refers_to(&self) -> Option<(&str, Option<DateTime<Utc>>)> {
+        let url = self.get("WARC-Refers-To-Target-URI").map(without_brackets)?;
+        Some((url, self.get("WARC-Refers-To-Date").and_then(parse_date)))
+    }
+
     /// `WARC-Date`.
     #[must_use]
     pub fn date(&self) -> Option<DateTime<Utc>> {
@@ -194,6 +201,22 @@ pub(crate) fn text(bytes: &[u8]) -> String {
         Ok(text) => text.to_owned(),
         Err(_) => bytes.iter().copied().map(char::from).collect(),
     }
+}
+
+/// The lines of an `application/warc-fields` block: names and values in their order, names may repeat.
+#[must_use]
+pub fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
+    let lines = content.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let colon = memchr::memchr(b':', line)?;
+            let (name, value) = line.split_at(colon);
+            let value = value.strip_prefix(b":").unwrap_or(value);
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            Some((text(name), text(value)))
+        })
+        .collect()
 }
 
 fn line_end(input: &[u8]) -> IResult<&[u8], &[u8]> {

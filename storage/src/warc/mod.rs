@@ -10,8 +10,8 @@ mod reader;
 mod unpack;
 mod write;
 
-pub use header::{Header, HeaderError, RecordType};
-pub(crate) use header::{parse_date, text};
+pub(crate) use header::text;
+pub use header::{Header, HeaderError, RecordType, parse_fields};
 pub(crate) use http::media_type;
 pub use http::{HttpHead, dechunk, payload, split};
 pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};

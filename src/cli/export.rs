@@ -1,0 +1,128 @@
+//! `archive export`: the archive, or the result of a query, for other tools.
+
+use std::collections::HashSet;
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use archive::exchange::export::{self, Format, Selection};
+use archive::query::{ArchiveRows, Error, FullText};
+use archive_storage::{Store, UrlId};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{open, output, query};
+
+/// Write captures or an index of them as a file that other tools read.
+#[derive(clap::Args)]
+#[command(after_help = "Formats:
+  warc     all records as they are stored; packed as the name of the output says (.warc.gz,
+           .warc.zst), or with --gzip
+  cdxj     an index of the archive's segments, sorted by SURT, for CDX servers
+  wacz     records, index and list of pages in one file, for ReplayWeb.page and pywb
+  parquet  an index of the archive's segments with Common Crawl's columns, for DuckDB and Spark
+  links    the newest links of every page: source, target and kind, separated by tabs
+
+With --where, the captures of the pages that a query finds, or of all pages of the sites that
+it finds, and the captures that revisits among them stand for.
+
+Examples:
+  archive export warc --output all.warc.gz
+  archive export wacz --output site.wacz --where 'host = \"www.example.org\"'
+  archive export parquet --output index.parquet
+  archive export links --output links.tsv.gz --where 'site importance > 2'")]
+pub(crate) struct Args {
+    /// What to write
+    format: FormatName,
+    /// File to write; one that is there is replaced when the new one is whole
+    #[arg(long, short, value_name = "PATH")]
+    output: PathBuf,
+    /// Pack with gzip, whatever the output is called
+    #[arg(long)]
+    gzip: bool,
+    /// Only what a query finds, as for `archive query`
+    #[arg(long = "where", value_name = "QUERY")]
+    query: Option<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FormatName {
+    Warc,
+    Cdxj,
+    Wacz,
+    Parquet,
+    Links,
+}
+
+impl FormatName {
+    fn format(self) -> Format {
+        match self {
+            Self::Warc => Format::Warc,
+            Self::Cdxj => Format::Cdxj,
+            Self::Wacz => Format::Wacz,
+            Self::Parquet => Format::Parquet,
+            Self::Links => Format::Links,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    output: String,
+    rows: u64,
+    records: u64,
+    bytes: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
+    let store = Store::read_only(&args.archive.path)?;
+    let selection = match &args.query {
+        Some(text) => Selection::of_pages(&store, pages(&store, text)?, text.clone())?,
+        None => Selection::all(),
+    };
+    let total = selection.count().unwrap_or(store.state().totals().captures);
+    let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let format = args.format.format();
+    let outcome = export::run(&store, &selection, format, &args.output, args.gzip, &mut |rows| {
+        bar.set_position(rows);
+    });
+    bar.finish_and_clear();
+    let exported = outcome?;
+    let output = args.output.display();
+    if args.json {
+        let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
+        output::json_line(&Summary { output: output.to_string(), rows, records, bytes })?;
+    } else {
+        let what = if format == Format::Links { "links" } else { "captures" };
+        let records = match exported.records {
+            0 => String::new(),
+            records => format!(" ({} records)", HumanCount(records)),
+        };
+        eprintln!(
+            "archive: {} {what}{records} in {output}, {}",
+            HumanCount(exported.rows),
+            HumanBytes(exported.bytes)
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The pages that a query finds, or those of the sites that it finds.
+fn pages(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
+    let rows = ArchiveRows::new(store)?;
+    let plan = query::plan(text, &rows)?;
+    let index = if plan.searches_text() { query::open_index(store)? } else { None };
+    let full_text = index.as_ref().map(|index| index as &dyn FullText);
+    let pages = plan.pages_found(&rows, full_text).map_err(|error| match error {
+        Error::NoIndex => anyhow::anyhow!("{error}; it is made by `archive crawl` without --no-full-text"),
+        error => error.into(),
+    })?;
+    Ok(pages.into_iter().collect())
+}

@@ -1,0 +1,188 @@
+//! `archive import`: captures from WARC files that any tool wrote.
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use archive::exchange::import::{self, Listener, Note, Options, Status};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::options::{ArchiveArgs, CodecName};
+use super::{EXIT_STOPPED, interrupt, open, output};
+
+/// Between two checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+
+/// Notes that people see; all of them are in the JSON.
+const NOTES_MAX: u64 = 20;
+
+/// Import captures from WARC files of any tool: WARC 1.0 and 1.1, gzip, zstd or plain.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Records are stored as they came; links, titles and texts are read from them as from live captures.
+What is broken is reported with file and offset and passed over. Nothing is imported twice: the
+same command goes on after an interruption. ARC files are not read: make WARC files of them with
+`warcio recompress OLD.arc.gz NEW.warc.gz`.
+
+Exit code 1 when a file or a record could not be read; everything else of it is in the archive.
+
+Examples:
+  archive import old/*.warc.gz
+  archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text"
+)]
+pub(crate) struct Args {
+    /// WARC files, in any order
+    #[arg(required = true, num_args = 1.., value_name = "FILES")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Codec of new segments [default: that of the newest, or zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
+    /// Threads that parse and compress [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Don't make texts searchable
+    #[arg(long)]
+    no_full_text: bool,
+    /// One JSON object a finding, and one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct NoteRow<'a> {
+    file: &'a str,
+    offset: Option<u64>,
+    kind: &'static str,
+    what: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    files: u64,
+    bytes: u64,
+    records: u64,
+    captures: u64,
+    revisits: u64,
+    open_revisits: u64,
+    duplicates: u64,
+    broken: u64,
+    wrong_digests: u64,
+    left_out: u64,
+    refused_files: u64,
+    complete: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::install()?;
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), None)?;
+    let options = Options {
+        files: args.files.clone(),
+        threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+        full_text: !args.no_full_text,
+        checkpoint_every: CHECKPOINT_EVERY,
+    };
+    let mut display = Display::start(args);
+    let outcome = import::run(&mut store, &options, &stop, &mut display);
+    display.bar.finish_and_clear();
+    let (complete, status) = outcome?;
+    store.close()?;
+    if let Some(error) = display.failure {
+        return Err(error);
+    }
+    report(args, &status, complete, display.notes)?;
+    Ok(if !complete {
+        ExitCode::from(EXIT_STOPPED)
+    } else if status.broken + status.refused_files > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {
+    if args.json {
+        return output::json_line(&Summary {
+            files: status.files,
+            bytes: status.bytes,
+            records: status.records,
+            captures: status.captures,
+            revisits: status.revisits,
+            open_revisits: status.open_revisits,
+            duplicates: status.duplicates,
+            broken: status.broken,
+            wrong_digests: status.wrong_digests,
+            left_out: status.left_out,
+            refused_files: status.refused_files,
+            complete,
+        });
+    }
+    if notes > NOTES_MAX {
+        eprintln!("archive: {} more findings; --json lists all", HumanCount(notes - NOTES_MAX));
+    }
+    output::line(&format!(
+        "{} captures imported from {} files ({} records, {}); {} were in the archive already, {} revisits, {} of them \
+         without their original, {} places broken{}",
+        HumanCount(status.captures),
+        status.files,
+        HumanCount(status.records),
+        HumanBytes(status.bytes),
+        HumanCount(status.duplicates),
+        HumanCount(status.revisits),
+        HumanCount(status.open_revisits),
+        HumanCount(status.broken),
+        if complete { "" } else { "; stopped before the end, the same command goes on" },
+    ))
+}
+
+/// What is shown while an import runs.
+struct Display {
+    bar: ProgressBar,
+    json: bool,
+    notes: u64,
+    /// Why nothing could be printed.
+    failure: Option<anyhow::Error>,
+}
+
+impl Display {
+    fn start(args: &Args) -> Self {
+        let size = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
+        let total = args.files.iter().map(size).sum();
+        let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
+        // The template is fixed text, so a mistake in it would show at the first run.
+        bar.set_style(style.expect("the template is well-formed"));
+        Self { bar, json: args.json, notes: 0, failure: None }
+    }
+}
+
+impl Listener for Display {
+    fn status(&mut self, status: &Status) {
+        self.bar.set_position(status.bytes);
+        self.bar.set_message(format!(
+            "{} captures, {} known, {} broken",
+            HumanCount(status.captures),
+            HumanCount(status.duplicates),
+            HumanCount(status.broken)
+        ));
+    }
+
+    fn note(&mut self, note: &Note) {
+        self.notes += 1;
+        let Note { file, offset, kind, what } = note;
+        if self.json {
+            let row = NoteRow { file, offset: *offset, kind: kind.name(), what };
+            if let Err(error) = output::json_line(&row) {
+                self.failure.get_or_insert(error);
+            }
+        } else if self.notes <= NOTES_MAX {
+            let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
+            let line = format!("archive: {file}{place}: {}", output::harmless(what));
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `archive rebuild`: everything derived, made anew from the segments.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+use archive::exchange::rebuild;
+use archive_storage::Store;
+use indicatif::{HumanCount, ProgressBar};
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{open, output};
+
+/// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.
+#[derive(clap::Args)]
+#[command(
+    after_help = "What is there stays in use until the new one is whole. Needed after an upgrade that says so, or when
+the folder `state` is damaged. The crawl's scope is kept; columns of `archive rank --save` have to
+be computed again. Exit code 1 when a segment has places that cannot be read: then run
+`archive repair`.
+
+Examples:
+  archive rebuild
+  archive rebuild --archive /srv/web.archive --json"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    captures: u64,
+    urls: u64,
+    links: u64,
+    segments: usize,
+    cut_bytes: u64,
+    broken: usize,
+    removed_columns: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    open::check_exists(path)?;
+    let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
+    let bar = if stderr().is_terminal() { ProgressBar::new(known) } else { ProgressBar::hidden() };
+    let outcome = rebuild::run(path, open::options(None, None), &mut |captures| bar.set_position(captures));
+    bar.finish_and_clear();
+    let rebuilt = outcome?;
+    for (segment, place) in &rebuilt.broken {
+        eprintln!("archive: segment {segment}, offset {}: {}", place.offset, output::harmless(&place.what));
+    }
+    if args.json {
+        output::json_line(&Summary {
+            captures: rebuilt.captures,
+            urls: rebuilt.urls,
+            links: rebuilt.links,
+            segments: rebuilt.segments,
+            cut_bytes: rebuilt.cut_bytes,
+            broken: rebuilt.broken.len(),
+            removed_columns: rebuilt.removed_columns,
+        })?;
+    } else {
+        let columns = match rebuilt.removed_columns {
+            0 => String::new(),
+            count => format!("; {count} columns are gone, compute them again with `archive rank --save`"),
+        };
+        output::line(&format!(
+            "{} captures of {} URLs with {} links from {} segments{columns}",
+            HumanCount(rebuilt.captures),
+            HumanCount(rebuilt.urls),
+            HumanCount(rebuilt.links),
+            rebuilt.segments,
+        ))?;
+    }
+    Ok(if rebuilt.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

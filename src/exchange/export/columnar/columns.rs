@@ -1,0 +1,136 @@
+//! The columns in Common Crawl's order, with their types and where their values come from.
+
+use super::row::Row;
+
+/// A value of a row.
+#[derive(Debug)]
+pub(super) enum Cell {
+    /// UTF-8.
+    Text(String),
+    /// A 32-bit number.
+    Int(i32),
+    /// Milliseconds since 1970.
+    Time(i64),
+    /// Not known.
+    Null,
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<i32> for Cell {
+    fn from(number: i32) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<&Option<String>> for Cell {
+    fn from(value: &Option<String>) -> Self {
+        value.as_ref().map_or(Self::Null, Self::from)
+    }
+}
+
+impl From<&Option<i32>> for Cell {
+    fn from(value: &Option<i32>) -> Self {
+        value.map_or(Self::Null, Self::Int)
+    }
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// UTF-8.
+    Text,
+    /// 32 bits.
+    Int,
+    /// 16 bits, stored in 32.
+    Small,
+    /// Milliseconds since 1970, 64 bits. In UTC; the file does not say so, as Common Crawl's don't: then a query has no
+    /// zone to convert to.
+    Time,
+}
+
+impl Kind {
+    /// The format's number of the physical type.
+    pub(super) fn physical(self) -> i32 {
+        match self {
+            Self::Int | Self::Small => 1,
+            Self::Time => 2,
+            Self::Text => 6,
+        }
+    }
+
+    /// The format's number of the converted type, where there is one.
+    pub(super) fn converted(self) -> Option<i32> {
+        match self {
+            Self::Text => Some(0),
+            Self::Small => Some(16),
+            Self::Int | Self::Time => None,
+        }
+    }
+}
+
+/// A column.
+pub(super) struct Column {
+    /// Its name in Common Crawl's table.
+    pub(super) name: &'static str,
+    /// Its type.
+    pub(super) kind: Kind,
+    /// Whether every row has a value.
+    pub(super) is_required: bool,
+    /// A row's value.
+    pub(super) get: fn(&Row) -> Cell,
+}
+
+const fn required(name: &'static str, kind: Kind, get: fn(&Row) -> Cell) -> Column {
+    Column { name, kind, is_required: true, get }
+}
+
+const fn optional(name: &'static str, kind: Kind, get: fn(&Row) -> Cell) -> Column {
+    Column { name, kind, is_required: false, get }
+}
+
+/// All columns.
+pub(super) const COLUMNS: [Column; 32] = [
+    required("url_surtkey", Kind::Text, |row| Cell::from(&row.surt)),
+    required("url", Kind::Text, |row| Cell::from(&row.url)),
+    required("url_host_name", Kind::Text, |row| Cell::from(&row.host.name)),
+    optional("url_host_tld", Kind::Text, |row| row.host.label(1)),
+    optional("url_host_2nd_last_part", Kind::Text, |row| row.host.label(2)),
+    optional("url_host_3rd_last_part", Kind::Text, |row| row.host.label(3)),
+    optional("url_host_4th_last_part", Kind::Text, |row| row.host.label(4)),
+    optional("url_host_5th_last_part", Kind::Text, |row| row.host.label(5)),
+    optional("url_host_registry_suffix", Kind::Text, |row| Cell::from(&row.host.registry_suffix)),
+    optional("url_host_registered_domain", Kind::Text, |row| Cell::from(&row.host.registered_domain)),
+    optional("url_host_private_suffix", Kind::Text, |row| Cell::from(&row.host.private_suffix)),
+    optional("url_host_private_domain", Kind::Text, |row| Cell::from(&row.host.private_domain)),
+    optional("url_host_name_reversed", Kind::Text, |row| row.host.reversed()),
+    required("url_protocol", Kind::Text, |row| Cell::from(&row.protocol)),
+    optional("url_port", Kind::Int, |row| Cell::from(&row.port)),
+    optional("url_path", Kind::Text, |row| Cell::from(&row.path)),
+    optional("url_query", Kind::Text, |row| Cell::from(&row.query)),
+    required("fetch_time", Kind::Time, |row| Cell::Time(row.time)),
+    required("fetch_status", Kind::Small, |row| Cell::from(row.status)),
+    optional("fetch_redirect", Kind::Text, |row| Cell::from(&row.redirect)),
+    optional("content_digest", Kind::Text, |row| Cell::from(&row.digest)),
+    optional("content_mime_type", Kind::Text, |row| Cell::from(&row.mime)),
+    optional("content_mime_detected", Kind::Text, |row| Cell::from(&row.detected)),
+    optional("content_charset", Kind::Text, |row| Cell::from(&row.charset)),
+    optional("content_languages", Kind::Text, |_| Cell::Null),
+    optional("content_truncated", Kind::Text, |row| Cell::from(&row.truncated)),
+    required("warc_filename", Kind::Text, |row| Cell::from(&row.file)),
+    required("warc_record_offset", Kind::Int, |row| Cell::from(row.offset)),
+    required("warc_record_length", Kind::Int, |row| Cell::from(row.length)),
+    required("warc_segment", Kind::Text, |row| Cell::from(&row.segment)),
+    required("crawl", Kind::Text, |row| Cell::from(&row.crawl)),
+    required("subset", Kind::Text, |row| Cell::from(row.subset)),
+];

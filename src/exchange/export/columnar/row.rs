@@ -1,0 +1,193 @@
+//! A capture as a row.
+
+use archive_storage::address::{registry_suffix, site_of, surt};
+use archive_storage::warc::{HttpHead, Record, RecordType, parse_fields, split};
+use url::Url;
+
+use super::columns::Cell;
+use crate::parse::DocumentKind;
+
+/// What is told of a capture.
+pub(super) struct Row {
+    pub(super) surt: String,
+    pub(super) url: String,
+    pub(super) host: HostParts,
+    pub(super) protocol: String,
+    pub(super) port: Option<i32>,
+    pub(super) path: Option<String>,
+    pub(super) query: Option<String>,
+    /// Milliseconds since 1970.
+    pub(super) time: i64,
+    /// 0 for what came without HTTP.
+    pub(super) status: i32,
+    pub(super) redirect: Option<String>,
+    pub(super) digest: Option<String>,
+    pub(super) mime: Option<String>,
+    pub(super) detected: Option<String>,
+    pub(super) charset: Option<String>,
+    pub(super) truncated: Option<String>,
+    pub(super) file: String,
+    pub(super) offset: i32,
+    pub(super) length: i32,
+    pub(super) segment: String,
+    pub(super) crawl: String,
+    pub(super) subset: &'static str,
+}
+
+impl Row {
+    /// The row of a capture; nothing when nothing answered, or when it is so far into its segment that Common Crawl's 32 bits
+    /// cannot say where. Segments are closed long before.
+    pub(super) fn of(records: &[Record], segment: u32, file: &str, crawl: &str) -> Option<Self> {
+        let main = records.first()?;
+        if main.header.record_type() == RecordType::Metadata {
+            return None;
+        }
+        let address = main.header.target_uri()?;
+        let url = Url::parse(address).ok()?;
+        let fields = records.last().map(|last| parse_fields(&last.content)).unwrap_or_default();
+        let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let content_type = main.header.get("Content-Type");
+        let is_http = content_type.is_some_and(|kind| kind.trim_start().starts_with("application/http"));
+        let head = HttpHead::parse(&if is_http { split(&main.content).0 } else { bytes::Bytes::new() });
+        let stated = if is_http { head.get("Content-Type") } else { content_type };
+        let status = i32::from(head.status().unwrap_or(0));
+        let is_robots = url.path() == "/robots.txt";
+        Some(Self {
+            surt: surt(address),
+            host: HostParts::of(url.host_str().unwrap_or_default()),
+            protocol: url.scheme().to_owned(),
+            port: url.port().map(i32::from),
+            path: Some(url.path().to_owned()),
+            query: url.query().map(str::to_owned),
+            time: main.header.date()?.timestamp_millis(),
+            status,
+            redirect: head.get("Location").filter(|_| (300..400).contains(&status)).map(str::to_owned),
+            digest: main.header.get("WARC-Payload-Digest").map(str::to_owned),
+            mime: stated.map(essence).filter(|mime| !mime.is_empty()),
+            detected: field("document").and_then(detected),
+            charset: stated.and_then(charset),
+            truncated: main
+                .header
+                .get("WARC-Truncated")
+                .filter(|_| main.header.record_type() == RecordType::Response)
+                .map(str::to_owned),
+            file: file.to_owned(),
+            offset: i32::try_from(main.offset).ok()?,
+            length: i32::try_from(main.length).ok()?,
+            segment: segment.to_string(),
+            crawl: crawl.to_owned(),
+            subset: match status {
+                _ if is_robots => "robotstxt",
+                0 | 200 if main.header.record_type() != RecordType::Revisit => "warc",
+                _ => "crawldiagnostics",
+            },
+            url: address.to_owned(),
+        })
+    }
+}
+
+/// A host's name and what the public suffix list makes of it.
+pub(super) struct HostParts {
+    pub(super) name: String,
+    /// Labels from the last; none for an address.
+    labels: Vec<String>,
+    pub(super) registry_suffix: Option<String>,
+    pub(super) registered_domain: Option<String>,
+    pub(super) private_suffix: Option<String>,
+    pub(super) private_domain: Option<String>,
+}
+
+impl HostParts {
+    fn of(name: &str) -> Self {
+        let is_address = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+        let is_name = !is_address && name.contains('.');
+        let labels = if is_address { Vec::new() } else { name.rsplit('.').map(str::to_owned).collect() };
+        let registry = registry_suffix(name).filter(|_| is_name);
+        let private_domain = Some(site_of(name)).filter(|site| is_name && site.contains('.'));
+        Self {
+            name: name.to_owned(),
+            labels,
+            registry_suffix: registry.map(str::to_owned),
+            registered_domain: registry.and_then(|suffix| one_more_label(name, suffix)).map(str::to_owned),
+            private_suffix: private_domain
+                .and_then(|domain| domain.split_once('.'))
+                .map(|(_, suffix)| suffix.to_owned()),
+            private_domain: private_domain.map(str::to_owned),
+        }
+    }
+
+    /// The label at a place counted from the end, from 1 on.
+    pub(super) fn label(&self, place: usize) -> Cell {
+        self.labels.get(place - 1).map_or(Cell::Null, Cell::from)
+    }
+
+    /// The labels from the last to the first.
+    pub(super) fn reversed(&self) -> Cell {
+        if self.labels.is_empty() { Cell::from(&self.name) } else { Cell::Text(self.labels.join(".")) }
+    }
+}
+
+/// The end of a name that is a suffix and the label before it.
+fn one_more_label<'a>(name: &'a str, suffix: &str) -> Option<&'a str> {
+    let before = name.strip_suffix(suffix)?.strip_suffix('.')?;
+    let start = before.rfind('.').map_or(0, |dot| dot + 1);
+    name.get(start..)
+}
+
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The charset that a content type states, in upper case as Common Crawl has it.
+fn charset(content_type: &str) -> Option<String> {
+    let parameters = content_type.split(';').skip(1);
+    let named = parameters.filter_map(|parameter| parameter.split_once('='));
+    let mut values = named.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let (_, value) = values.next()?;
+    let value = value.trim().trim_matches('"');
+    (!value.is_empty()).then(|| value.to_ascii_uppercase())
+}
+
+/// The media type of a kind of document that parsing found.
+fn detected(name: &str) -> Option<String> {
+    let kind = DocumentKind::all().find(|kind| kind.name() == name)?;
+    let mime = match kind {
+        DocumentKind::Html => "text/html",
+        DocumentKind::Xml | DocumentKind::Sitemap | DocumentKind::OaiPmh => "application/xml",
+        DocumentKind::Feed => "application/rss+xml",
+        DocumentKind::Css => "text/css",
+        DocumentKind::Text => "text/plain",
+        DocumentKind::Pdf => "application/pdf",
+        DocumentKind::Script => "text/javascript",
+        DocumentKind::Json => "application/json",
+        _ => return None,
+    };
+    Some(mime.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostParts, charset};
+
+    #[test]
+    fn hosts_are_taken_apart_as_common_crawl_does() {
+        let host = HostParts::of("www.a.blogspot.example.co.uk");
+        assert_eq!(host.registry_suffix.as_deref(), Some("co.uk"));
+        assert_eq!(host.registered_domain.as_deref(), Some("example.co.uk"));
+        let host = HostParts::of("user.github.io");
+        assert_eq!(
+            (host.registry_suffix.as_deref(), host.registered_domain.as_deref()),
+            (Some("io"), Some("github.io"))
+        );
+        assert_eq!(host.private_suffix.as_deref(), Some("github.io"));
+        assert_eq!(host.private_domain.as_deref(), Some("user.github.io"));
+        let host = HostParts::of("127.0.0.1");
+        assert_eq!((host.registry_suffix, host.private_domain, host.labels.len()), (None, None, 0));
+    }
+
+    #[test]
+    fn charsets_are_read() {
+        assert_eq!(charset("text/html; charset=\"utf-8\"; x=1").as_deref(), Some("UTF-8"));
+        assert_eq!(charset("text/html"), None);
+    }
+}

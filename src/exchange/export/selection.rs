@@ -1,0 +1,83 @@
+//! Which captures are exported.
+
+use std::collections::{BTreeMap, HashSet};
+
+use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
+
+/// Captures of an archive as of its last checkpoint.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Nothing for every capture.
+    chosen: Option<Chosen>,
+    /// What was asked for, in words.
+    words: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Chosen {
+    pages: HashSet<UrlId>,
+    /// Offsets of main records by segment, in order.
+    places: BTreeMap<SegmentId, Vec<u64>>,
+}
+
+impl Selection {
+    /// Every capture.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { chosen: None, words: None }
+    }
+
+    /// Every capture of some pages, and the captures of others that have their payloads.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn of_pages(store: &Store, pages: HashSet<UrlId>, words: String) -> Result<Self, StoreError> {
+        let mut places: BTreeMap<SegmentId, Vec<u64>> = BTreeMap::new();
+        let mut add = |capture: &Capture| {
+            places.entry(capture.location.segment).or_default().push(capture.location.offset);
+        };
+        for page in &pages {
+            for capture in store.state().history(*page)? {
+                let (_, capture) = capture?;
+                add(&capture);
+                if let Some(original) = capture.original {
+                    add(&store.state().capture(original)?);
+                }
+            }
+        }
+        for offsets in places.values_mut() {
+            offsets.sort_unstable();
+            offsets.dedup();
+        }
+        Ok(Self { chosen: Some(Chosen { pages, places }), words: Some(words) })
+    }
+
+    /// What was asked for, in words; nothing when everything was.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        self.words.as_deref()
+    }
+
+    /// Captures; nothing when all are.
+    #[must_use]
+    pub fn count(&self) -> Option<u64> {
+        let chosen = self.chosen.as_ref()?;
+        Some(chosen.places.values().map(|offsets| offsets.len() as u64).sum())
+    }
+
+    /// Whether the links of a page are asked for.
+    pub(super) fn has_page(&self, page: UrlId) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.pages.contains(&page))
+    }
+
+    /// Whether a capture is.
+    pub(super) fn has(&self, location: &Location) -> bool {
+        self.offsets(location.segment).is_none_or(|offsets| offsets.binary_search(&location.offset).is_ok())
+    }
+
+    /// The offsets that are asked for in a segment; nothing for all.
+    pub(super) fn offsets(&self, segment: SegmentId) -> Option<&[u64]> {
+        let chosen = self.chosen.as_ref()?;
+        Some(chosen.places.get(&segment).map(Vec::as_slice).unwrap_or_default())
+    }
+}

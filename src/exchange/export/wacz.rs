@@ -1,0 +1,227 @@
+//! WACZ (Webrecorder, "Web Archive Collection Zipped" 1.1.1): a ZIP file of records, a compressed index, a list of pages and
+//! the digests of all of them.
+//!
+//! The records go straight into the ZIP file, unpacked within it as the format demands, so that a reader can ask for any
+//! of them by its offset; what is kept in memory is their index.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use archive_storage::warc::{HttpHead, RecordType, parse_fields, split};
+use archive_storage::{Digest, Store, segment};
+use chrono::{DateTime, SecondsFormat, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::warc::{self, Packing, Written};
+use super::{ExportError, Exported, Selection, lost};
+
+/// The version of the format.
+const VERSION: &str = "1.1.1";
+
+/// The file of records within.
+const RECORDS: &str = "data.warc.gz";
+
+/// Lines of the index that are compressed together (the format's ZipNum shards).
+const LINES_PER_BLOCK: usize = 1024;
+
+/// Writes a selection as WACZ.
+pub(super) fn write(
+    store: &Store,
+    selection: &Selection,
+    file: BufWriter<File>,
+    part: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    let mut package = Package { zip: ZipWriter::new(file), resources: Vec::new() };
+    let (mut index, mut pages) = (Vec::new(), Vec::new());
+    let mut each = |written: &Written<'_>| {
+        index.extend(segment::index_line(written.records, written.offset, written.length, RECORDS));
+        pages.extend(Page::of(written));
+    };
+    let mut exported = Exported::default();
+    package.add(&format!("archive/{RECORDS}"), |out| {
+        exported = warc::write(store, selection, Packing::Gzip, out, &mut each, progress)?;
+        Ok(())
+    })?;
+    index.sort_unstable();
+    let (packed, blocks) = compress(&index).map_err(lost)?;
+    package.add("indexes/index.cdx.gz", |out| out.write_all(&packed).map_err(lost))?;
+    package.add("indexes/index.idx", |out| out.write_all(blocks.as_bytes()).map_err(lost))?;
+    package.add("pages/pages.jsonl", |out| write_pages(&pages, out).map_err(lost))?;
+    let name = store.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let description = Description {
+        profile: "data-package",
+        title: &name,
+        description: selection.words(),
+        wacz_version: VERSION,
+        software: concat!("archive/", env!("CARGO_PKG_VERSION")),
+        created: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
+        resources: &package.resources,
+    };
+    let description = serde_json::to_vec_pretty(&description).map_err(|error| lost(error.into()))?;
+    let digest =
+        DescriptionDigest { path: "datapackage.json", hash: Digest::sha256(&description).to_string() };
+    let digest = serde_json::to_vec_pretty(&digest).map_err(|error| lost(error.into()))?;
+    package.add("datapackage.json", |out| out.write_all(&description).map_err(lost))?;
+    package.add("datapackage-digest.json", |out| out.write_all(&digest).map_err(lost))?;
+    let failed = |source| ExportError::Write { path: part.to_owned(), source };
+    let mut file = package.zip.finish()?;
+    file.flush().map_err(failed)?;
+    file.get_ref().sync_all().map_err(failed)?;
+    Ok(exported)
+}
+
+/// The ZIP file as it is written.
+struct Package {
+    zip: ZipWriter<BufWriter<File>>,
+    resources: Vec<Resource>,
+}
+
+impl Package {
+    fn add(
+        &mut self,
+        path: &str,
+        content: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        // All are packed by themselves or small; a file may be longer than 4 GiB.
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
+        self.zip.start_file(path, options)?;
+        let mut digested = Digested { out: &mut self.zip, hasher: Sha256::new(), bytes: 0 };
+        content(&mut digested)?;
+        let Digested { hasher, bytes, .. } = digested;
+        let hash = Digest::from_sha256(hasher.finalize().into()).to_string();
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        self.resources.push(Resource { name, path: path.to_owned(), hash, bytes });
+        Ok(())
+    }
+}
+
+/// What is written, with its digest.
+struct Digested<W> {
+    out: W,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Digested<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(buffer)?;
+        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[derive(Serialize)]
+struct Description<'a> {
+    profile: &'static str,
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    wacz_version: &'static str,
+    software: &'static str,
+    created: String,
+    resources: &'a [Resource],
+}
+
+#[derive(Serialize)]
+struct Resource {
+    name: String,
+    path: String,
+    hash: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct DescriptionDigest {
+    path: &'static str,
+    hash: String,
+}
+
+/// A page to begin at.
+#[derive(Serialize)]
+struct Page {
+    id: String,
+    url: String,
+    ts: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+impl Page {
+    /// An HTML page that was found.
+    fn of(written: &Written<'_>) -> Option<Self> {
+        let main = written.records.first()?;
+        let head = (main.header.record_type() == RecordType::Response)
+            .then(|| HttpHead::parse(&split(&main.content).0));
+        let is_html = match &head {
+            Some(head) => {
+                head.status() == Some(200) && head.media_type().is_some_and(|kind| kind.contains("html"))
+            }
+            None => {
+                main.header.record_type() == RecordType::Resource
+                    && main.header.get("Content-Type").is_some_and(|kind| kind.starts_with("text/html"))
+            }
+        };
+        if !is_html {
+            return None;
+        }
+        let time: DateTime<Utc> = main.header.date()?;
+        let fields = written.records.last().map(|last| parse_fields(&last.content)).unwrap_or_default();
+        Some(Self {
+            id: main.header.record_id()?.trim_start_matches("urn:uuid:").to_owned(),
+            url: main.header.target_uri()?.to_owned(),
+            ts: time.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            title: fields.into_iter().find(|(name, _)| name == "title").map(|(_, title)| title),
+        })
+    }
+}
+
+fn write_pages(pages: &[Page], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n")?;
+    for page in pages {
+        serde_json::to_writer(&mut *out, page)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// The index in blocks that unpack on their own, and the list of the blocks.
+fn compress(lines: &[String]) -> io::Result<(Vec<u8>, String)> {
+    #[derive(Serialize)]
+    struct Block {
+        offset: usize,
+        length: usize,
+        digest: String,
+    }
+    let mut packed = Vec::new();
+    let mut blocks =
+        String::from("!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\n");
+    for lines in lines.chunks(LINES_PER_BLOCK) {
+        let offset = packed.len();
+        let mut packer = GzEncoder::new(&mut packed, Compression::default());
+        for line in lines {
+            packer.write_all(line.as_bytes())?;
+            packer.write_all(b"\n")?;
+        }
+        packer.finish()?;
+        let member = packed.get(offset..).unwrap_or_default();
+        let digest = Digest::sha256(member).to_string();
+        let block = serde_json::to_string(&Block { offset, length: member.len(), digest })?;
+        let first = lines.first().map(String::as_str).unwrap_or_default();
+        let key = first.find('{').and_then(|json| first.get(..json)).unwrap_or_default();
+        blocks.push_str(&format!("{key}{block}\n"));
+    }
+    Ok((packed, blocks))
+}

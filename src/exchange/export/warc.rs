@@ -1,0 +1,152 @@
+//! Records as they are stored, packed as one wants them: lossless in every direction.
+
+use std::io::Write;
+use std::path::Path;
+
+use archive_storage::segment::{Codec, Compressor, SegmentError};
+use archive_storage::warc::{Record, RecordType};
+use archive_storage::{SegmentId, Store};
+use rayon::prelude::*;
+
+use super::walk::{Unit, walk};
+use super::{ExportError, Exported, Selection, lost};
+
+/// Bytes of content that are packed at the same time, on as many threads as there are.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// Levels of compression.
+const GZIP_LEVEL: i32 = 6;
+const ZSTD_LEVEL: i32 = 9;
+
+/// How records are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Not at all.
+    Plain,
+    /// One gzip member a record.
+    Gzip,
+    /// One zstd frame a record.
+    Zstd,
+}
+
+impl Packing {
+    /// What the name of a file asks for.
+    pub(super) fn of(path: &Path) -> Self {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let name = name.trim_end_matches(".part");
+        if name.ends_with(".gz") {
+            Self::Gzip
+        } else if name.ends_with(".zst") {
+            Self::Zstd
+        } else {
+            Self::Plain
+        }
+    }
+
+    fn compressor(self) -> Result<Option<Compressor>, SegmentError> {
+        match self {
+            Self::Plain => Ok(None),
+            Self::Gzip => Compressor::new(Codec::Gzip, GZIP_LEVEL, None).map(Some),
+            Self::Zstd => Compressor::new(Codec::Zstd, ZSTD_LEVEL, None).map(Some),
+        }
+    }
+}
+
+/// A capture as it lies in the new file.
+pub(super) struct Written<'a> {
+    /// Its records; the main one is the first.
+    pub(super) records: &'a [Record],
+    /// Where its main record lies, and how long it is.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+/// Writes all records of a selection; `each` is told where every capture lies.
+pub(super) fn write(
+    store: &Store,
+    selection: &Selection,
+    packing: Packing,
+    out: &mut dyn Write,
+    each: &mut dyn FnMut(&Written<'_>),
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    let mut batch =
+        Batch { packing, units: Vec::new(), bytes: 0, position: 0, exported: Exported::default() };
+    walk(store, selection, &mut |_: SegmentId, _, unit| {
+        batch.add(unit);
+        if batch.bytes >= BATCH_BYTES {
+            batch.write(out, each)?;
+            progress(batch.exported.rows);
+        }
+        Ok(())
+    })?;
+    batch.write(out, each)?;
+    progress(batch.exported.rows);
+    Ok(batch.exported)
+}
+
+/// Captures that are packed together.
+struct Batch {
+    packing: Packing,
+    units: Vec<Vec<Record>>,
+    bytes: usize,
+    position: u64,
+    exported: Exported,
+}
+
+impl Batch {
+    fn add(&mut self, unit: Unit) {
+        let records = match unit {
+            Unit::Description(record) => vec![record],
+            Unit::Capture(records) => records,
+        };
+        self.bytes += records.iter().map(|record| record.content.len() + 1024).sum::<usize>();
+        self.units.push(records);
+    }
+
+    fn write(&mut self, out: &mut dyn Write, each: &mut dyn FnMut(&Written<'_>)) -> Result<(), ExportError> {
+        let packed: Vec<(Vec<u8>, u64)> = self
+            .units
+            .par_iter()
+            .map_init(|| self.packing.compressor(), |compressor, records| pack(compressor, records))
+            .collect::<Result<_, _>>()?;
+        for (records, (bytes, main_length)) in self.units.iter().zip(packed) {
+            out.write_all(&bytes).map_err(lost)?;
+            self.exported.records += records.len() as u64;
+            let is_capture =
+                records.first().is_some_and(|first| first.header.record_type() != RecordType::Warcinfo);
+            if is_capture {
+                self.exported.rows += 1;
+                each(&Written { records, offset: self.position, length: main_length });
+            }
+            self.position += bytes.len() as u64;
+        }
+        self.units.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// Packs records one behind the other, and says how long the first is.
+fn pack(
+    compressor: &mut Result<Option<Compressor>, SegmentError>,
+    records: &[Record],
+) -> Result<(Vec<u8>, u64), SegmentError> {
+    let (mut bytes, mut first) = (Vec::new(), 0);
+    for (number, record) in records.iter().enumerate() {
+        let head = record.header.to_string();
+        match compressor {
+            Ok(Some(compressor)) => compressor.record(head.as_bytes(), &record.content, &mut bytes)?,
+            Ok(None) => {
+                bytes.extend_from_slice(head.as_bytes());
+                bytes.extend_from_slice(&record.content);
+                bytes.extend_from_slice(b"\r\n\r\n");
+            }
+            Err(error) => return Err(SegmentError::Compression(error.to_string())),
+        }
+        if number == 0 {
+            first = bytes.len() as u64;
+        }
+    }
+    Ok((bytes, first))
+}

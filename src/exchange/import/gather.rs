@@ -1,0 +1,228 @@
+//! Puts the records of a foreign file together to captures.
+//!
+//! Other tools write request, answer and metadata in any order and let captures that ran at the same time overlap; what
+//! belongs together says so in `WARC-Concurrent-To`. Old tools leave that out: then a request or metadata record belongs
+//! to a capture of the same URL and date. A few captures are kept open, so that latecomers find theirs.
+
+use std::collections::VecDeque;
+
+use archive_storage::warc::{Record, RecordType};
+
+/// Captures that are open at the same time, at most.
+const OPEN_MAX: usize = 16;
+
+/// Bytes of content in open captures beyond which the oldest is given out.
+const OPEN_BYTES_MAX: usize = 64 << 20;
+
+/// The records of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Response, revisit or resource; missing when nothing answered.
+    pub(super) main: Option<Record>,
+    /// What was asked.
+    pub(super) request: Option<Record>,
+    /// What the crawler noted.
+    pub(super) metadata: Vec<Record>,
+    /// Identifiers of its records.
+    ids: Vec<String>,
+    /// Identifiers that its records refer to.
+    refers: Vec<String>,
+}
+
+impl Group {
+    fn bytes(&self) -> usize {
+        self.records().map(|record| record.content.len()).sum()
+    }
+
+    fn records(&self) -> impl Iterator<Item = &Record> {
+        self.main.iter().chain(&self.request).chain(&self.metadata)
+    }
+
+    /// Records in it.
+    pub(super) fn count(&self) -> u64 {
+        self.records().count() as u64
+    }
+
+    /// Whether a record that relates to others by these identifiers belongs here.
+    fn relates(&self, id: Option<&str>, refers: &[String]) -> bool {
+        refers.iter().any(|other| self.ids.contains(other))
+            || id.is_some_and(|id| self.refers.iter().any(|other| other == id))
+    }
+
+    /// Whether a record is of the same fetch, by URL and date.
+    fn is_of(&self, record: &Record) -> bool {
+        let of = |record: &Record| {
+            (record.header.target_uri().map(str::to_owned), record.header.get("WARC-Date").map(str::to_owned))
+        };
+        self.records().next().is_some_and(|first| of(first) == of(record))
+    }
+
+    fn add(&mut self, record: Record, refers: Vec<String>) {
+        self.ids.extend(record.header.record_id().map(str::to_owned));
+        self.refers.extend(refers);
+        match record.header.record_type() {
+            RecordType::Request => self.request = Some(record),
+            RecordType::Metadata => self.metadata.push(record),
+            _ => self.main = Some(record),
+        }
+    }
+}
+
+/// What became of records.
+pub(super) enum Gathered {
+    /// A capture.
+    Group(Box<Group>),
+    /// So many records that belong to no capture.
+    LeftOut(u64),
+}
+
+/// The captures of one file that are open.
+#[derive(Debug, Default)]
+pub(super) struct Gatherer {
+    open: VecDeque<Group>,
+}
+
+impl Gatherer {
+    /// Takes the next record, and gives out what is complete.
+    pub(super) fn take(&mut self, record: Record, out: &mut Vec<Gathered>) {
+        let record_type = record.header.record_type();
+        let is_main = match record_type {
+            RecordType::Response | RecordType::Revisit | RecordType::Resource => true,
+            RecordType::Request | RecordType::Metadata => false,
+            _ => {
+                out.push(Gathered::LeftOut(1));
+                return;
+            }
+        };
+        let header = &record.header;
+        let mut refers: Vec<String> = header.get_all("WARC-Concurrent-To").map(bare).collect();
+        if record_type == RecordType::Metadata {
+            refers.extend(header.get("WARC-Refers-To").map(bare));
+        }
+        let id = header.record_id();
+        let has_room = |group: &Group| match record_type {
+            RecordType::Request => group.request.is_none(),
+            RecordType::Metadata => true,
+            _ => group.main.is_none(),
+        };
+        let place = self.open.iter().position(|group| has_room(group) && group.relates(id, &refers));
+        let place = place.or_else(|| {
+            let is_alone = refers.is_empty();
+            let is_its = |group: &Group| {
+                is_alone && has_room(group) && group.is_of(&record) && (is_main || group.main.is_some())
+            };
+            self.open.iter().rposition(is_its)
+        });
+        match place.and_then(|place| self.open.get_mut(place)) {
+            Some(group) => group.add(record, refers),
+            None => {
+                let mut group = Group::default();
+                group.add(record, refers);
+                self.open.push_back(group);
+            }
+        }
+        while self.open.len() > OPEN_MAX || self.open.iter().map(Group::bytes).sum::<usize>() > OPEN_BYTES_MAX
+        {
+            self.give_out(out);
+        }
+    }
+
+    /// Gives out everything: the file has ended.
+    pub(super) fn finish(&mut self, out: &mut Vec<Gathered>) {
+        while !self.open.is_empty() {
+            self.give_out(out);
+        }
+    }
+
+    fn give_out(&mut self, out: &mut Vec<Gathered>) {
+        let Some(group) = self.open.pop_front() else { return };
+        out.push(if group.main.is_some() || group.request.is_none() {
+            Gathered::Group(Box::new(group))
+        } else {
+            Gathered::LeftOut(group.count())
+        });
+    }
+}
+
+fn bare(id: &str) -> String {
+    id.trim().trim_start_matches('<').trim_end_matches('>').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::warc::RecordReader;
+
+    use super::{Gathered, Gatherer, Group};
+
+    /// `TYPE ID [CONCURRENT]`, one record each.
+    fn gather(records: &[(&str, &str, &str)]) -> Vec<Group> {
+        let mut file = String::new();
+        for (kind, id, concurrent) in records {
+            let concurrent = match *concurrent {
+                "" => String::new(),
+                other => format!("WARC-Concurrent-To: <{other}>\r\n"),
+            };
+            let url = id.split_at(1).1;
+            file.push_str(&format!(
+                "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{id}>\r\nWARC-Target-URI: http://a/{url}\r\n\
+                 WARC-Date: 2020-01-01T00:00:00Z\r\n{concurrent}Content-Length: 0\r\n\r\n\r\n\r\n"
+            ));
+        }
+        let (mut gatherer, mut out) = (Gatherer::default(), Vec::new());
+        for record in RecordReader::new(file.as_bytes()) {
+            gatherer.take(record.unwrap(), &mut out);
+        }
+        gatherer.finish(&mut out);
+        let groups = out.into_iter().filter_map(|gathered| match gathered {
+            Gathered::Group(group) => Some(*group),
+            Gathered::LeftOut(_) => None,
+        });
+        groups.collect()
+    }
+
+    #[test]
+    fn every_order_of_every_tool_is_understood() {
+        let orders: [&[(&str, &str, &str)]; 5] = [
+            // Heritrix and warcio; wget, where the answer names its request; two captures that overlap; old tools.
+            &[("response", "a1", ""), ("request", "b1", "a1"), ("metadata", "c1", "a1")],
+            &[("request", "b1", ""), ("response", "a1", "b1"), ("metadata", "c1", "a1")],
+            &[
+                ("response", "a1", ""),
+                ("response", "a2", ""),
+                ("request", "b2", "a2"),
+                ("request", "b1", "a1"),
+                ("metadata", "c1", "b1"),
+                ("metadata", "c2", "a2"),
+            ],
+            &[("request", "b1", ""), ("response", "a1", ""), ("metadata", "c1", "")],
+            &[("response", "a1", ""), ("request", "b1", ""), ("metadata", "c1", "")],
+        ];
+        for order in orders {
+            let groups = gather(order);
+            assert_eq!(groups.len(), order.iter().filter(|record| record.0 == "response").count());
+            for group in groups {
+                let id =
+                    |record: &archive_storage::warc::Record| record.header.record_id().unwrap().to_owned();
+                let main = id(group.main.as_ref().unwrap());
+                let number = main.split_at(1).1;
+                assert_eq!(id(group.request.as_ref().unwrap()), format!("b{number}"), "{order:?}");
+                assert_eq!(id(&group.metadata[0]), format!("c{number}"), "{order:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_stay_apart() {
+        let groups = gather(&[
+            ("warcinfo", "w0", ""),
+            ("request", "b1", ""),
+            ("resource", "a2", ""),
+            ("metadata", "c3", ""),
+            ("response", "a1", "b9"),
+            ("conversion", "d1", "a1"),
+        ]);
+        let shapes: Vec<_> =
+            groups.iter().map(|group| (group.main.is_some(), group.request.is_some())).collect();
+        assert_eq!(shapes, [(true, false), (false, false), (true, false)]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Import of WARC files that any tool wrote.
+//!
+//! A thread reads records and puts them together to captures; any number of threads check digests, parse payloads and
+//! compress; the caller's thread, which owns the store, stores and credits them in the order of the files. A foreign
+//! record is stored as it came: its block, its identifier, its fields. Nothing is imported twice, so an import that was
+//! stopped is gone on with by the same command.
+
+mod gather;
+mod prepare;
+mod read;
+mod store;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use archive_storage::StoreError;
+
+use crate::crawl::CrawlError;
+use crate::ledger::CreditError;
+
+pub use store::run;
+
+/// What to import, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// WARC files; they are read in the order of the dates of their first records.
+    pub files: Vec<PathBuf>,
+    /// Threads that parse and compress.
+    pub threads: usize,
+    /// Whether texts go into the full-text index.
+    pub full_text: bool,
+    /// Between two checkpoints.
+    pub checkpoint_every: Duration,
+}
+
+/// How far an import is, and at its end what came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Files read to their end.
+    pub files: u64,
+    /// Compressed bytes read.
+    pub bytes: u64,
+    /// Records read, of whatever type.
+    pub records: u64,
+    /// Captures that are now in the archive.
+    pub captures: u64,
+    /// Of these, revisits.
+    pub revisits: u64,
+    /// Revisits whose original the archive does not have.
+    pub open_revisits: u64,
+    /// Captures that the archive had already.
+    pub duplicates: u64,
+    /// Places that could not be read, and captures without a URL or date.
+    pub broken: u64,
+    /// Records whose stated digest is not that of their content.
+    pub wrong_digests: u64,
+    /// Records that belong to no capture: descriptions of files, conversions, requests without an answer.
+    pub left_out: u64,
+    /// Files that could not be read, or are no WARC files.
+    pub refused_files: u64,
+}
+
+/// What a note tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A file cannot be read at all.
+    File,
+    /// A record is broken and was passed over.
+    Broken,
+    /// A stated digest is wrong; the capture was imported with the right one.
+    Digest,
+    /// A revisit was imported whose original is not in the archive.
+    Revisit,
+}
+
+impl NoteKind {
+    /// Its name in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Broken => "broken",
+            Self::Digest => "digest",
+            Self::Revisit => "revisit",
+        }
+    }
+}
+
+/// Something that a person has to know of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The file.
+    pub file: String,
+    /// Compressed bytes before the record; nothing when the file as a whole is meant.
+    pub offset: Option<u64>,
+    /// What it tells of.
+    pub kind: NoteKind,
+    /// In words.
+    pub what: String,
+}
+
+/// What the caller is told while an import runs.
+pub trait Listener {
+    /// How far it is; a few times a second.
+    fn status(&mut self, status: &Status);
+    /// Something to know of.
+    fn note(&mut self, note: &Note);
+}
+
+/// Why an import broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The books failed.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The full-text index failed.
+    #[error(transparent)]
+    Index(#[from] CrawlError),
+    /// There are no threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}

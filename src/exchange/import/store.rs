@@ -1,0 +1,345 @@
+//! The thread that owns the store: takes prepared captures in their order, stores and credits them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use archive_storage::segment::{CaptureBody, Encoder, SegmentError};
+use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
+use chrono::{DateTime, SecondsFormat};
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use super::prepare::{Prepared, Refused, prepare};
+use super::read::{Item, read_files};
+use super::{ImportError, Listener, Note, NoteKind, Options, Status};
+use crate::crawl::{Control, Indexer, Memory};
+use crate::ledger::{Candidate, Credits, Kind, Outcome};
+use crate::originals;
+use crate::parse::Limits;
+use crate::search::Document;
+
+/// How often the caller is told how far the import is.
+const REPORT_EVERY: Duration = Duration::from_millis(200);
+
+/// Captures between two threads, for each thread that prepares them.
+const WAITING_PER_THREAD: usize = 16;
+
+/// What comes out of the threads that prepare captures.
+enum Ready {
+    Capture(Box<Prepared>),
+    Refused(Arc<str>, Refused),
+    Other(Item),
+    /// A capture could not be made into records; the store is at fault.
+    Failed(SegmentError),
+}
+
+/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` was told before.
+///
+/// When it returns, everything the status counts is durable.
+///
+/// # Errors
+/// When the store, the index or a thread fails; what was imported before is not lost, and importing again adds the rest.
+pub fn run(
+    store: &mut Store,
+    options: &Options,
+    stop: &Control,
+    listener: &mut dyn Listener,
+) -> Result<(bool, Status), ImportError> {
+    let threads = options.threads.max(1);
+    let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
+    let (ready_sender, ready) = bounded(threads * WAITING_PER_THREAD);
+    let bytes = Arc::new(AtomicU64::new(0));
+    let index = if options.full_text { Some(Indexer::open(store, Memory::default())?) } else { None };
+    let credits = Credits::open(store.state())?;
+    thread::scope(|scope| {
+        let (files, counted) = (&options.files, Arc::clone(&bytes));
+        thread::Builder::new()
+            .name("read".to_owned())
+            .spawn_scoped(scope, move || read_files(files, &item_sender, &counted, stop))?;
+        for number in 0..threads {
+            let (items, ready, encoder) = (items.clone(), ready_sender.clone(), store.encoder()?);
+            let full_text = options.full_text;
+            thread::Builder::new()
+                .name(format!("process-{number}"))
+                .spawn_scoped(scope, move || work(&items, &ready, &encoder, full_text))?;
+        }
+        drop(ready_sender);
+        drop(items);
+        let mut import = Import {
+            store,
+            credits,
+            index,
+            known: HashMap::new(),
+            candidates: Vec::new(),
+            status: Status::default(),
+            checkpoint_every: options.checkpoint_every,
+            checkpoint_at: Instant::now(),
+        };
+        import.drive(&ready, &bytes, listener)?;
+        import.finish(listener)?;
+        Ok((!stop.is_stopped(), import.status))
+    })
+}
+
+/// One preparing thread: takes captures until nobody sends any more.
+fn work(items: &Receiver<(u64, Item)>, ready: &Sender<(u64, Ready)>, encoder: &Encoder, full_text: bool) {
+    let limits = Limits::default();
+    for (number, item) in items {
+        let done = match item {
+            Item::Group(file, group) => match prepare(&file, *group, &limits, full_text) {
+                // What a revisit stands for is known where the store is.
+                Ok(prepared) if prepared.reference.is_some() => Ready::Capture(Box::new(prepared)),
+                Ok(mut prepared) => match encoder.encode(prepared.group.clone()) {
+                    Ok(encoded) => {
+                        prepared.encoded = Some(encoded);
+                        Ready::Capture(Box::new(prepared))
+                    }
+                    Err(error) => Ready::Failed(error),
+                },
+                Err(refused) => Ready::Refused(file, refused),
+            },
+            other => Ready::Other(other),
+        };
+        if ready.send((number, done)).is_err() {
+            return;
+        }
+    }
+}
+
+/// One import under way.
+struct Import<'a> {
+    store: &'a mut Store,
+    credits: Credits,
+    index: Option<Indexer>,
+    /// Captures of this import by the beginnings of their stated digests, where the archive finds them by another.
+    known: HashMap<[u8; 16], CaptureId>,
+    candidates: Vec<Candidate>,
+    status: Status,
+    checkpoint_every: Duration,
+    checkpoint_at: Instant,
+}
+
+impl Import<'_> {
+    fn drive(
+        &mut self,
+        ready: &Receiver<(u64, Ready)>,
+        bytes: &AtomicU64,
+        listener: &mut dyn Listener,
+    ) -> Result<(), ImportError> {
+        // Threads finish in any order; captures are stored in the order of the files.
+        let (mut waiting, mut next) = (BTreeMap::new(), 0);
+        let mut reported = Instant::now();
+        loop {
+            match ready.recv_timeout(REPORT_EVERY) {
+                Ok((number, done)) => drop(waiting.insert(number, done)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            while let Some(done) = waiting.remove(&next) {
+                next += 1;
+                self.take(done, listener)?;
+            }
+            if self.checkpoint_at.elapsed() >= self.checkpoint_every {
+                self.checkpoint()?;
+            }
+            if reported.elapsed() >= REPORT_EVERY {
+                reported = Instant::now();
+                self.status.bytes = bytes.load(Ordering::Relaxed);
+                listener.status(&self.status);
+            }
+            self.status.bytes = bytes.load(Ordering::Relaxed);
+        }
+    }
+
+    fn take(&mut self, done: Ready, listener: &mut dyn Listener) -> Result<(), ImportError> {
+        match done {
+            Ready::Capture(prepared) => self.capture(*prepared, listener)?,
+            Ready::Refused(file, Refused { offset, records, why }) => {
+                self.status.records += records;
+                match why {
+                    Some(what) => {
+                        self.status.broken += 1;
+                        let (file, offset) = (file.to_string(), Some(offset));
+                        listener.note(&Note { file, offset, kind: NoteKind::Broken, what });
+                    }
+                    None => self.status.left_out += records,
+                }
+            }
+            Ready::Other(Item::Note(note)) => {
+                self.status.broken += u64::from(note.kind == NoteKind::Broken);
+                self.status.refused_files += u64::from(note.kind == NoteKind::File);
+                listener.note(&note);
+            }
+            Ready::Other(Item::LeftOut(records)) => {
+                self.status.records += records;
+                self.status.left_out += records;
+            }
+            Ready::Other(Item::FileDone) => self.status.files += 1,
+            // Groups were prepared.
+            Ready::Other(Item::Group(..)) => {}
+            Ready::Failed(error) => return Err(StoreError::from(error).into()),
+        }
+        Ok(())
+    }
+
+    fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), ImportError> {
+        self.status.records += prepared.records;
+        if self.is_known(&prepared)? {
+            self.status.duplicates += 1;
+            return Ok(());
+        }
+        let mut note = |kind, what| {
+            let (file, offset) = (prepared.file.to_string(), Some(prepared.offset));
+            listener.note(&Note { file, offset, kind, what });
+        };
+        if let Some(what) = prepared.wrong_digest.take() {
+            self.status.wrong_digests += 1;
+            note(NoteKind::Digest, what);
+        }
+        let mut is_open = false;
+        if let Some(reference) = prepared.reference.take() {
+            let known = |digest: &Digest| self.known.get(&digest.prefix()).copied();
+            match originals::find(self.store, &reference, &known)? {
+                Some(original) => self.refer(&mut prepared, &original)?,
+                None => is_open = true,
+            }
+            self.status.revisits += 1;
+        }
+        let encoded = match prepared.encoded {
+            Some(encoded) => encoded,
+            None => self.store.encoder()?.encode(prepared.group).map_err(StoreError::from)?,
+        };
+        let location = self.store.append(&encoded)?;
+        let outcome = &prepared.outcome;
+        let id = self.credits.credit(self.store.state_mut(), outcome, location, &mut self.candidates)?;
+        self.candidates.clear();
+        self.status.captures += 1;
+        if outcome.kind.has_payload()
+            && let Some(stated) = prepared.told.payload_digest.map(|digest| digest.prefix())
+            && stated != outcome.digest
+        {
+            self.known.entry(stated).or_insert(id);
+        }
+        if is_open {
+            self.status.open_revisits += 1;
+        }
+        if let Some((title, text)) = prepared.text {
+            self.index(&prepared.outcome, id, title, text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes into a revisit's record what it stands for, unless it says so itself.
+    fn refer(&self, prepared: &mut Prepared, original: &Capture) -> Result<(), ImportError> {
+        prepared.outcome = Outcome::of_replayed(&prepared.told, Some(original));
+        let CaptureBody::Imported(record) = &mut prepared.group.body else { return Ok(()) };
+        if prepared.told.original.is_some() {
+            return Ok(());
+        }
+        let url = self.store.state().url(original.url).map_err(StoreError::from)?;
+        let Some(time) = DateTime::from_timestamp_micros(original.time) else { return Ok(()) };
+        record.fields.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("warc-refers-to-"));
+        let date = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        record.fields.push(("WARC-Refers-To-Target-URI".to_owned(), url));
+        record.fields.push(("WARC-Refers-To-Date".to_owned(), date));
+        Ok(())
+    }
+
+    /// Whether the archive has this very capture: its URL, its time, its record.
+    fn is_known(&self, prepared: &Prepared) -> Result<bool, ImportError> {
+        let state = self.store.state();
+        let outcome = &prepared.outcome;
+        let time = outcome.time.timestamp_micros();
+        let Some(id) = state.find(&outcome.url).map_err(StoreError::from)? else { return Ok(false) };
+        let nearest = state.nearest(id, time).map_err(StoreError::from)?;
+        if nearest.is_none_or(|(_, nearest)| nearest.time != time) {
+            return Ok(false);
+        }
+        for capture in state.history(id).map_err(StoreError::from)? {
+            let (_, capture) = capture.map_err(StoreError::from)?;
+            if capture.time > time {
+                continue;
+            }
+            if capture.time < time {
+                break;
+            }
+            let is_same = match &prepared.record_id {
+                Some(id) => self.store.record(capture.location)?.header.record_id() == Some(id),
+                None => outcome.kind == Kind::Failed || capture.digest == outcome.digest,
+            };
+            if is_same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Hands a page's text to the index, unless a newer version is in it.
+    fn index(
+        &mut self,
+        outcome: &Outcome,
+        capture: CaptureId,
+        title: String,
+        text: String,
+    ) -> Result<(), ImportError> {
+        let Some(index) = &mut self.index else { return Ok(()) };
+        let state = self.store.state();
+        let Some(page) = state.find(&outcome.url).map_err(StoreError::from)? else { return Ok(()) };
+        let visit = state.visit(page).map_err(StoreError::from)?;
+        if let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) {
+            let replaces = visit.captures > 1;
+            index.add(Box::new(Document { page, replaces, url: outcome.url.clone(), title, text }))?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), ImportError> {
+        self.balance_books()?;
+        let is_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
+        if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
+            index.checkpoint(self.store.state().totals().captures)?;
+        }
+        self.checkpoint_at = Instant::now();
+        Ok(())
+    }
+
+    fn balance_books(&mut self) -> Result<(), ImportError> {
+        self.credits.audit(self.store.state())?;
+        Ok(self.credits.save(self.store.state_mut())?)
+    }
+
+    fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), ImportError> {
+        if self.status.open_revisits > 0 || originals::open_count(self.store.state()) > 0 {
+            let open =
+                originals::resolve_open(self.store, &|digest| self.known.get(&digest.prefix()).copied())?;
+            self.status.open_revisits = open.len() as u64;
+            for capture in open {
+                let note = self.open_note(&capture)?;
+                listener.note(&note);
+            }
+        }
+        self.balance_books()?;
+        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
+            self.balance_books()?;
+        }
+        self.store.checkpoint_waiting()?;
+        if let Some(index) = self.index.take() {
+            index.finish(self.store.state().totals().captures)?;
+        }
+        listener.status(&self.status);
+        Ok(())
+    }
+
+    fn open_note(&self, capture: &Capture) -> Result<Note, ImportError> {
+        let url = self.store.state().url(capture.url).map_err(StoreError::from)?;
+        let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+        let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        let what = format!(
+            "the revisit of {url} at {time} stands for a capture that the archive does not have; import the file that has it"
+        );
+        let file = self.store.path().display().to_string();
+        Ok(Note { file, offset: None, kind: NoteKind::Revisit, what })
+    }
+}

@@ -1,0 +1,9 @@
+//! WARC files from and for other tools.
+//!
+//! What is imported becomes captures like any other: stored in segments, credited by the same function, found by the same
+//! queries. What is exported are the records as they are stored, and indexes of them in the forms other tools read.
+
+pub mod export;
+pub mod import;
+pub mod rebuild;
+pub mod repair;

@@ -1,0 +1,136 @@
+//! A state made anew from the segments, beside the old one, which stays until the new one is whole.
+//!
+//! The new state grows in the folder `rebuild/` of the archive. Putting it in place is one exchange of two folders, so
+//! a crash leaves the one or the other, and what is left of a rebuild that broke off is taken away by the next.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
+use crate::catalogue::{Catalogue, GENERATION, NUMBER};
+use crate::checkpoint::{StateError, lock};
+use crate::ids::Watermarks;
+use crate::segment::{SegmentOptions, Segments};
+use crate::state::{FOLDER as STATE, Mode, State};
+use crate::store::{Store, StoreError};
+
+/// The folder in which a new state grows.
+const FOLDER: &str = "rebuild";
+
+/// How long readers are waited for before the new state is put in place.
+const READERS_WAIT: Duration = Duration::from_secs(60);
+
+/// A rebuild under way. Dropped before its end, it leaves the archive as it was.
+#[derive(Debug)]
+pub struct Rebuild {
+    path: PathBuf,
+    store: Store,
+    /// Settings of the old state, if it could still be read.
+    settings: Vec<(String, Vec<u8>)>,
+    /// Held to the end: nobody else changes the archive meanwhile.
+    _owner: Arc<dyn DiskFile>,
+}
+
+impl Rebuild {
+    /// Makes an empty state beside the old one of the archive in `path`, and recovers its segments from a crash.
+    ///
+    /// # Errors
+    /// When another process owns the archive, and whatever the disk refuses.
+    pub fn begin(path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let owner = lock::own(disk.as_ref(), path)?;
+        let shadow = path.join(FOLDER);
+        let failed = |error| StateError::io(&shadow, error);
+        remove(&shadow).map_err(failed)?;
+        fs::create_dir(&shadow).map_err(failed)?;
+        let old = Catalogue::new(disk.clone(), &path.join(STATE)).load_any_format().unwrap_or_default();
+        let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
+        // Whoever read the old state knows by these numbers that all ids are others now.
+        state.follow(old.number(NUMBER), old.number(GENERATION));
+        options.relied_on = Watermarks::default();
+        let (segments, recovered) = Segments::open(disk, path, options)?;
+        let store = Store::of_parts(path, state, segments, recovered);
+        Ok(Self { path: path.to_owned(), store, settings: old.settings.into_iter().collect(), _owner: owner })
+    }
+
+    /// The archive with the state as far as it has grown.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// The settings of the old state, if it could still be read; a rebuild does not take them over by itself.
+    #[must_use]
+    pub fn settings(&self) -> &[(String, Vec<u8>)] {
+        &self.settings
+    }
+
+    /// The folder in which whatever else is derived can be made before it is put in place.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.path.join(FOLDER)
+    }
+
+    /// Takes the new state away, and leaves the archive as it was.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn abandon(self) -> Result<(), StoreError> {
+        let shadow = self.folder();
+        let Self { store, _owner, .. } = self;
+        drop(store);
+        remove(&shadow).map_err(|error| StateError::io(&shadow, error).into())
+    }
+
+    /// Puts the new state in the place of the old one. Everything in it must be checkpointed.
+    ///
+    /// # Errors
+    /// When readers do not leave or the disk refuses; then the old state is still in place.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let (state, shadow) = (self.path.join(STATE), self.path.join(FOLDER));
+        let Self { path, store, _owner, .. } = self;
+        drop(store);
+        let new = shadow.join(STATE);
+        let failed = |error| StoreError::from(StateError::io(&state, error));
+        let disk = RealDisk;
+        let lock_path = state.join(lock::CHECKPOINT_LOCK);
+        if lock_path.exists() {
+            let held = disk.open(&lock_path, OpenMode::Create).map_err(failed)?;
+            if !lock::exclude_readers(held.as_ref(), &lock_path, READERS_WAIT)? {
+                return Err(StateError::busy_readers(&path).into());
+            }
+            // Readers of the old state go on to the new one under the lock that they hold.
+            let carried = new.join("checkpoint.lock.old");
+            fs::hard_link(&lock_path, &carried).map_err(failed)?;
+            disk.rename(&carried, &new.join(lock::CHECKPOINT_LOCK)).map_err(failed)?;
+            disk.sync_dir(&new).map_err(failed)?;
+            exchange(&new, &state).map_err(failed)?;
+        } else {
+            remove(&state).map_err(failed)?;
+            disk.rename(&new, &state).map_err(failed)?;
+        }
+        disk.sync_dir(&path).map_err(failed)?;
+        remove(&shadow).map_err(failed)
+    }
+}
+
+/// Gives each of two folders the other's name, at once where the file system can. Between the two steps of one that
+/// cannot, a crash leaves no state: then opening the archive makes it once more.
+fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let aside = new.with_extension("old");
+    fs::rename(old, &aside)?;
+    fs::rename(new, old)
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,125 @@
+//! What is in a closed segment, read from its bytes alone: for whoever proves or repairs an archive.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{Context, SegmentError};
+use super::name::SegmentName;
+use super::order::{CaptureStream, Found};
+use super::{dictionary, order, recover};
+use crate::backend::{Disk, DiskFile, OpenMode, RealDisk, read_exact_at};
+use crate::digest::Digest;
+use crate::ids::{SegmentId, Watermark};
+use crate::warc::{Broken, ReadError, Record};
+
+/// What a segment's file holds.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The file's digest.
+    pub sha256: Digest,
+    /// Whole captures.
+    pub captures: u64,
+    /// Places that cannot be read.
+    pub broken: Vec<Broken>,
+}
+
+/// The segments in an archive's folder by their ids, with their file names; also those that are still written to.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files(archive: &Path) -> Result<Vec<(SegmentId, String)>, SegmentError> {
+    let folder = archive.join(super::FOLDER);
+    let entries = RealDisk.list(&folder).context("list", &folder)?;
+    let names = entries.into_iter().filter_map(|entry| {
+        let name = SegmentName::parse(&entry.name)?;
+        Some((name.id, entry.name))
+    });
+    Ok(names.collect())
+}
+
+/// Reads a segment from its first byte to its last.
+///
+/// # Errors
+/// When the file cannot be read at all; what is wrong within it is part of the survey.
+pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, SegmentError> {
+    let path = archive.join(super::FOLDER).join(file);
+    let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
+    let bytes = opened.len().context("read", &path)?;
+    let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
+    let mut survey = Survey { bytes, sha256, captures: 0, broken: Vec::new() };
+    let start = Watermark { segment, offset: 0 };
+    let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
+        while let Some(found) = stream.next()? {
+            match found {
+                Found::Capture { .. } => survey.captures += 1,
+                Found::Broken(place) => survey.broken.push(*place),
+                Found::Warcinfo(_) => {}
+            }
+        }
+        Ok(())
+    });
+    match counted {
+        Ok(()) => Ok(survey),
+        // A dictionary that cannot be made good.
+        Err(SegmentError::Corrupted { offset, what, .. }) => {
+            survey.broken.push(Broken { offset, what, header: None, content: bytes::Bytes::new() });
+            Ok(survey)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a segment's damaged dictionary good from the guard at the file's end: writes the file anew to `target`, and says
+/// whether it now has the digest it should have. Nothing is left at `target` if not.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn restore(
+    archive: &Path,
+    segment: SegmentId,
+    file: &str,
+    sha256: Digest,
+    target: &Path,
+) -> Result<bool, SegmentError> {
+    let path = archive.join(super::FOLDER).join(file);
+    let source = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
+    let Ok(Some((dictionary, first_length))) = dictionary::load(source.as_ref(), segment, &path) else {
+        return Ok(false);
+    };
+    let length = source.len().context("read", &path)?;
+    let output = RealDisk.open(target, OpenMode::Create).context("create", target)?;
+    output.set_len(0).context("write", target)?;
+    output.write_at(&dictionary.first_frame(), 0).context("write", target)?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = first_length;
+    while offset < length {
+        let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
+        let piece = buffer.split_at_mut(count).0;
+        read_exact_at(source.as_ref(), piece, offset).context("read", &path)?;
+        output.write_at(piece, offset).context("write", target)?;
+        offset += count as u64;
+    }
+    output.sync().context("sync", target)?;
+    let is_right = recover::sha256(output.as_ref(), length).context("read", target)? == sha256;
+    if !is_right {
+        RealDisk.remove(target).context("remove", target)?;
+    }
+    Ok(is_right)
+}
+
+/// The records of a segment as they are stored, from an offset on.
+///
+/// # Errors
+/// When the segment cannot be opened or its dictionary cannot be read.
+pub fn records(
+    archive: &Path,
+    segment: SegmentId,
+    file: &str,
+    offset: u64,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>>, SegmentError> {
+    let path = archive.join(super::FOLDER).join(file);
+    let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
+    order::records(opened, Watermark { segment, offset }, &path)
+}

@@ -1,0 +1,227 @@
+//! What is exported is read by other people's tools, and is all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use archive_storage::{CaptureKind, Digest, Store};
+use chrono::DateTime;
+use serde_json::Value;
+
+use crate::exchange::{foreign, pair};
+use crate::support::judges::{self, Judges};
+use crate::support::program::start;
+use crate::support::{Archive, captures};
+
+/// The columns of Common Crawl's index (cc-index-table), and the two that it has as folders.
+const COLUMNS: &str = "url_surtkey url url_host_name url_host_tld url_host_2nd_last_part url_host_3rd_last_part \
+    url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_registered_domain \
+    url_host_private_suffix url_host_private_domain url_host_name_reversed url_protocol url_port url_path url_query \
+    fetch_time fetch_status fetch_redirect content_digest content_mime_type content_mime_detected content_charset \
+    content_languages content_truncated warc_filename warc_record_offset warc_record_length warc_segment crawl subset";
+
+/// An archive of two crawls of data.gov.uk, the second with 55 revisits of the first.
+fn imported(data: &Path, codec: &str) -> Archive {
+    let archive = Archive::new();
+    let import = start(archive.command("import").args(["--codec", codec]).args(pair(data))).wait();
+    import.succeeded();
+    archive
+}
+
+/// Exports into the folder around the archive, and gives the path and the summary.
+fn export(archive: &Archive, format: &str, name: &str, more: &[&str]) -> (PathBuf, Value) {
+    let path = archive.folder().join(name);
+    let mut command = archive.command("export");
+    command.args(["--json", format, "--output"]).arg(&path).args(more);
+    let summary = start(&mut command).wait().succeeded().json().pop().unwrap();
+    assert!(!path.with_file_name(format!("{name}.part")).exists());
+    (path, summary)
+}
+
+/// URL, time, status, kind and digest of every capture, and whether its original is there.
+fn content(archive: &Archive) -> BTreeSet<(String, i64, u16, u8, [u8; 16], bool)> {
+    let captured = captures(&archive.path);
+    let rows = captured.0.into_iter().flat_map(|(url, captures)| {
+        captures.into_iter().map(move |capture| {
+            let has_original = capture.original.is_some();
+            (url.clone(), capture.time, capture.status, capture.kind as u8, capture.digest, has_original)
+        })
+    });
+    rows.collect()
+}
+
+/// Lets pywb replay every revisit of an archive from files in a collection, and compares with what `get` prints.
+fn replays(judges: &Judges, archive: &Archive, name: &str, add: &[&str], file: &Path) {
+    let collections = archive.folder().join(name);
+    fs::create_dir(&collections).unwrap();
+    let mut command = judges.program("wb-manager");
+    judges::succeed(command.current_dir(&collections).args(["init", "archive"]), "");
+    let mut command = judges.program("wb-manager");
+    judges::succeed(command.current_dir(&collections).args(["add", "archive"]).args(add).arg(file), "");
+    let captured = captures(&archive.path);
+    let revisits: Vec<_> = captured
+        .0
+        .iter()
+        .flat_map(|(url, captures)| captures.iter().map(move |capture| (url, capture)))
+        .filter(|(_, capture)| capture.kind == CaptureKind::Identical)
+        .map(|(url, capture)| (url.clone(), DateTime::from_timestamp_micros(capture.time).unwrap()))
+        .collect();
+    assert_eq!(revisits.len(), 55);
+    let lines: Vec<String> =
+        revisits.iter().map(|(url, time)| format!("{} {url}", time.format("%Y%m%d%H%M%S"))).collect();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/replay.py");
+    let mut command = judges.program("python");
+    let output = judges::succeed(command.arg(script).arg(&collections), &lines.join("\n"));
+    let replayed: Vec<BTreeMap<String, Value>> =
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(replayed.len(), 55);
+    let store = Store::read_only(&archive.path).unwrap();
+    for ((url, time), replayed) in revisits.iter().zip(&replayed) {
+        let second = time.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        assert_eq!(replayed["time"].as_str(), Some(second.as_str()), "{url}");
+        let id = store.state().find(url).unwrap().unwrap();
+        let (_, capture) = store.state().nearest(id, time.timestamp_micros()).unwrap().unwrap();
+        let payload = store.payload(&capture).unwrap().unwrap();
+        let theirs = format!("sha256:{}", replayed["sha256"].as_str().unwrap());
+        assert_eq!(Digest::sha256(&payload).to_string(), theirs, "{url}");
+    }
+}
+
+#[test]
+fn records_go_out_and_come_back_as_they_were() {
+    let Some(data) = foreign() else { return };
+    let archive = imported(&data, "zstd");
+    let expected = content(&archive);
+    assert_eq!(expected.len(), 130);
+    for name in ["all.warc.gz", "all.warc.zst", "all.warc"] {
+        let (path, summary) = export(&archive, "warc", name, &[]);
+        assert_eq!(summary["rows"], 130, "{name}: {summary}");
+        assert_eq!(summary["bytes"], fs::metadata(&path).unwrap().len());
+        let again = Archive::new();
+        start(again.command("import").arg(&path)).wait().succeeded();
+        assert_eq!(content(&again), expected, "{name}");
+        assert_eq!(again.verify(), 130);
+    }
+    let (packed, _) = export(&archive, "warc", "packed", &["--gzip"]);
+    assert_eq!(fs::read(packed).unwrap()[..2], [0x1f, 0x8b]);
+}
+
+#[test]
+fn other_tools_read_and_replay_what_is_exported() {
+    let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
+    let archive = imported(&data, "zstd");
+    let folder = archive.folder().join("out");
+    fs::create_dir(&folder).unwrap();
+    let (warc, _) = export(&archive, "warc", "out/all.warc.gz", &[]);
+    let records = judges.check(&folder);
+    assert_eq!(records.warcio, records.fastwarc);
+    assert_eq!((records.fastwarc["response"], records.fastwarc["revisit"]), (75, 55));
+    replays(&judges, &archive, "of-warc", &[], &warc);
+
+    let (wacz, summary) = export(&archive, "wacz", "all.wacz", &[]);
+    assert_eq!(summary["rows"], 130);
+    let mut command = judges.program("wacz");
+    let output = judges::succeed(command.args(["validate", "-f"]).arg(&wacz), "");
+    assert!(output.contains("Valid"), "{output}");
+    replays(&judges, &archive, "of-wacz", &["--unpack-wacz"], &wacz);
+}
+
+#[test]
+fn an_index_is_sorted_and_leads_to_every_record() {
+    let Some(data) = foreign() else { return };
+    let archive = imported(&data, "gzip");
+    let (path, summary) = export(&archive, "cdxj", "all.cdxj", &[]);
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), &summary["rows"]), (130, &130.into()));
+    assert!(lines.is_sorted());
+    assert!(lines[0].starts_with("com,"), "{}", lines[0]);
+    for line in &lines {
+        let fields: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+        let number = |name: &str| fields[name].as_str().unwrap().parse::<usize>().unwrap();
+        let file = fs::read(archive.segments().join(fields["filename"].as_str().unwrap())).unwrap();
+        let record = &file[number("offset")..number("offset") + number("length")];
+        let record = archive_storage::warc::RecordReader::new(record).next().unwrap().unwrap();
+        assert_eq!(record.header.target_uri(), fields["url"].as_str());
+    }
+    let (packed, _) = export(&archive, "cdxj", "all.cdxj.gz", &[]);
+    let mut unpacked = String::new();
+    let mut reader = flate2::read::GzDecoder::new(fs::File::open(packed).unwrap());
+    std::io::Read::read_to_string(&mut reader, &mut unpacked).unwrap();
+    assert_eq!(unpacked, text);
+}
+
+#[test]
+fn a_query_takes_the_originals_of_its_revisits_with_it() {
+    let Some(data) = foreign() else { return };
+    let archive = Archive::new();
+    let files = [
+        "webrecorder__warcio/example.warc.gz",
+        "ukwa__webarchive-discovery/BL-20140325121225068-00000-32090~opera~8443.warc.gz",
+    ]
+    .map(|file| data.join(file));
+    start(archive.command("import").args(files)).wait().succeeded();
+    let where_ = ["--where", "host = \"example.com\""];
+    let (path, summary) = export(&archive, "warc", "some.warc.gz", &where_);
+    assert_eq!(summary["rows"], 2, "a response and its revisit");
+    let again = Archive::new();
+    start(again.command("import").arg(&path)).wait().succeeded();
+    assert_eq!(
+        content(&again),
+        content(&archive).into_iter().filter(|row| row.0.contains("example.com")).collect()
+    );
+    assert!(content(&again).iter().any(|row| row.5), "the revisit has its original");
+    let (_, summary) = export(&archive, "cdxj", "some.cdxj", &where_);
+    assert_eq!(summary["rows"], 2);
+    let (path, _) = export(&archive, "links", "some.tsv", &where_);
+    let links = fs::read_to_string(path).unwrap();
+    let mut lines = links.lines();
+    assert_eq!(lines.next(), Some("source\ttarget\tkind"));
+    assert!(
+        lines.clone().count() > 0 && lines.all(|line| line.starts_with("http://example.com/\thttp")),
+        "{links}"
+    );
+
+    let bad = start(archive.command("export").args(["warc", "--output", "/nowhere/x.warc"])).wait();
+    bad.refused(1, &["/nowhere/x.warc", "No such file"]);
+    let bad = start(archive.command("export").args(["warc", "--output", "x", "--where", "host = "])).wait();
+    bad.refused(2, &["in the query"]);
+}
+
+#[test]
+fn duckdb_reads_the_columns_of_common_crawl() {
+    let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
+    let archive = imported(&data, "gzip");
+    let (path, summary) = export(&archive, "parquet", "index.parquet", &[]);
+    assert_eq!(summary["rows"], 130);
+    let script = "import duckdb, json, sys
+rows = lambda text: [list(map(str, row)) for row in duckdb.sql(text.replace('INDEX', repr(sys.argv[1]))).fetchall()]
+print(json.dumps({
+    'columns': [row[0] for row in rows('describe select * from INDEX')],
+    'types': [row[1] for row in rows('describe select * from INDEX')],
+    'home': rows(\"select url_surtkey, url_host_registry_suffix, url_host_registered_domain, fetch_time, fetch_status, \\
+        content_mime_type, warc_filename, warc_record_offset, warc_record_length from INDEX \\
+        where url = 'http://data.gov.uk/' order by fetch_time\"),
+    'subsets': rows('select subset, count(*) from INDEX group by subset order by subset'),
+}))";
+    let mut command = judges.program("python");
+    let answer: Value =
+        serde_json::from_str(&judges::succeed(command.args(["-c", script]).arg(&path), "")).unwrap();
+    let columns: Vec<&str> =
+        answer["columns"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(columns, COLUMNS.split_whitespace().collect::<Vec<_>>());
+    let home = &answer["home"];
+    assert_eq!(home[0][0], "uk,gov,data)/");
+    assert_eq!((&home[0][1], &home[0][2]), (&"gov.uk".into(), &"data.gov.uk".into()));
+    assert_eq!((&home[0][4], &home[0][5]), (&"200".into(), &"text/html".into()));
+    assert!(home[0][3].as_str().unwrap().starts_with("2014-03-25 12:12:"), "{home}");
+    let (_, cdxj) = (0, fs::read_to_string(export(&archive, "cdxj", "i.cdxj", &[]).0).unwrap());
+    for row in home.as_array().unwrap() {
+        let offset = format!(
+            "\"length\":\"{}\",\"offset\":\"{}\"",
+            row[8].as_str().unwrap(),
+            row[7].as_str().unwrap()
+        );
+        assert!(cdxj.contains(&offset), "{offset}");
+    }
+}

@@ -135,7 +135,8 @@ fn frontier(bencher: Bencher<'_, '_>) {
         let now = Instant::now();
         let mut frontier = Frontier::new(politeness.clone());
         for url in 0..URLS {
-            frontier.push(UrlId(url), HostId(url % HOSTS), (url % 200) as u8, now);
+            let pushed = frontier.push(UrlId(url), HostId(url % HOSTS), (url % 200) as u8, now);
+            pushed.expect("no host was given up");
         }
         let address = ([127, 0, 0, 1], 80).into();
         let mut picked = 0;

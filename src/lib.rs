@@ -4,6 +4,7 @@
 //! these use `ledger`; it uses `importance`, `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate
 //! [`archive_storage`].
 
+pub mod change;
 pub mod columns;
 pub mod crawl;
 pub mod fetch;
@@ -11,6 +12,7 @@ pub mod importance;
 pub mod lab;
 pub mod ledger;
 pub mod parse;
+pub mod publish;
 pub mod query;
 pub mod refresh;
 pub mod review;

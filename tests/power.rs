@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use archive::crawl::{self, End, Options, Plan, Politeness, Seed, scope_of};
-use archive::fetch;
+use archive::crawl::{self, End, Options, Plan, Seed, scope_of};
 use archive::ledger::{Credits, ScopeKind};
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
@@ -26,32 +25,6 @@ const FAILURES: u64 = 40;
 
 /// The archive's folder on the simulated disk.
 const FOLDER: &str = "/web.archive";
-
-fn options(served: &TestWeb) -> Options {
-    Options {
-        workers: 16,
-        threads: 2,
-        limit: None,
-        time: None,
-        politeness: Politeness {
-            host_delay: Duration::ZERO,
-            address_delay: Duration::ZERO,
-            per_host: 8,
-            per_address: 16,
-        },
-        fetch: fetch::Settings {
-            user_agent: "archive-test".to_owned(),
-            connect_to: vec![served.connection()[1].parse().unwrap()],
-            allow_private: true,
-            limits: fetch::Limits::default(),
-        },
-        robots_name: "archive".to_owned(),
-        // A run is over within seconds: this often, it has many of both.
-        sync_every: Duration::from_millis(10),
-        checkpoint_every: Duration::from_millis(70),
-        full_text: false,
-    }
-}
 
 /// The URLs an archive has captured, robots.txt aside: those that a run counts.
 fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
@@ -92,7 +65,12 @@ fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool)
 fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     let mut dice = Dice::new("power");
     let served = TestWeb::start(lively(23, 6, 300));
-    let options = options(&served);
+    // A run is over within seconds: this often, it has many of both.
+    let options = Options {
+        sync_every: Duration::from_millis(10),
+        checkpoint_every: Duration::from_millis(70),
+        ..served.options()
+    };
     let seeds: Vec<Seed> = crawl::read_seeds(&served.web.seeds(2).join("\n")).unwrap();
 
     let calm = SimulatedDisk::new(1);

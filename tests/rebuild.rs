@@ -19,6 +19,7 @@ struct Known {
     media_type: String,
     digest: [u8; 16],
     length: u32,
+    flags: u8,
     /// URL and time of the capture that holds the payload.
     original: Option<(String, i64)>,
 }
@@ -32,6 +33,9 @@ struct Page {
     kind: u8,
     title: Option<String>,
     observations: [u8; 48],
+    signature: u64,
+    /// When a change was last announced, how often, and how often this was true.
+    announced: (u32, u16, u16),
     links: Vec<(String, u8)>,
 }
 
@@ -48,6 +52,8 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
             kind: visit.kind,
             title: visit.title.map(|title| state.title(title).unwrap()),
             observations: visit.extension,
+            signature: visit.signature,
+            announced: (visit.announced, visit.announcements, visit.announcements_confirmed),
             links: links.iter().map(|link| (state.url(link.target).unwrap(), link.kind)).collect(),
         };
         pages.insert(state.url(id).unwrap(), page);
@@ -60,6 +66,7 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
             media_type: state.mime(capture.mime).to_owned(),
             digest: capture.digest,
             length: capture.length,
+            flags: capture.flags,
             original: original.map(|original| (state.url(original.url).unwrap(), original.time)),
         };
         let page = pages.get_mut(&state.url(capture.url).unwrap()).unwrap();

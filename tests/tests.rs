@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod bad_input;
+mod change;
 mod commands;
 mod conformance;
 mod crawl;
@@ -15,3 +16,4 @@ mod realsites;
 mod rebuild;
 mod support;
 mod testweb;
+mod why;

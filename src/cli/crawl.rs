@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, End, Plan, Seed, read_seeds, scope_of};
+use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::ScopeKind;
 use archive_storage::Store;
 use archive_storage::address::canonical;
+use comfy_table::{CellAlignment, Table};
 
 use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
-use super::{EXIT_STOPPED, interrupt, open};
+use super::{EXIT_STOPPED, interrupt, open, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
+    /// Say at the end where the processor time of a page went
+    #[arg(long)]
+    timings: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -61,8 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.limit = args.limit;
     options.time = args.time;
     let stop = interrupt::install()?;
-    let mut store =
-        open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch.user_agent)?;
+    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
@@ -71,10 +74,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let failed = failed_seeds(&store, &urls)?;
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
+    if args.timings {
+        output::print(&timings_table(&status.timings))?;
+    }
     for line in failed {
         eprintln!("archive: {line}");
     }
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Stages with their processor time, in microseconds a capture.
+fn timings_table(timings: &Timings) -> Table {
+    let mut table = output::table(&["stage", "\u{b5}s a capture", "share"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let total = timings.total.as_secs_f64().max(f64::MIN_POSITIVE);
+    let mut row = |name: &str, time: Duration| {
+        let share = time.as_secs_f64() / total * 100.0;
+        table.add_row([name.to_owned(), format!("{:.1}", timings.a_capture(time)), format!("{share:.1} %")]);
+    };
+    for (name, time) in &timings.stages {
+        row(name, *time);
+    }
+    row("processor time in all", timings.total);
+    row("clock on the wall", timings.elapsed);
+    table
 }
 
 /// The seeds that gave nothing so far, each with the reason: a person has to know of them.

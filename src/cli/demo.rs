@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
-use archive_storage::Store;
-use chrono::{TimeDelta, Utc};
+use archive_storage::{Clock as RecordClock, Store};
+use chrono::TimeDelta;
 use comfy_table::CellAlignment;
 
 use super::progress::Progress;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let web = Arc::new(Web::new(config)?);
     let server =
         Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
-    let options = options(&server)?;
+    let mut options = options(&server)?;
 
     heading(&format!(
         "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds =
         read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
     let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
-    let mut store = open::own(&args.path, None, &options.fetch.user_agent)?;
+    let mut store = open::own(&args.path, None, &options.fetch)?;
     if run_plan(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
@@ -89,8 +89,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
     heading(&format!("4. {DAYS} days later the web has changed: refresh what is most obsolete"))?;
     web.config().clock.advance(TimeDelta::days(DAYS));
-    let mut store = open::own(&args.path, None, &options.fetch.user_agent)?;
-    let pages = most_obsolete(store.state(), &Credits::open(store.state())?, REFRESH_BUDGET, Utc::now())?;
+    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
+    let mut store = open::own(&args.path, None, &options.fetch)?;
+    let now = options.fetch.clock.now();
+    let pages = most_obsolete(store.state(), &Credits::open(store.state())?, REFRESH_BUDGET, now)?;
     if run_plan(&mut store, Plan::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
@@ -157,9 +159,10 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             connect_to: vec![format!("*:*:{}", server.address()).parse()?],
             allow_private: true,
             limits: Limits::default(),
+            clock: RecordClock::default(),
         },
-        robots_name: "archive".to_owned(),
         sync_every: crawl::SYNC_EVERY,
+        conduct: Conduct::default(),
         checkpoint_every: Duration::from_secs(30),
         full_text: true,
     })

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads a time; without a zone it is local time.
-fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
+pub(crate) fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Ok(time.with_timezone(&Utc));
     }

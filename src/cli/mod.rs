@@ -5,6 +5,7 @@
 
 mod crawl;
 mod demo;
+mod diff;
 mod download;
 mod get;
 mod history;
@@ -20,6 +21,7 @@ mod refresh;
 mod review;
 mod stats;
 mod verify;
+mod why;
 
 use std::io;
 use std::process::ExitCode;
@@ -53,7 +55,9 @@ enum Command {
     Refresh(refresh::Args),
     Query(query::Args),
     History(history::Args),
+    Why(why::Args),
     Get(get::Args),
+    Diff(diff::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -86,7 +90,9 @@ pub(crate) fn main() -> ExitCode {
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

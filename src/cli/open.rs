@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use archive::crawl::{self, OpenError};
+use archive::fetch;
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
-pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow::Result<Store> {
+pub(crate) fn own(path: &Path, codec: Option<Codec>, fetch: &fetch::Settings) -> anyhow::Result<Store> {
     let info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
@@ -16,9 +17,10 @@ pub(crate) fn own(path: &Path, codec: Option<Codec>, user_agent: &str) -> anyhow
             "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
         ),
         ("robots".to_owned(), "obey (RFC 9309)".to_owned()),
-        ("http-header-user-agent".to_owned(), user_agent.to_owned()),
+        ("http-header-user-agent".to_owned(), fetch.user_agent.clone()),
     ];
-    let opened = crawl::open(path, SegmentOptions { codec, info, ..SegmentOptions::default() })?;
+    let opened =
+        crawl::open(path, SegmentOptions { codec, info, clock: fetch.clock, ..SegmentOptions::default() })?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

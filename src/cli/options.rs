@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, read_duration};
+use archive::crawl::{self, Conduct, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive_storage::Clock;
 use archive_storage::segment::Codec;
+use chrono::{DateTime, Utc};
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -61,6 +63,9 @@ pub(crate) struct FetchArgs {
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    /// Set the clock: the run begins at this time (with a zone, as in 2026-01-31T10:00:00Z); for simulations
+    #[arg(long, value_name = "TIME", hide = true)]
+    clock: Option<DateTime<Utc>>,
 }
 
 impl FetchArgs {
@@ -94,7 +99,7 @@ impl FetchArgs {
                 per_host,
                 per_address: if address_delay.is_zero() { workers } else { 1 },
             },
-            robots_name: robots_name(&self.user_agent),
+            conduct: Conduct { robots_name: robots_name(&self.user_agent) },
             fetch: fetch::Settings {
                 user_agent: self.user_agent.clone(),
                 connect_to: self.connect_to.clone(),
@@ -107,6 +112,7 @@ impl FetchArgs {
                     body_bytes: self.max_body << 20,
                     ..Limits::default()
                 },
+                clock: self.clock.map_or_else(Clock::default, Clock::set_to),
             },
             sync_every: crawl::SYNC_EVERY,
             checkpoint_every: Duration::from_secs(30),

@@ -39,6 +39,12 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints text as it is.
+pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
 /// Prints a finished table.
 pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();

@@ -79,7 +79,7 @@ impl Progress {
             End::Stopped => "stopped",
         };
         eprintln!(
-            "archive: {reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused by robots.txt, \
+            "archive: {reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused, \
              {} still queued; stored in {}",
             HumanDuration(status.elapsed),
             HumanCount(status.acknowledged),

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use archive::crawl::{self, End, Plan, most_obsolete};
 use archive::ledger::Credits;
-use chrono::Utc;
 
 use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::Progress;
@@ -40,10 +39,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.time = args.time;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
-    let mut store = open::own(&args.archive.path, None, &options.fetch.user_agent)?;
+    let mut store = open::own(&args.archive.path, None, &options.fetch)?;
     let credits = Credits::open(store.state())?;
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
-    let pages = most_obsolete(store.state(), &credits, budget, Utc::now())?;
+    let pages = most_obsolete(store.state(), &credits, budget, options.fetch.clock.now())?;
     let mut progress = Progress::start(Some(pages.len() as u64));
     let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
         progress.show(status);

@@ -2,7 +2,8 @@
 //!
 //! By equation 22 of the Xyleme paper ("Acquiring XML pages for a WebHouse", section 6) a page of importance r that
 //! changes at rate λ is due every `(1/√(rλ)) Σ √(rλ) / G` time units under a budget of G fetches a time unit. How overdue
-//! it is, its age divided by this interval, orders pages the same way whatever G is: by `age · √(rλ)`.
+//! it is, its age divided by this interval, orders pages the same way whatever G is: by `age · √(rλ)`. What a sitemap, feed
+//! or site master said of a page counts as age.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -10,8 +11,13 @@ use std::collections::BinaryHeap;
 use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::{CreditError, Credits, page_flags as flags};
+use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
+use crate::parse::DocumentKind;
+use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, RateGroup, RatePrior};
+
+/// The rule by which a refresh chooses.
+pub const REFRESH_RULE: Rule = Rule::Xyleme;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -54,10 +60,11 @@ pub fn most_obsolete(
         if visit.captures == 0 {
             continue;
         }
-        let Some(importance) = credits.importance_of(state, page)? else { continue };
+        let Some(importance) = refreshable(state, credits, page, &visit)? else { continue };
         let rate = ChangeObservations::from_bytes(&visit.extension).rate(&prior).per_day;
-        let age = (now.timestamp() - i64::from(visit.last_seen)).max(0) as f64 / SECONDS_PER_DAY;
-        best.push(Reverse(Overdue { score: age * (importance * rate).sqrt(), page }));
+        let age = (now.timestamp() - i64::from(visit.last_seen)).max(0) as f64 / SECONDS_PER_DAY
+            + announced_days(&visit, rate);
+        best.push(Reverse(Overdue { score: REFRESH_RULE.value(importance, rate, age), page }));
         if best.len() > budget {
             best.pop();
         }
@@ -67,8 +74,44 @@ pub fn most_obsolete(
     Ok(pages.into_iter().map(|overdue| overdue.page).collect())
 }
 
+/// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.
+///
+/// Sitemaps and feeds are polled for what they say of other pages: they count as much as a mean page at least.
+///
+/// # Errors
+/// When the store fails.
+pub fn refreshable(
+    state: &State,
+    credits: &Credits,
+    id: UrlId,
+    visit: &Visit,
+) -> Result<Option<f64>, CreditError> {
+    let page = state.page(id)?;
+    // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
+    let missed = page.flags.0 & flags::VANISHED != 0 && page.flags.0 & flags::SEED != 0;
+    let own = credits.importance_of(state, id)?.or(missed.then_some(1.0));
+    let tells = matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed);
+    if !tells || page.flags.0 & flags::ROBOTS != 0 {
+        return Ok(own);
+    }
+    Ok(Some(own.unwrap_or(0.0).max(1.0)))
+}
+
+/// The days without a fetch that would make a page as probably changed as an announcement does; 0 without one.
+///
+/// An announcement that is true with probability q adds -ln(1 - q) to the expected number of changes λτ.
+fn announced_days(visit: &Visit, rate: f64) -> f64 {
+    if visit.announced == 0 {
+        return 0.0;
+    }
+    -(1.0 - announcement_trust(visit)).ln() / rate
+}
+
 /// What the rates of the whole archive say of a page that was not yet fetched twice.
-fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
+///
+/// # Errors
+/// When the store fails.
+pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
     let above = RatePrior::default();
     let mut group = RateGroup::default();
     for visit in state.visits() {

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use archive_storage::UrlId;
 
+use super::conduct::Conduct;
 use super::frontier::Politeness;
 use super::seeds::Seed;
+use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
 
@@ -27,10 +29,10 @@ pub struct Options {
     pub politeness: Politeness,
     /// How URLs are fetched.
     pub fetch: fetch::Settings,
-    /// The product name by which robots.txt may address the crawler.
-    pub robots_name: String,
     /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
     pub sync_every: Duration,
+    /// What is taken and what is left.
+    pub conduct: Conduct,
     /// Longest time between two checkpoints: what a crash makes the next start replay.
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
@@ -75,10 +77,12 @@ pub struct Status {
     pub active: usize,
     /// Hosts that are being asked.
     pub hosts_active: usize,
-    /// URLs that robots.txt forbids.
+    /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,
+    /// Where the time went; known at the end of a run.
+    pub timings: Timings,
 }
 
 /// Why a run came to its end.

@@ -1,11 +1,11 @@
 //! What the archive already has of a URL: the version that a server may confirm, and the way that led to it.
 
 use archive_storage::warc::{HttpHead, split};
-use archive_storage::{Capture, Page, State, Store, StoreError, UrlId};
+use archive_storage::{Capture, CaptureKind, Digest, Page, State, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::process::Previous;
-use crate::ledger::CreditError;
+use crate::ledger::{CreditError, capture_flags};
 
 /// Hops of a path that are written, at most.
 const HOPS_MAX: usize = 64;
@@ -50,6 +50,26 @@ pub(super) fn of_capture(store: &Store, capture: &Capture) -> Result<Option<Stor
         etag: head.get("ETag").filter(|tag| is_sendable(tag)).map(str::to_owned),
         last_modified: head.get("Last-Modified").filter(|date| is_sendable(date)).map(str::to_owned),
     }))
+}
+
+/// What is needed to refer to `capture`, which has a payload of this digest, when the state alone can tell: its record
+/// need not be read and decompressed.
+pub(super) fn by_digest(
+    store: &Store,
+    capture: &Capture,
+    digest: Digest,
+) -> Option<Result<Previous, StoreError>> {
+    let is_told = capture.kind == CaptureKind::Response
+        && capture.flags & capture_flags::DIGEST_OF_RECORD != 0
+        && capture.digest == digest.prefix();
+    let time = DateTime::<Utc>::from_timestamp_micros(capture.time).filter(|_| is_told)?;
+    let previous = |url| Previous {
+        entity: capture.digest,
+        record_digest: digest,
+        original_url: url,
+        original_time: time,
+    };
+    Some(store.state().url(capture.url).map(previous).map_err(StoreError::from))
 }
 
 /// A field value that came from a server may be sent back only if it cannot break a request apart.

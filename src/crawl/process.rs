@@ -11,10 +11,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use url::Url;
 
+use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Source, decode_content};
+use crate::parse::{self, DocumentKind, Limits, LinkKind, Parsed, Problem, Source, decode_content};
 use crate::search::Document;
 
 /// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
@@ -93,12 +94,15 @@ pub(super) fn work(
     done: &Sender<Done>,
     encoder: &Encoder,
     reading: &Reading,
+    counters: Counters,
 ) {
+    let mut watch = Stopwatch::new(counters);
     for (tag, answer) in answers {
+        watch.start();
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, reading) {
+                match process(&tag, *exchange, encoder, reading, &mut watch) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
                     Err(error) => Done::Broken(error),
                 }
@@ -118,6 +122,7 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
+    watch: &mut Stopwatch,
 ) -> Result<Processed, SegmentError> {
     let (head_bytes, body) = split(&exchange.http);
     let head = HttpHead::parse(&head_bytes);
@@ -125,6 +130,7 @@ fn process(
     let received_digest = Digest::sha256(&body);
     let payload = if head.is_chunked() { dechunk(&body) } else { body };
     let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
+    watch.lap(Stage::Digest);
     let mut facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -147,6 +153,8 @@ fn process(
             robots = Some(rules);
         }
     } else if !not_modified {
+        let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+        facts.problems.extend(cut);
         let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
@@ -156,6 +164,7 @@ fn process(
         }
         take_parsed(&mut facts, parsed);
     }
+    watch.lap(Stage::Parse);
     let kind = match &tag.previous {
         Some(_) if not_modified => Kind::NotModified,
         Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
@@ -176,11 +185,14 @@ fn process(
     };
     let received_bytes = exchange.http.len() as u64;
     let elapsed = exchange.elapsed;
-    let encoded = encoder.encode(group(tag, exchange, &outcome, head_bytes, received_digest))?;
+    let group = group(tag, exchange, &outcome, head_bytes, received_digest);
+    watch.lap(Stage::Metadata);
+    let encoded = encoder.encode(group)?;
+    watch.lap(Stage::Records);
     Ok(Processed {
         received_bytes,
         elapsed,
-        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head)),
+        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
         location: head.get("Location").map(str::to_owned),
         robots,
         document,
@@ -224,7 +236,11 @@ fn group(
 }
 
 /// The records of a fetch that gave nothing.
-pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, CaptureGroup) {
+pub(super) fn failed_group(
+    tag: &FetchTag,
+    error: &FetchError,
+    time: DateTime<Utc>,
+) -> (Outcome, CaptureGroup) {
     let facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -235,7 +251,7 @@ pub(super) fn failed_group(tag: &FetchTag, error: &FetchError) -> (Outcome, Capt
     };
     let outcome = Outcome {
         url: tag.url.to_string(),
-        time: Utc::now(),
+        time,
         kind: Kind::Failed,
         status: 0,
         media_type: String::new(),
@@ -261,6 +277,11 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
     facts.title = Some(parsed.title).filter(|title| !title.is_empty());
     facts.language = parsed.language;
     facts.signature = Some(parsed.signature);
+    facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
+    let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
+    if dropped > 0 {
+        facts.problems.push(Problem::TooManyLinks { dropped }.to_string());
+    }
     let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
     facts.links = links
         .map(|link| OutLink {
@@ -269,8 +290,15 @@ fn take_parsed(facts: &mut Facts, parsed: Parsed) {
             kind: link.kind,
             nofollow: link.nofollow,
             template: link.template,
+            modified: None,
         })
         .collect();
+    for entry in parsed.entries {
+        if let Some(link) = facts.links.get_mut(entry.link as usize) {
+            // An item that is listed twice counts as changed when it did last.
+            link.modified = link.modified.max(Some(entry.modified));
+        }
+    }
 }
 
 /// Takes off the content coding and parses.
@@ -279,7 +307,9 @@ pub(super) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8],
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
-    parse::parse(&source, limits)
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
 }
 
 /// Whether documents of a kind have text to search in.
@@ -298,17 +328,18 @@ fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
         kind: LinkKind::Sitemap,
         nofollow: false,
         template: false,
+        modified: None,
     };
     urls.map(link).collect()
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3); without one, nothing is asked.
-fn retry_after(head: &HttpHead) -> Duration {
+fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
     let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Duration::from_secs(seconds);
     }
-    http_date(value).and_then(|date| (date - Utc::now()).to_std().ok()).unwrap_or_default()
+    http_date(value).and_then(|date| (date - asked).to_std().ok()).unwrap_or_default()
 }
 
 /// A date of HTTP (RFC 9110 section 5.6.7).

@@ -1,6 +1,6 @@
 //! The robots rules of every host of a run, and who waits for whose.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive_storage::HostId;
@@ -41,6 +41,10 @@ pub(super) struct RobotsCache {
     moved: HashMap<HostId, (String, u8)>,
     /// Hosts whose robots.txt was moved to that of another host.
     waiting: HashMap<HostId, Vec<HostId>>,
+    /// Hosts that are to be asked over https although none of their URLs may wait.
+    secure: HashSet<HostId>,
+    /// Hosts that did not answer over one scheme and are asked over the other.
+    other_scheme: HashSet<HostId>,
 }
 
 impl RobotsCache {
@@ -64,6 +68,24 @@ impl RobotsCache {
     /// Where a host's robots.txt is to be fetched instead of its usual place.
     pub(super) fn moved_to(&self, host: HostId) -> Option<&str> {
         self.moved.get(&host).map(|(url, _)| url.as_str())
+    }
+
+    /// Notes that a host is known by https.
+    pub(super) fn set_secure(&mut self, host: HostId) {
+        self.secure.insert(host);
+    }
+
+    pub(super) fn is_secure(&self, host: HostId) -> bool {
+        self.secure.contains(&host)
+    }
+
+    /// Lets a host that nothing connects to be asked at `url`, over the other scheme; once, then it returns false.
+    pub(super) fn ask_otherwise(&mut self, host: HostId, url: String) -> bool {
+        let is_first = self.other_scheme.insert(host);
+        if is_first {
+            self.moved.insert(host, (url, 0));
+        }
+        is_first
     }
 
     /// Notes that a host's robots.txt redirects to `url`.
@@ -102,6 +124,16 @@ mod tests {
         assert_eq!(cache.set(HostId(2), &Rules::Free), [HostId(2), HostId(1), HostId(3)]);
         assert!(matches!(cache.get(HostId(3)), Some(Rules::Free)));
         assert!(cache.take_waiting().is_empty());
+    }
+
+    #[test]
+    fn the_other_scheme_is_tried_once() {
+        let mut cache = RobotsCache::default();
+        let url = "https://a.test/robots.txt";
+        assert!(cache.ask_otherwise(HostId(1), url.to_owned()));
+        assert_eq!(cache.moved_to(HostId(1)), Some(url));
+        assert!(!cache.ask_otherwise(HostId(1), "http://a.test/robots.txt".to_owned()));
+        assert_eq!(cache.moved_to(HostId(1)), Some(url));
     }
 
     #[test]

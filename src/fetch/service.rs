@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use chrono::Utc;
+use archive_storage::Clock;
 use crossbeam::channel::Sender;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -67,6 +67,8 @@ pub struct Settings {
     pub allow_private: bool,
     /// What a response may cost.
     pub limits: Limits,
+    /// What time it is: the time of every capture.
+    pub clock: Clock,
 }
 
 impl Settings {
@@ -194,7 +196,7 @@ impl Client {
                 Some(connection) => connection,
                 None => self.connector.connect(&endpoint).await?,
             };
-            let started = Utc::now();
+            let started = self.settings.clock.now();
             let clock = Instant::now();
             match exchange(&mut connection, &sent, &self.settings.limits).await {
                 Ok(received) => {

@@ -8,6 +8,7 @@ pub mod passes;
 pub mod plot;
 pub mod random;
 pub mod ranking;
+pub mod refresh;
 pub mod report;
 pub mod slices;
 pub mod transfers;

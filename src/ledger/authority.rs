@@ -9,7 +9,8 @@ pub fn authority(url: &str) -> &str {
 }
 
 /// An authority without its port.
-pub(super) fn host_name(authority: &str) -> &str {
+#[must_use]
+pub fn host_name(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,

@@ -3,6 +3,8 @@
 //! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
 //! its records after a crash. Total cash stays what it was, exactly.
 
+use std::time::{Duration, Instant};
+
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{
     CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
@@ -14,6 +16,7 @@ use super::link_code::LinkCode;
 use super::outcome::{Kind, OutLink, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account, store_site_account};
+use super::refusal::Refusal;
 use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
 use super::standing::account_of;
@@ -76,6 +79,8 @@ pub struct Credits {
     scope: Scope,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<Target>,
+    /// What paying has cost since somebody asked.
+    paying: Duration,
 }
 
 impl Credits {
@@ -90,6 +95,7 @@ impl Credits {
             weights: LinkWeights::default(),
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             targets: Vec::new(),
+            paying: Duration::ZERO,
         })
     }
 
@@ -170,7 +176,7 @@ impl Credits {
             let id = UrlId(number);
             let mut page = state.page(id)?;
             // What robots.txt forbade may be allowed today.
-            page.flags.set(PageFlags(flags::REFUSED), false);
+            page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
             waiting.extend(self.candidate(id, &page));
         }
         Ok(waiting)
@@ -225,15 +231,18 @@ impl Credits {
             let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
+            self.take_dates(state, id, outcome)?;
         }
         self.stand(state, id, outcome)?;
         let page = state.page(id)?;
+        let begun = Instant::now();
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.pay_pages(state, id)?;
         }
         if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
             self.pay_sites(state, &page)?;
         }
+        self.paying += begun.elapsed();
         for place in 0..self.targets.len() {
             let target = self.targets[place].link;
             let page = state.page(target)?;
@@ -242,19 +251,39 @@ impl Credits {
         Ok(capture)
     }
 
+    /// How long cash was handed on since this was last asked.
+    pub fn take_paying(&mut self) -> Duration {
+        std::mem::take(&mut self.paying)
+    }
+
     /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn refuse(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
-        let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::REFUSED), true);
-        state.set_page(id, &page)?;
+    pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
+        let page = Self::put_off(state, id, why)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
             self.targets.clear();
             self.pay_pages(state, id)?;
         }
         Ok(())
+    }
+
+    /// Notes why a page is not fetched now. It keeps its cash: what stands in its way may pass.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+        let mut page = state.page(id)?;
+        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.code()));
+        state.set_page(id, &page)?;
+        Ok(page)
+    }
+
+    /// The scope by which pages are taken or left out.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// The most important sites, best first, with their importance (mean 1 over all known sites).
@@ -384,8 +413,7 @@ impl Credits {
         if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
             let distance = flags::requisite_depth(from.flags.0) + 1;
             if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags =
-                    PageFlags(flags::with_requisite_depth(page.flags.0 | flags::REQUISITE, distance));
+                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
             }
         }
         if page != before {
@@ -431,14 +459,20 @@ impl Credits {
         Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
+    /// Whether a page would belong to the crawl if a seed linked to it.
+    pub(super) fn would_contain(&self, url: &str) -> bool {
+        let host = authority(url);
+        self.scope.contains(url, host, site_of(host_name(host)), 1)
+    }
+
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
-        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS | flags::REFUSED) != 0;
-        if !wanted || done {
+        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS) != 0;
+        if !wanted || done || flags::refusal_code(page.flags.0) != 0 {
             return None;
         }
-        let level = if page.flags.0 & flags::SEED != 0 {
+        let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
             LEVEL_SEED
         } else if page.flags.0 & flags::REQUISITE != 0 {
             LEVEL_REQUISITE

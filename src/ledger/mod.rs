@@ -1,6 +1,8 @@
 //! The books of an archive: what a capture changes in pages, sites, cash and links, live or replayed after a crash.
 
+mod announce;
 mod authority;
+pub mod capture_flags;
 mod credit;
 mod languages;
 mod level;
@@ -8,19 +10,24 @@ mod link_code;
 mod outcome;
 pub mod page_flags;
 mod pay;
+mod published;
 mod record;
+mod refusal;
 mod scope;
 mod settings;
 mod settle;
 mod standing;
 
-pub use authority::authority;
+pub use announce::announcement_trust;
+pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::LEVEL_REQUISITE;
 pub use link_code::LinkCode;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-pub use scope::{Scope, ScopeKind, ScopeRule};
+pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
+pub use refusal::Refusal;
+pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use standing::account_of;
 
 #[cfg(test)]

@@ -16,8 +16,23 @@ pub const LINKS_PER_PAGE_MAX: usize = 50_000;
 /// The metadata field of a link; repeated, as Heritrix has it.
 const OUTLINK: &str = "outlink";
 
+/// Marks a link that its author asked not to follow.
+const NOFOLLOW: &str = "nofollow";
+
+/// Marks a link in what surrounds the content, as navigation does.
+const TEMPLATE: &str = "template";
+
+/// Stands before the time at which a link's target last changed, in seconds since 1970.
+const MODIFIED: &str = "modified=";
+
 /// The metadata field that marks a robots.txt.
 const ROBOTS: &str = "robots";
+
+/// The metadata field of a problem; repeated.
+const PROBLEM: &str = "problem";
+
+/// Problems of one document that are kept.
+const PROBLEMS_MAX: usize = 32;
 
 /// Characters of a title that are kept.
 const TITLE_CHARACTERS_MAX: usize = 300;
@@ -51,6 +66,8 @@ pub struct OutLink {
     pub nofollow: bool,
     /// Whether it stands in what surrounds the content, as navigation does.
     pub template: bool,
+    /// When the target last changed, as a sitemap or feed says, in seconds since 1970.
+    pub modified: Option<i64>,
 }
 
 /// What came of one fetch.
@@ -101,6 +118,8 @@ pub struct Facts {
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// What of the document was cut, repaired or not understood, a sentence each.
+    pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<OutLink>,
 }
@@ -175,13 +194,11 @@ impl Facts {
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
+        for problem in self.problems.iter().take(PROBLEMS_MAX) {
+            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+        }
         for link in &self.links {
-            let nofollow = if link.nofollow { " nofollow" } else { "" };
-            let template = if link.template { " template" } else { "" };
-            put(
-                OUTLINK,
-                format!("{} {} {}{nofollow}{template}", link.url, link.kind.hop(), link.kind.context()),
-            );
+            put(OUTLINK, link_field(link));
         }
         fields
     }
@@ -204,6 +221,7 @@ impl Facts {
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
+                PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }
@@ -212,18 +230,42 @@ impl Facts {
     }
 }
 
+/// A page has a hundred of these: no formatting machinery.
+fn link_field(link: &OutLink) -> String {
+    let context = link.kind.context();
+    let mut value = String::with_capacity(link.url.len() + 3 + context.len() + 1 + NOFOLLOW.len());
+    value.push_str(&link.url);
+    value.push(' ');
+    value.push(link.kind.hop());
+    value.push(' ');
+    value.push_str(context);
+    if link.nofollow {
+        value.push(' ');
+        value.push_str(NOFOLLOW);
+    }
+    if link.template {
+        value.push(' ');
+        value.push_str(TEMPLATE);
+    }
+    if let Some(seconds) = link.modified {
+        value.push_str(&format!(" {MODIFIED}{seconds}"));
+    }
+    value
+}
+
 fn read_link(value: &str) -> Option<OutLink> {
     let mut words = value.split(' ');
     let url = words.next()?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
-    let (mut nofollow, mut template) = (false, false);
+    let (mut nofollow, mut template, mut modified) = (false, false, None);
     for word in words {
-        nofollow |= word == "nofollow";
-        template |= word == "template";
+        nofollow |= word == NOFOLLOW;
+        template |= word == TEMPLATE;
+        modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
     }
     let hash = archive_storage::address::url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow, template })
+    Some(OutLink { url, hash, kind, nofollow, template, modified })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {

@@ -6,25 +6,46 @@ pub const ACCOUNT: u16 = 1;
 pub const READ: u16 = 1 << 1;
 /// It belongs to the crawl's scope.
 pub const IN_SCOPE: u16 = 1 << 2;
-/// It is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
-pub const REQUISITE: u16 = 1 << 3;
+/// It stands for another page, whose account it shares: a redirect or a duplicate.
+pub const ALIAS: u16 = 1 << 3;
 /// It is a seed.
 pub const SEED: u16 = 1 << 4;
 /// It is a robots.txt.
 pub const ROBOTS: u16 = 1 << 5;
-/// robots.txt forbids it.
-pub const REFUSED: u16 = 1 << 6;
-/// Its last fetch found no page.
-pub const GONE: u16 = 1 << 7;
-/// It stands for another page, whose account it shares: a redirect or a duplicate.
-pub const ALIAS: u16 = 1 << 8;
+/// It was announced and has not answered since.
+pub const PUBLISHED: u16 = 1 << 6;
 /// It had an account until a server said that it does not exist (any more).
-pub const VANISHED: u16 = 1 << 9;
+pub const VANISHED: u16 = 1 << 7;
 /// It was fetched, with whatever result.
 pub const FETCHED: u16 = 1 << 10;
 /// Lowest bit of the number of requisite links that led here (3 bits).
 const REQUISITE_DEPTH_SHIFT: u16 = 11;
 const REQUISITE_DEPTH_MASK: u16 = 0b111;
+/// It is part of a page that was captured (picture, style sheet, script, frame) and is captured with it: any of these bits.
+pub const REQUISITE: u16 = REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT;
+
+/// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
+const REFUSAL_LOW_SHIFT: u16 = 8;
+const REFUSAL_HIGH_SHIFT: u16 = 14;
+const REFUSAL_MASK: u16 = 0b11;
+
+/// The highest code of a refusal.
+pub const REFUSAL_MAX: u16 = 15;
+
+/// The code of the [`super::Refusal`] for which it is not fetched; 0 for none.
+#[must_use]
+pub fn refusal_code(flags: u16) -> u16 {
+    let low = (flags >> REFUSAL_LOW_SHIFT) & REFUSAL_MASK;
+    low | (((flags >> REFUSAL_HIGH_SHIFT) & REFUSAL_MASK) << 2)
+}
+
+/// `flags` with another code of a refusal (at most [`REFUSAL_MAX`]).
+#[must_use]
+pub fn with_refusal_code(flags: u16, code: u16) -> u16 {
+    let cleared = flags & !((REFUSAL_MASK << REFUSAL_LOW_SHIFT) | (REFUSAL_MASK << REFUSAL_HIGH_SHIFT));
+    let (low, high) = (code & REFUSAL_MASK, (code >> 2) & REFUSAL_MASK);
+    cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT)
+}
 
 /// How many requisite links in a row led here.
 #[must_use]
@@ -42,6 +63,27 @@ pub fn with_requisite_depth(flags: u16, depth: u16) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::{IN_SCOPE, requisite_depth, with_requisite_depth};
+
+    #[test]
+    fn no_two_flags_share_a_bit() {
+        let refusal = super::with_refusal_code(0, super::REFUSAL_MAX);
+        let flags = [
+            super::ACCOUNT,
+            super::READ,
+            IN_SCOPE,
+            super::ALIAS,
+            super::SEED,
+            super::ROBOTS,
+            super::PUBLISHED,
+            super::VANISHED,
+            super::FETCHED,
+            super::REQUISITE,
+            refusal,
+        ];
+        for (place, flag) in flags.iter().enumerate() {
+            assert!(flags[..place].iter().all(|other| other & flag == 0), "{flag:#018b}");
+        }
+    }
 
     #[test]
     fn the_requisite_depth_does_not_touch_other_flags() {

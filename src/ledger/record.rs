@@ -1,7 +1,9 @@
 //! A capture in the history of its page: what was seen when, and whether it had changed.
 
-use archive_storage::{Capture, CaptureId, CaptureKind, Location, PageFlags, State, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFlags, State, UrlId, Visit};
 
+use super::announce::settle_announcement;
+use super::capture_flags;
 use super::credit::{CreditError, Credits};
 use super::languages;
 use super::outcome::{Kind, Outcome};
@@ -10,6 +12,7 @@ use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
+const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
 impl Credits {
     /// Appends the capture and brings its page's visit up to date.
@@ -25,25 +28,25 @@ impl Credits {
         let time = outcome.time.timestamp_micros();
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
         let is_page = outcome.status > 0 && outcome.status < 400;
-        let changed = is_page && outcome.kind == Kind::Response && Self::has_changed(state, &visit, outcome)?;
+        let mut change_flags = 0;
         if visit.captures == 0 {
             visit.first_seen = seconds;
         }
         if is_page {
-            let mut observations = ChangeObservations::from_bytes(&visit.extension);
-            let days = f64::from(seconds.saturating_sub(visit.last_seen)) / SECONDS_PER_DAY;
-            if visit.versions > 0 {
-                let age = outcome
-                    .facts
-                    .last_modified
-                    .map(|date| (outcome.time.timestamp() - date) as f64 / SECONDS_PER_DAY);
-                observations.observe(&Observation { interval: days, changed, last_modified: age });
+            let last = last_version(state, id)?;
+            let change = Change::of(outcome, &visit, last.as_ref());
+            if let Some(last) = last {
+                observe(&mut visit, outcome, change.content, last.time);
             }
-            visit.extension = observations.to_bytes();
-            if changed || visit.versions == 0 {
-                visit.versions += 1;
+            visit.signature = change.signature;
+            visit.versions += u32::from(change.bytes);
+            if change.content {
                 visit.last_changed = seconds;
             }
+            change_flags = change.flags();
+        }
+        if outcome.status > 0 {
+            settle_announcement(&mut visit, !is_page || change_flags & capture_flags::CONTENT_CHANGED != 0);
         }
         visit.last_seen = seconds;
         visit.status = if outcome.kind == Kind::NotModified { visit.status } else { outcome.status };
@@ -63,8 +66,17 @@ impl Credits {
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;
         page.flags.set(PageFlags(flags::FETCHED), true);
-        page.flags.set(PageFlags(flags::GONE), !is_page);
+        page.flags = PageFlags(flags::with_refusal_code(page.flags.0, 0));
+        if outcome.status > 0 {
+            page.flags.set(PageFlags(flags::PUBLISHED), false);
+        }
         state.set_page(id, &page)?;
+        if page.flags.0 & flags::ROBOTS == 0 {
+            let is_new_page = before.is_none() && page.flags.0 & flags::ACCOUNT != 0;
+            count(state, page.host, outcome, is_new_page)?;
+        }
+        let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
+        let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
         let mime = state.intern_mime(&outcome.media_type)?;
         let original = match outcome.kind {
             Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
@@ -79,16 +91,82 @@ impl Credits {
             mime,
             kind: capture_kind(outcome.kind),
             length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-            flags: 0,
+            flags: change_flags | digest_flag,
             original,
         })?)
     }
+}
 
-    /// Whether the content differs from that of the page's last capture that had any.
-    fn has_changed(state: &State, visit: &Visit, outcome: &Outcome) -> Result<bool, CreditError> {
-        let Some(last) = visit.last_capture else { return Ok(true) };
-        Ok(state.capture(last)?.digest != outcome.digest)
+/// What of a page differs from its version before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Change {
+    /// What it means: the signature of its main text or XML tree. Where there is none, the bytes decide.
+    content: bool,
+    /// Its bytes.
+    bytes: bool,
+    /// The signature of what is there now; 0 when unknown.
+    signature: u64,
+}
+
+impl Change {
+    fn of(outcome: &Outcome, before: &Visit, last: Option<&Capture>) -> Self {
+        let bytes = last.is_none_or(|last| last.digest != outcome.digest);
+        if outcome.kind == Kind::NotModified {
+            return Self { content: false, bytes: last.is_none(), signature: before.signature };
+        }
+        // A signature of 0 would mean that there is none.
+        let signature = outcome.facts.signature.map_or(0, |signature| signature.max(1));
+        let comparable = before.signature != 0 && signature != 0;
+        let content = match last {
+            None => true,
+            Some(_) if comparable => before.signature != signature,
+            Some(_) => bytes,
+        };
+        Self { content, bytes, signature }
     }
+
+    const fn flags(self) -> u8 {
+        (if self.content { capture_flags::CONTENT_CHANGED } else { 0 })
+            | (if self.bytes { capture_flags::BYTES_CHANGED } else { 0 })
+    }
+}
+
+/// Adds what a fetch has shown to what is known of the page's changes; `before` is when it was last there, in microseconds.
+fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
+    let interval = (outcome.time.timestamp_micros() - before) as f64 / MICROSECONDS_PER_DAY;
+    let last_modified =
+        outcome.facts.last_modified.map(|date| (outcome.time.timestamp() - date) as f64 / SECONDS_PER_DAY);
+    let mut observations = ChangeObservations::from_bytes(&visit.extension);
+    observations.observe(&Observation { interval, changed, last_modified });
+    visit.extension = observations.to_bytes();
+}
+
+/// The newest capture that found the page; fetches that failed say nothing of its content.
+fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError> {
+    for capture in state.history(id)? {
+        let (_, capture) = capture?;
+        if capture.status > 0 && capture.status < 400 {
+            return Ok(Some(capture));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts a capture with its host and its site; robots.txt is no page and is not counted.
+fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
+    let site = state.update_host(host, |host| {
+        host.captures += 1;
+        host.fetched += u32::from(is_new_page);
+        host.failures += u32::from(outcome.kind == Kind::Failed);
+        host.bytes += outcome.payload_bytes;
+        host.site
+    })?;
+    state.update_site(site, |site| {
+        site.captures += 1;
+        site.fetched += u32::from(is_new_page);
+        site.bytes += outcome.payload_bytes;
+    })?;
+    Ok(())
 }
 
 fn document_kind(name: &str) -> Option<DocumentKind> {

@@ -104,17 +104,43 @@ impl Scope {
     /// Whether a page on `host` of `site`, found `depth` links from a seed, belongs to the crawl.
     #[must_use]
     pub fn contains(&self, url: &str, host: &str, site: &str, depth: u8) -> bool {
-        let reaches = |max: Option<&u8>| max.is_some_and(|max| depth <= *max);
-        reaches(self.any.as_ref())
-            || reaches(self.hosts.get(host))
-            || reaches(self.sites.get(site))
-            || self.patterns.iter().any(|(regex, max)| depth <= *max && regex.is_match(url))
+        self.verdict(url, host, site, depth) == ScopeVerdict::Inside
     }
+
+    /// The same, and why not.
+    #[must_use]
+    pub fn verdict(&self, url: &str, host: &str, site: &str, depth: u8) -> ScopeVerdict {
+        let fixed = [self.any.as_ref(), self.hosts.get(host), self.sites.get(site)];
+        let fixed = fixed.into_iter().flatten().copied().max();
+        if fixed.is_some_and(|max| depth <= max) {
+            return ScopeVerdict::Inside;
+        }
+        let matching = self.patterns.iter().filter(|(regex, _)| regex.is_match(url)).map(|(_, max)| *max);
+        match fixed.into_iter().chain(matching).max() {
+            Some(max) if depth <= max => ScopeVerdict::Inside,
+            Some(max) => ScopeVerdict::TooDeep { max },
+            None => ScopeVerdict::Outside,
+        }
+    }
+}
+
+/// Whether a page belongs to a crawl.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScopeVerdict {
+    /// It does.
+    Inside,
+    /// It would, if fewer links led to it.
+    TooDeep {
+        /// Links from a seed at most.
+        max: u8,
+    },
+    /// No rule holds it.
+    Outside,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Scope, ScopeKind, ScopeRule};
+    use super::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 
     #[test]
     fn a_url_belongs_if_any_rule_holds_it() {
@@ -131,6 +157,9 @@ mod tests {
         assert!(holds("http://z.example.net/", "z.example.net", "example.net", 9));
         assert!(holds("http://c.test/x1", "c.test", "c.test", 1));
         assert!(!holds("http://c.test/y", "c.test", "c.test", 1));
+        let verdict = |url: &str, depth| scope.verdict(url, "www.a.example.org", "example.org", depth);
+        assert_eq!(verdict("http://www.a.example.org/", 3), ScopeVerdict::TooDeep { max: 2 });
+        assert_eq!(scope.verdict("http://d.test/", "d.test", "d.test", 0), ScopeVerdict::Outside);
     }
 
     #[test]

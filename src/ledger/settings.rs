@@ -11,6 +11,10 @@ use crate::importance::{Ledger, Numbers, Policy};
 pub(super) const PAGE_LEDGER: &str = "ledger.pages";
 /// Setting under which the site ledger's numbers are kept.
 pub(super) const SITE_LEDGER: &str = "ledger.sites";
+/// Setting under which announced pages wait.
+pub(super) const PUBLISHED: &str = "publish.queue";
+/// Setting under which clusters are kept.
+pub(super) const CLUSTERS: &str = "publish.clusters";
 /// Setting under which the scope is kept.
 pub(super) const SCOPE: &str = "crawl.scope";
 

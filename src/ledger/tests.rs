@@ -64,7 +64,14 @@ impl Books {
 }
 
 fn link(url: &str, kind: LinkKind) -> OutLink {
-    OutLink { url: url.to_owned(), hash: url_hash(url), kind, nofollow: false, template: false }
+    OutLink {
+        url: url.to_owned(),
+        hash: url_hash(url),
+        kind,
+        nofollow: false,
+        template: false,
+        modified: None,
+    }
 }
 
 fn anchor(url: &str) -> OutLink {

@@ -16,17 +16,19 @@ pub(crate) const PRESCAN_BYTES: usize = 1024;
 pub(crate) const GUESS_BYTES: usize = 32 * 1024;
 
 /// The encoding of a document, and the bytes of its byte order mark.
-pub(crate) struct Charset {
+pub(crate) struct Charset<'a> {
     pub(crate) encoding: &'static Encoding,
     pub(crate) mark_bytes: usize,
+    /// The text, when finding the encoding has shown that the body is one in UTF-8.
+    text: Option<&'a str>,
 }
 
 /// Finds the encoding. `label` is the `charset` of `Content-Type`.
-pub(crate) fn detect(body: &[u8], label: Option<&str>, is_xml: bool) -> Charset {
+pub(crate) fn detect<'a>(body: &'a [u8], label: Option<&str>, is_xml: bool) -> Charset<'a> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
-        return Charset { encoding, mark_bytes };
+        return Charset { encoding, mark_bytes, text: None };
     }
-    let found = |encoding| Charset { encoding, mark_bytes: 0 };
+    let found = |encoding| Charset { encoding, mark_bytes: 0, text: None };
     if let Some(encoding) = label.and_then(for_label) {
         return found(encoding);
     }
@@ -42,12 +44,15 @@ pub(crate) fn detect(body: &[u8], label: Option<&str>, is_xml: bool) -> Charset 
     }
     match meta_charset(head).as_deref().and_then(for_label) {
         Some(encoding) => found(declared_by_meta(encoding)),
-        None => found(guess(body)),
+        None => guess(body),
     }
 }
 
 /// The text of a body, and whether bytes were not of the encoding.
-pub(crate) fn decode<'a>(body: &'a [u8], charset: &Charset) -> (Cow<'a, str>, bool) {
+pub(crate) fn decode<'a>(body: &'a [u8], charset: &Charset<'a>) -> (Cow<'a, str>, bool) {
+    if let Some(text) = charset.text {
+        return (Cow::Borrowed(text), false);
+    }
     charset.encoding.decode_without_bom_handling(&body[charset.mark_bytes..])
 }
 
@@ -132,26 +137,22 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
 
 /// The guess for a document that declares nothing: UTF-8 when it is that, else by the bytes around the first that isn't
 /// ASCII.
-fn guess(body: &[u8]) -> &'static Encoding {
+fn guess(body: &[u8]) -> Charset<'_> {
     /// Context that the detector gets before the first byte that tells something.
     const CONTEXT_BYTES: usize = 1024;
-    if is_utf_8_but_for_the_end(body) {
-        return UTF_8;
+    let found = |encoding, text| Charset { encoding, mark_bytes: 0, text };
+    match std::str::from_utf8(body) {
+        Ok(text) => return found(UTF_8, Some(text)),
+        // A cut document may end inside a character.
+        Err(error) if error.error_len().is_none() => return found(UTF_8, None),
+        Err(_) => {}
     }
     let first = Encoding::ascii_valid_up_to(body);
     let start = first.saturating_sub(CONTEXT_BYTES);
     let sample = &body[start..body.len().min(start + GUESS_BYTES)];
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
     detector.feed(sample, start + sample.len() == body.len());
-    detector.guess(None, chardetng::Utf8Detection::Allow)
-}
-
-/// A cut document may end inside a character.
-fn is_utf_8_but_for_the_end(body: &[u8]) -> bool {
-    match std::str::from_utf8(body) {
-        Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
-    }
+    found(detector.guess(None, chardetng::Utf8Detection::Allow), None)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use whatlang::Lang;
 
-/// How much of the text the guess looks at, in bytes; it costs some 30 µs.
+/// How much of the text the guess looks at, in bytes. The comparison with seventy languages costs some 50 µs, a sixth of
+/// what a page costs in all; most pages that don't say their language are English, which is seen in 1 µs.
 const SAMPLE_BYTES: usize = 600;
 
 /// Less text than this tells nothing, in bytes.
@@ -17,8 +18,33 @@ pub(crate) fn guess(text: &str) -> Option<String> {
     }
     let start = text.floor_char_boundary(text.len().saturating_sub(SAMPLE_BYTES) / 2);
     let end = text.floor_char_boundary((start + SAMPLE_BYTES).min(text.len()));
-    let found = whatlang::detect(&text[start..end])?;
+    let sample = &text[start..end];
+    if is_english(sample) {
+        return Some("en".to_owned());
+    }
+    let found = whatlang::detect(sample)?;
     found.is_reliable().then(|| tag_of(found.lang()).to_owned())
+}
+
+/// Whether a text is English beyond doubt: no letters but ASCII, and at least one word in six is one of the commonest
+/// English ones that no other language has in such numbers, `the` among them.
+fn is_english(sample: &str) -> bool {
+    const COMMON: [&str; 18] = [
+        "the", "of", "and", "to", "is", "that", "this", "with", "from", "are", "be", "by", "it", "which",
+        "will", "for", "if", "not",
+    ];
+    if !sample.is_ascii() {
+        return false;
+    }
+    let (mut words, mut common, mut articles) = (0, 0, 0);
+    for word in sample.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()) {
+        words += 1;
+        if (2..=5).contains(&word.len()) && COMMON.iter().any(|one| word.eq_ignore_ascii_case(one)) {
+            common += 1;
+            articles += u32::from(word.eq_ignore_ascii_case("the"));
+        }
+    }
+    articles >= 2 && common * 6 >= words
 }
 
 /// ISO 639-1 codes, which is what `lang` attributes hold; languages without one keep their ISO 639-3 code.
@@ -56,6 +82,24 @@ mod tests {
                 .repeat(5);
         assert_eq!(guess(&russian).as_deref(), Some("ru"));
         assert_eq!(guess("ok"), None);
+    }
+
+    #[test]
+    fn english_is_told_from_its_neighbours() {
+        let english = "The library collects and keeps what is published in the country. Whoever looks for a book is \
+                       best served by the people who work there, for they know what is in the stacks.";
+        assert!(is_english(english));
+        for other in [
+            "De bibliotheek verzamelt en bewaart alles wat in het land verschijnt. Wie een boek zoekt, vraagt het aan de \
+             mensen die er werken, want zij weten wat er is en of het te leen is.",
+            "Biblioteket samler og bevarer alt som er utgitt i landet for alle, og den som leter etter en bok, er best \
+             tjent med dem som arbeider der, for de vet hva som er i magasinet.",
+            "int main(int argc, char **argv) { for (int i = 0; i < argc; i++) { if (argv[i]) { print(argv[i]); } } }",
+            "The The The Rolling Stones Beatles Kinks Who Yardbirds Animals Hollies Zombies Troggs Them Pretty Things Small \
+             Faces Move Creation Action",
+        ] {
+            assert!(!is_english(other), "{other}");
+        }
     }
 
     #[test]

@@ -108,6 +108,8 @@ pub struct Parsed {
     pub title: String,
     /// Its visible text: a line for what stands in one block.
     pub text: String,
+    /// The parts of the text that are not its own (menus, footers, advertisements), in the order of their ends.
+    pub surroundings: Vec<Range<usize>>,
     /// Where it links, each URL once, in the order of the document.
     pub links: Vec<Link>,
     /// What it tells robots.
@@ -124,6 +126,20 @@ pub struct Parsed {
     pub entries: Vec<Entry>,
     /// What was cut, repaired or not understood.
     pub problems: Vec<Problem>,
+}
+
+impl Parsed {
+    /// The lines of its own text, which its signature is made of: without menus, footers and advertisements, unless there
+    /// is next to nothing else.
+    #[must_use]
+    pub fn own_lines(&self) -> Vec<&str> {
+        signature::own_parts(&self.text, &self.surroundings)
+            .into_iter()
+            .flat_map(|part| self.text.get(part).unwrap_or_default().lines())
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect()
+    }
 }
 
 /// A dated item of a feed, sitemap or list.
@@ -169,9 +185,6 @@ pub enum Problem {
         /// The encoding's name.
         encoding: &'static str,
     },
-    /// The HTML tokenizer gave up.
-    #[error("HTML: {0}")]
-    Html(String),
     /// The document is not well-formed XML; what could be read was.
     #[error("XML: {0}")]
     Xml(String),
@@ -218,6 +231,18 @@ pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
     parsed
 }
 
+/// Hands the tree of an XML document to `read`; gives nothing when there is none, not even of a repaired document.
+pub fn with_xml_tree<T>(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    read: impl FnOnce(&roxmltree::Document<'_>) -> T,
+) -> Option<T> {
+    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
+    let (text, _) = charset::decode(body, &charset);
+    xml::with_tree(text.trim_start(), limits, |tree, _, _| read(tree)).ok()
+}
+
 /// A document that is being read.
 struct Document<'s> {
     source: &'s Source<'s>,
@@ -239,7 +264,7 @@ impl Document<'_> {
         }
     }
 
-    fn charset(&mut self, body: &[u8]) -> Charset {
+    fn charset<'b>(&mut self, body: &'b [u8]) -> Charset<'b> {
         let charset = charset::detect(body, self.charset_label, self.parsed.kind.is_xml());
         self.parsed.encoding = Some(charset.encoding.name());
         charset
@@ -264,13 +289,12 @@ impl Document<'_> {
         if encoding != UTF_8 {
             self.outlinks.set_base(self.source.url.clone(), encoding);
         }
-        let facts =
-            html::read(html, encoding, &self.limits.robot, &mut self.outlinks, &mut self.parsed.problems);
+        let facts = html::read(html, encoding, &self.limits.robot, &mut self.outlinks);
         self.parsed.title = facts.title;
         self.parsed.robots = self.parsed.robots | facts.robots;
         self.parsed.canonical = facts.canonical;
         self.parsed.language = facts.language.or(self.parsed.language.take());
-        self.set_text(facts.text, &facts.surroundings);
+        self.set_text(facts.text, facts.surroundings);
     }
 
     fn read_css(&mut self, body: &[u8]) {
@@ -289,7 +313,7 @@ impl Document<'_> {
             xml::sitemap::read_list(&text, &mut self.outlinks);
             self.parsed.signature = signature::of_bytes(body);
         } else {
-            self.set_text(text.into_owned(), &[]);
+            self.set_text(text.into_owned(), Vec::new());
         }
     }
 
@@ -317,8 +341,8 @@ impl Document<'_> {
     }
 
     /// Sets the text, and what is worked out from it.
-    fn set_text(&mut self, mut text: String, surroundings: &[Range<usize>]) {
-        let signatures = signature::of_text(&self.parsed.title, &text, surroundings);
+    fn set_text(&mut self, mut text: String, surroundings: Vec<Range<usize>>) {
+        let signatures = signature::of_text(&self.parsed.title, &text, &surroundings);
         self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
         self.parsed.similarity = signatures.near;
         if self.parsed.language.is_none() {
@@ -331,6 +355,7 @@ impl Document<'_> {
         }
         text.shrink_to_fit();
         self.parsed.text = text;
+        self.parsed.surroundings = surroundings;
     }
 }
 

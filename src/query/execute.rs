@@ -45,10 +45,38 @@ impl Plan {
         full_text: Option<&dyn FullText>,
     ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let hits = self.hits(full_text)?;
+        let (found, matched) = self.candidates(rows, &hits)?;
+        let rows = found.into_iter().map(|kept| {
+            let id = kept.row.id;
+            let subject =
+                PageSubject { rows, row: kept.row, score: kept.score, hits: &|index| hits.has(index, id) };
+            self.select.iter().map(|column| value(&subject, *column)).collect()
+        });
+        Ok((rows.collect::<Result<_, RowsError>>()?, matched))
+    }
+
+    /// The pages that a query for pages selects, in its order and within its limits. A query for sites selects none.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn select_pages(
+        &self,
+        rows: &dyn Rows,
+        full_text: Option<&dyn FullText>,
+    ) -> Result<Vec<PageRow>, Error> {
+        if self.target != Target::Pages {
+            return Ok(Vec::new());
+        }
+        let hits = self.hits(full_text)?;
+        Ok(self.candidates(rows, &hits)?.0.into_iter().map(|candidate| candidate.row).collect())
+    }
+
+    /// The pages that match, in order and within the limits, and how many there were before offset and limit.
+    fn candidates(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
         let mut search = PageSearch {
             plan: self,
             rows,
-            hits: &hits,
+            hits,
             top: Top::new(self.last_row(), |left: &Candidate, right: &Candidate| self.before(left, right)),
             matched: 0,
         };
@@ -71,14 +99,7 @@ impl Plan {
             }
         }
         let matched = whole.then_some(search.matched);
-        let kept = search.top.into_sorted().into_iter().skip(self.offset);
-        let rows = kept.map(|kept| {
-            let id = kept.row.id;
-            let subject =
-                PageSubject { rows, row: kept.row, score: kept.score, hits: &|index| hits.has(index, id) };
-            self.select.iter().map(|column| value(&subject, *column)).collect()
-        });
-        Ok((rows.collect::<Result<_, RowsError>>()?, matched))
+        Ok((search.top.into_sorted().into_iter().skip(self.offset).collect(), matched))
     }
 
     fn hits(&self, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {

@@ -4,6 +4,7 @@ pub mod address;
 pub mod backend;
 mod catalogue;
 mod checkpoint;
+mod clock;
 pub mod digest;
 mod history;
 mod ids;
@@ -19,6 +20,7 @@ pub mod warc;
 
 pub use catalogue::{SegmentEntry, SegmentState};
 pub use checkpoint::StateError;
+pub use clock::Clock;
 pub use digest::Digest;
 pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark};

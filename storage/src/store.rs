@@ -267,6 +267,14 @@ impl Store {
         Ok(self.reader.read(location)?)
     }
 
+    /// What the crawler noted about a capture: the fields of its metadata record.
+    ///
+    /// # Errors
+    /// When the records of the capture cannot be read or are damaged.
+    pub fn metadata(&self, capture: &Capture) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(self.reader.metadata(capture.location)?)
+    }
+
     /// The newest capture of a page that has a version of it: a response, or a revisit that found the payload elsewhere.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use archive_storage::segment::{
     Base, CaptureBody, CaptureGroup, Codec, Dictionary, ReplayedCapture, SegmentError, SegmentOptions,
     Segments,
 };
-use archive_storage::{Digest, Location, Watermark};
+use archive_storage::{Clock, Digest, Location, Watermark};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -90,7 +90,7 @@ impl Story {
         SegmentOptions {
             codec: Some(self.codec),
             level: Some(1),
-            clock: now,
+            clock: Clock::of(now),
             seed: Some(self.random.next()),
             relied_on: self.relied_on,
             ..SegmentOptions::default()

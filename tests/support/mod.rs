@@ -11,8 +11,12 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use archive::crawl::{Conduct, Options, Politeness, SYNC_EVERY};
+use archive::fetch;
 use archive::testweb::{Config, Server, Web};
+use archive_storage::Clock;
 
 pub(crate) use captures::{Captured, captures, ledger_balances};
 pub(crate) use program::Archive;
@@ -41,6 +45,33 @@ impl TestWeb {
         let mut options = vec!["--delay".to_owned(), "0".to_owned()];
         options.extend(self.connection());
         options
+    }
+
+    /// The same for the library: everything as fast as it goes, no full-text index.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            workers: 16,
+            threads: 2,
+            limit: None,
+            time: None,
+            politeness: Politeness {
+                host_delay: Duration::ZERO,
+                address_delay: Duration::ZERO,
+                per_host: 8,
+                per_address: 16,
+            },
+            fetch: fetch::Settings {
+                user_agent: "archive-test".to_owned(),
+                connect_to: vec![format!("*:*:{}", self.server.address()).parse().unwrap()],
+                allow_private: true,
+                limits: fetch::Limits::default(),
+                clock: Clock::default(),
+            },
+            conduct: Conduct::default(),
+            sync_every: SYNC_EVERY,
+            checkpoint_every: Duration::from_secs(30),
+            full_text: false,
+        }
     }
 
     /// The options that lead every host to this web.

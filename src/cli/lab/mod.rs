@@ -3,6 +3,7 @@
 mod convergence;
 mod orders;
 mod passes;
+mod refresh;
 mod slices;
 mod transfers;
 mod windows;
@@ -16,6 +17,7 @@ pub(crate) enum Command {
     Windows(windows::Args),
     Orders(orders::Args),
     Passes(passes::Args),
+    Refresh(refresh::Args),
     Slices(slices::Args),
     Transfers(transfers::Args),
 }
@@ -25,6 +27,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
         Command::Passes(args) => passes::run(args),
+        Command::Refresh(args) => refresh::run(args),
         Command::Slices(args) => slices::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),

@@ -10,9 +10,10 @@ use url::Url;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
+use super::super::timings::Stage;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
-use crate::ledger::{CreditError, Kind, LEVEL_REQUISITE};
+use crate::ledger::{Candidate, Credits, Kind, LEVEL_REQUISITE, Refusal};
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -30,6 +31,7 @@ impl Run<'_> {
     pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
         self.under_way -= 1;
         let now = Instant::now();
+        self.watch.start();
         match done {
             Done::Resolved(host, Ok(address)) => {
                 self.frontier.resolved(host, Some(address), now);
@@ -53,14 +55,18 @@ impl Run<'_> {
             self.deduplicate(&mut processed)?;
         }
         let location = self.store.append(&processed.encoded)?;
+        self.watch.lap(Stage::Append);
         let mut candidates = std::mem::take(&mut self.candidates);
         self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
+        self.watch.lap(Stage::Ledger);
+        self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
-                self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+                self.enqueue(candidate, now)?;
             }
         }
         self.candidates = candidates;
+        self.watch.lap(Stage::Queue);
         if tag.robots {
             self.robots_fetched(tag, processed.outcome.status, processed.robots, processed.location, now)?;
             return Ok(());
@@ -85,12 +91,20 @@ impl Run<'_> {
         let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else {
             return Ok(());
         };
-        let found = self.store.state().by_digest(&outcome.digest).map_err(CreditError::from)?;
+        let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
-        let original = self.store.state().capture(original).map_err(CreditError::from)?;
-        let Some(stored) = previous::of_capture(self.store, &original)? else { return Ok(()) };
+        let original = self.store.state().capture(original)?;
+        let group = processed.encoded.group();
+        let digest = outcome.facts.entity_digest.or(group.payload_digest);
+        let previous = match digest.and_then(|digest| previous::by_digest(self.store, &original, digest)) {
+            Some(previous) => previous?,
+            None => match previous::of_capture(self.store, &original)? {
+                Some(stored) => stored.previous,
+                None => return Ok(()),
+            },
+        };
         let (head, _) = split(http);
-        let Previous { original_url, original_time, record_digest, .. } = stored.previous;
+        let Previous { original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);
@@ -102,17 +116,30 @@ impl Run<'_> {
     fn failed(&mut self, tag: &FetchTag, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
         let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
         self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
+        if tag.robots && self.ask_otherwise(tag, error)? {
+            self.frontier.want_robots(tag.host, now);
+            return self.store_failure(tag, error);
+        }
         if error.is_passing() && self.try_again(tag, now) {
             return Ok(());
         }
         if tag.robots {
-            self.settle_robots(tag.host, &Rules::Closed, now);
+            self.settle_robots(tag.host, &Rules::Closed, now)?;
         }
         self.store_failure(tag, error)
     }
 
+    /// Lets a URL wait to be fetched, or notes why it is not.
+    pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
+        if let Err(why) = self.frontier.push(candidate.url, candidate.host, candidate.level, now) {
+            Credits::put_off(self.store.state_mut(), candidate.url, why)?;
+            self.status.refused += 1;
+        }
+        Ok(())
+    }
+
     fn store_failure(&mut self, tag: &FetchTag, error: &FetchError) -> Result<(), CrawlError> {
-        let (outcome, group) = failed_group(tag, error);
+        let (outcome, group) = failed_group(tag, error, self.options.fetch.clock.now());
         let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         let location = self.store.append(&encoded)?;
         self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;
@@ -130,7 +157,7 @@ impl Run<'_> {
         if tag.robots {
             self.frontier.want_robots(tag.host, now);
         } else {
-            self.frontier.push_again(tag.id, tag.host, 1, now);
+            return self.frontier.push_again(tag.id, tag.host, 1, now).is_ok();
         }
         true
     }
@@ -141,10 +168,14 @@ impl Run<'_> {
         for settled in self.robots.set(host, &Rules::Closed) {
             self.frontier.robots_known(settled, now);
         }
-        let Some(&id) = urls.last() else { return Ok(()) };
-        let url = self.store.state().url(id).map_err(CreditError::from)?;
+        let Some((&id, others)) = urls.split_last() else { return Ok(()) };
+        for &other in others {
+            Credits::put_off(self.store.state_mut(), other, Refusal::Unresolved)?;
+        }
+        self.status.refused += others.len() as u64;
+        let url = self.store.state().url(id)?;
         let Ok(url) = Url::parse(&url) else { return Ok(()) };
-        let page = self.store.state().page(id).map_err(CreditError::from)?;
+        let page = self.store.state().page(id)?;
         let (via, hops) = previous::way(self.store.state(), id, &page)?;
         let tag = FetchTag {
             host,

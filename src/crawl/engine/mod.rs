@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Checkpointed, Store, StoreError, UrlId};
+use archive_storage::{Checkpointed, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::frontier::Frontier;
@@ -22,8 +22,9 @@ use super::indexer;
 use super::options::{End, Options, Plan, Status};
 use super::process::{Done, Reading, Tag, work};
 use super::robots_cache::{RobotsCache, Rules};
+use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use crate::fetch::Fetcher;
-use crate::ledger::{Candidate, CreditError, Credits};
+use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
 
@@ -39,6 +40,9 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 /// Sites in the report.
 const TOP_SITES: usize = 5;
 
+/// Announced pages come right behind page requisites.
+const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
+
 /// After a stop, requests under way get this long.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -49,6 +53,9 @@ pub enum CrawlError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The books failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
@@ -81,14 +88,17 @@ pub fn run(
     let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
     let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
     let credits = Credits::open(store.state())?;
+    let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits = Limits { robot: options.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let limits =
+                Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
             let reading = Reading { limits, full_text: options.full_text };
+            let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading))?;
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, counters))?;
         }
         drop(done_sender);
         drop(answers);
@@ -111,6 +121,8 @@ pub fn run(
             checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
+            watch: Stopwatch::new(counters),
+            beginning: Beginning::now(),
         };
         run.begin(plan)?;
         let end = run.drive(stop, report)?;
@@ -142,6 +154,8 @@ struct Run<'a> {
     /// Captures at the last audit of the books.
     audited_at: u64,
     top_sites_at: Option<Instant>,
+    watch: Stopwatch,
+    beginning: Beginning,
 }
 
 impl Run<'_> {
@@ -151,6 +165,7 @@ impl Run<'_> {
         if self.store.state().totals().captures > 0 {
             self.frontier.goes_on(now);
         }
+        self.options.conduct.keep(self.store.state_mut())?;
         match plan {
             Plan::Discover { seeds, scope } => {
                 self.credits.set_scope(self.store.state_mut(), scope)?;
@@ -158,16 +173,17 @@ impl Run<'_> {
                 let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
                 for (seed, id) in seeds.iter().zip(ids) {
                     if let Some(delay) = seed.delay {
-                        let host = self.store.state().page(id).map_err(CreditError::from)?.host;
+                        let host = self.store.state().page(id)?.host;
                         self.frontier.set_delay(host, delay);
                     }
                 }
                 self.candidates = self.credits.waiting(self.store.state())?;
+                self.take_published()?;
             }
             Plan::Refresh { pages } => {
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
-                    let host = self.store.state().page(url).map_err(CreditError::from)?.host;
+                    let host = self.store.state().page(url)?.host;
                     // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
                     let level = 1 + (count - 1 - rank) * 252 / count;
                     self.candidates.push(Candidate { url, host, level: level as u8 });
@@ -175,9 +191,22 @@ impl Run<'_> {
             }
         }
         for candidate in std::mem::take(&mut self.candidates) {
-            self.frontier.push(candidate.url, candidate.host, candidate.level, now);
+            self.enqueue(candidate, now)?;
         }
         self.checkpoint()
+    }
+
+    /// Pages that were announced are fetched again before new ones are discovered.
+    fn take_published(&mut self) -> Result<(), CrawlError> {
+        let queue = self.credits.published(self.store.state())?;
+        self.credits.set_published(self.store.state_mut(), &queue)?;
+        for url in queue {
+            let page = self.store.state().page(url).map_err(CreditError::from)?;
+            if page.flags.0 & page_flags::FETCHED != 0 {
+                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
+            }
+        }
+        Ok(())
     }
 
     fn drive(&mut self, stop: &AtomicBool, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
@@ -186,15 +215,17 @@ impl Run<'_> {
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
+            self.watch.start();
             if ending.is_none() {
                 ending = self.should_end(stop).map(|end| (end, now));
                 if ending.is_none() {
                     self.hand_out(now)?;
                 }
             }
+            self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > STOP_GRACE => return Ok(end),
-                None if self.under_way == 0 && !self.wake_later() => return Ok(End::Complete),
+                None if self.under_way == 0 && !self.wake_later()? => return Ok(End::Complete),
                 _ => {}
             }
             let wake = self.frontier.next_wake().filter(|_| ending.is_none());
@@ -212,6 +243,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
+            self.watch.start();
             if synced.elapsed() >= self.options.sync_every {
                 synced = Instant::now();
                 self.store.sync()?;
@@ -224,6 +256,7 @@ impl Run<'_> {
             if self.checkpoint_at.elapsed() >= pause {
                 self.checkpoint()?;
             }
+            self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
                 self.report(report)?;
@@ -232,19 +265,26 @@ impl Run<'_> {
     }
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+        let threads = Threads::now();
+        self.watch.start();
         self.checkpoint()?;
+        self.watch.lap(Stage::Checkpoint);
         let settled = self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0;
+        self.watch.lap(Stage::Settle);
         if settled {
             self.audited_at = 0;
             self.balance_books()?;
         }
         if settled || self.checkpoint_deferred {
             self.store.checkpoint_waiting()?;
+            self.watch.lap(Stage::Checkpoint);
         }
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }
         self.top_sites_at = None;
+        let (captures, elapsed) = (self.status.captures, self.started.elapsed());
+        self.status.timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
         self.report(report)
     }
 
@@ -262,13 +302,13 @@ impl Run<'_> {
     }
 
     /// Whether anything can still happen once nothing is under way.
-    fn wake_later(&mut self) -> bool {
+    fn wake_later(&mut self) -> Result<bool, CrawlError> {
         let now = Instant::now();
         for host in self.robots.take_waiting() {
             // Redirects of robots.txt that lead nowhere count as none at all.
-            self.settle_robots(host, &Rules::Free, now);
+            self.settle_robots(host, &Rules::Free, now)?;
         }
-        self.frontier.next_wake().is_some()
+        Ok(self.frontier.next_wake().is_some())
     }
 }
 

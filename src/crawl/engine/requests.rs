@@ -13,7 +13,7 @@ use super::super::process::{FetchTag, Tag};
 use super::super::robots_cache::Rules;
 use super::{CrawlError, Run};
 use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::CreditError;
+use crate::ledger::Refusal;
 
 impl Run<'_> {
     /// Hands out as many requests as may be under way.
@@ -52,18 +52,21 @@ impl Run<'_> {
         address: SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
-        let usual = self.robots_url(host)?;
-        if self.robots.moved_to(host).is_none()
-            && let Some(rules) = self.stored_rules(&usual)?
+        let moved = self.robots.moved_to(host).map(str::to_owned);
+        if moved.is_none()
+            && let Some(rules) = self.stored_rules(host)?
         {
             self.frontier.cancelled(host, now);
-            self.settle_robots(host, &rules, now);
+            self.settle_robots(host, &rules, now)?;
             return Ok(None);
         }
-        let url = self.robots.moved_to(host).map_or(usual, str::to_owned);
+        let url = match moved {
+            Some(url) => url,
+            None => self.robots_url(host)?,
+        };
         let Ok(parsed) = Url::parse(&url) else {
             self.frontier.cancelled(host, now);
-            self.settle_robots(host, &Rules::Free, now);
+            self.settle_robots(host, &Rules::Free, now)?;
             return Ok(None);
         };
         let id = self.credits.know_robots(self.store.state_mut(), &url)?;
@@ -77,13 +80,19 @@ impl Run<'_> {
         address: SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
-        let url = self.store.state().url(id).map_err(CreditError::from)?;
-        let parsed = Url::parse(&url).ok().filter(|url| self.is_allowed(host, url));
-        let Some(parsed) = parsed else {
-            self.credits.refuse(self.store.state_mut(), id)?;
-            self.status.refused += 1;
-            self.frontier.cancelled(host, now);
-            return Ok(None);
+        let url = self.store.state().url(id)?;
+        let verdict = match Url::parse(&url) {
+            Ok(parsed) => self.forbidden(host, &parsed).map_or(Ok(parsed), Err),
+            Err(_) => Err(Refusal::Unfetchable),
+        };
+        let parsed = match verdict {
+            Ok(parsed) => parsed,
+            Err(why) => {
+                self.credits.refuse(self.store.state_mut(), id, why)?;
+                self.status.refused += 1;
+                self.frontier.cancelled(host, now);
+                return Ok(None);
+            }
         };
         Ok(Some(self.fetch_job(host, id, parsed, address, false)?))
     }
@@ -97,8 +106,8 @@ impl Run<'_> {
         robots: bool,
     ) -> Result<Job<Tag>, CrawlError> {
         let state = self.store.state();
-        let page = state.page(id).map_err(CreditError::from)?;
-        let visit = state.visit(id).map_err(CreditError::from)?;
+        let page = state.page(id)?;
+        let visit = state.visit(id)?;
         let mut request = Request::new(url.clone());
         let mut previous = None;
         if !robots

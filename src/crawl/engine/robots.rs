@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use archive_storage::HostId;
 use archive_storage::address::canonical;
-use chrono::Utc;
 use url::Url;
 
 use super::super::process::FetchTag;
 use super::super::robots_cache::{Next, Rules};
+use super::super::stored_robots;
 use super::{CrawlError, Run};
+use crate::fetch::FetchError;
 use crate::fetch::robots::Robots;
-use crate::ledger::CreditError;
+use crate::ledger::{Credits, Refusal};
 
 /// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX_HOURS: i64 = 24;
@@ -22,39 +23,45 @@ const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Run<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
-        Ok(self.store.state().host_name(host).map_err(CreditError::from)?)
+        Ok(self.store.state().host_name(host)?)
     }
 
-    pub(super) fn robots_url(&self, host: HostId) -> Result<String, CrawlError> {
-        Ok(format!("http://{}/robots.txt", self.host_name(host)?))
+    /// Where the robots.txt of a host is asked for: over the scheme of the URL that is wanted most of it.
+    pub(super) fn robots_url(&mut self, host: HostId) -> Result<String, CrawlError> {
+        let state = self.store.state();
+        let is_secure = match self.frontier.best(host) {
+            Some(id) => state.url(id)?.starts_with("https:"),
+            None => self.robots.is_secure(host),
+        };
+        let scheme = if is_secure { "https" } else { "http" };
+        Ok(format!("{scheme}://{}/robots.txt", self.host_name(host)?))
     }
 
-    pub(super) fn is_allowed(&self, host: HostId, url: &Url) -> bool {
+    /// Why a URL of a host may not be fetched.
+    pub(super) fn forbidden(&self, host: HostId, url: &Url) -> Option<Refusal> {
         match self.robots.get(host) {
-            Some(Rules::Given(robots)) => robots.check(url).allowed,
-            Some(Rules::Free) => true,
-            Some(Rules::Closed) | None => false,
+            Some(Rules::Given(robots)) => (!robots.check(url).allowed).then_some(Refusal::Robots),
+            Some(Rules::Free) => None,
+            Some(Rules::Closed) | None => Some(Refusal::RobotsUnreachable),
         }
     }
 
     /// The rules in the archive, if they are young enough to be used without asking again.
-    pub(super) fn stored_rules(&self, url: &str) -> Result<Option<Rules>, CrawlError> {
-        let state = self.store.state();
-        let Some(id) = state.find(url).map_err(CreditError::from)? else { return Ok(None) };
-        let Some(visit) = state.visit(id).map_err(CreditError::from)? else { return Ok(None) };
-        let age = Utc::now().timestamp() - i64::from(visit.last_seen);
-        if age > ROBOTS_AGE_MAX_HOURS * 3600 {
-            return Ok(None);
-        }
-        if (400..500).contains(&visit.status) && visit.status != 429 {
-            return Ok(Some(Rules::Free));
-        }
-        if visit.status != 200 {
-            return Ok(None);
-        }
-        let Some(capture) = self.store.newest_version(id)? else { return Ok(None) };
-        let payload = self.store.payload(&capture)?;
-        Ok(payload.map(|payload| Rules::Given(Arc::new(Robots::parse(&payload, &self.options.robots_name)))))
+    pub(super) fn stored_rules(&self, host: HostId) -> Result<Option<Rules>, CrawlError> {
+        let stored =
+            stored_robots::find(self.store, &self.host_name(host)?, &self.options.conduct.robots_name)?;
+        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
+        Ok(stored.filter(|stored| stored.time >= oldest).and_then(|stored| stored.rules()))
+    }
+
+    /// After a robots.txt that nothing connected to: whether it is now asked for over the other scheme.
+    pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
+        let no_connection =
+            matches!(error, FetchError::Connect(_) | FetchError::ConnectTimeout(_) | FetchError::Tls(_));
+        let other = if tag.url.scheme() == "https" { "http" } else { "https" };
+        let url = format!("{other}://{}/robots.txt", self.host_name(tag.host)?);
+        // With a port in its name only one scheme can be meant.
+        Ok(no_connection && tag.url.port().is_none() && self.robots.ask_otherwise(tag.host, url))
     }
 
     pub(super) fn robots_fetched(
@@ -71,8 +78,7 @@ impl Run<'_> {
             (429 | 500..=599, ..) => Rules::Closed,
             _ => Rules::Free,
         };
-        self.settle_robots(tag.host, &rules, now);
-        Ok(())
+        self.settle_robots(tag.host, &rules, now)
     }
 
     pub(super) fn robots_moved(
@@ -89,13 +95,16 @@ impl Run<'_> {
         };
         match next {
             Next::SameHost(_) => self.frontier.want_robots(tag.host, now),
-            Next::Nowhere => self.settle_robots(tag.host, &Rules::Free, now),
+            Next::Nowhere => self.settle_robots(tag.host, &Rules::Free, now)?,
             Next::OtherHost(url) => {
                 let other = self.credits.know_robots(self.store.state_mut(), &url)?;
-                let other = self.store.state().page(other).map_err(CreditError::from)?.host;
+                let other = self.store.state().page(other)?.host;
                 if let Some(rules) = self.robots.get(other).cloned() {
-                    self.settle_robots(tag.host, &rules, now);
+                    self.settle_robots(tag.host, &rules, now)?;
                 } else {
+                    if url.starts_with("https:") {
+                        self.robots.set_secure(other);
+                    }
                     self.robots.wait(tag.host, other);
                     self.frontier.want_robots(other, now);
                 }
@@ -105,10 +114,20 @@ impl Run<'_> {
     }
 
     /// Sets the rules of a host and of all that waited for them.
-    pub(super) fn settle_robots(&mut self, host: HostId, rules: &Rules, now: Instant) {
+    pub(super) fn settle_robots(
+        &mut self,
+        host: HostId,
+        rules: &Rules,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
         for host in self.robots.set(host, rules) {
             match rules {
-                Rules::Closed => drop(self.frontier.give_up(host)),
+                Rules::Closed => {
+                    for url in self.frontier.give_up(host, Refusal::RobotsUnreachable) {
+                        Credits::put_off(self.store.state_mut(), url, Refusal::RobotsUnreachable)?;
+                        self.status.refused += 1;
+                    }
+                }
                 Rules::Given(robots) => {
                     let asked = robots.crawl_delay();
                     // A crawl without delays is of one's own servers: a person has said so.
@@ -121,5 +140,6 @@ impl Run<'_> {
                 Rules::Free => self.frontier.robots_known(host, now),
             }
         }
+        Ok(())
     }
 }

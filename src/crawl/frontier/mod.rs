@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::{HostId, UrlId};
 
-use crate::ledger::LEVEL_REQUISITE;
+use crate::ledger::{LEVEL_REQUISITE, Refusal};
 
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -54,8 +54,8 @@ enum Phase {
     Resolving,
     /// At this address; by its number in `Frontier::addresses`.
     At(usize, SocketAddr),
-    /// Not to be asked again in this run.
-    GivenUp,
+    /// Not to be asked again in this run, for this reason.
+    GivenUp(Refusal),
 }
 
 #[derive(Debug, Default)]
@@ -157,19 +157,22 @@ impl Frontier {
     /// Enters `url` under `level` (1 to 254), or raises it to that level.
     ///
     /// A lower level changes nothing, nor does a URL that was picked in this run.
-    pub fn push(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) {
+    ///
+    /// # Errors
+    /// The reason why nothing of the host is fetched in this run.
+    pub fn push(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> Result<(), Refusal> {
         let level = level.clamp(1, LEVEL_REQUISITE);
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
-        if entry.phase == Phase::GivenUp {
-            return;
+        if let Phase::GivenUp(why) = entry.phase {
+            return Err(why);
         }
         if self.level_of.len() <= url.index() {
             self.level_of.resize(url.index() + 1, 0);
         }
         let known = &mut self.level_of[url.index()];
         if *known >= level {
-            return;
+            return Ok(());
         }
         self.queued += u64::from(*known == 0);
         *known = level;
@@ -178,14 +181,18 @@ impl Frontier {
             Err(place) => entry.levels.insert(place, (level, VecDeque::from([url]))),
         }
         self.offer(host, now);
+        Ok(())
     }
 
     /// Enters a URL once more that was picked in this run: its fetch may succeed another time.
-    pub fn push_again(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) {
+    ///
+    /// # Errors
+    /// As [`Frontier::push`].
+    pub fn push_again(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> Result<(), Refusal> {
         if let Some(known) = self.level_of.get_mut(url.index()) {
             *known = 0;
         }
-        self.push(url, host, level, now);
+        self.push(url, host, level, now)
     }
 
     /// Gives a host its own delay, which its seed or its robots.txt asks for; it counts from its last request on.
@@ -225,7 +232,7 @@ impl Frontier {
     /// Says what the resolution of `host` gave. Without an address its URLs leave the frontier; they are returned.
     pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
         self.resolving = self.resolving.saturating_sub(1);
-        let Some(address) = address else { return self.give_up(host) };
+        let Some(address) = address else { return self.give_up(host, Refusal::Unresolved) };
         let (addresses, earlier) = (&mut self.addresses, self.earlier);
         let address_delay = self.politeness.address_delay;
         let number = *self.address_numbers.entry(address.ip()).or_insert_with(|| {
@@ -294,6 +301,13 @@ impl Frontier {
         self.enter(number, now);
     }
 
+    /// The URL of `host` that is wanted most.
+    pub fn best(&mut self, host: HostId) -> Option<UrlId> {
+        self.hosts.get(host.index())?;
+        self.top_level(host)?;
+        self.hosts.get(host.index())?.levels.last().and_then(|(_, urls)| urls.front().copied())
+    }
+
     /// Asks for the robots.txt of `host` once more, or for the first time even if no URL of it waits.
     pub fn want_robots(&mut self, host: HostId, now: Instant) {
         self.grow(host);
@@ -306,9 +320,10 @@ impl Frontier {
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.
-    pub fn give_up(&mut self, host: HostId) -> Vec<UrlId> {
+    pub fn give_up(&mut self, host: HostId, why: Refusal) -> Vec<UrlId> {
+        self.grow(host);
         let entry = &mut self.hosts[host.index()];
-        entry.phase = Phase::GivenUp;
+        entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;
         let levels = std::mem::take(&mut entry.levels);
         let mut left = Vec::new();
@@ -455,7 +470,7 @@ impl Frontier {
                 }
                 self.enter(number, now);
             }
-            Phase::New | Phase::At(..) | Phase::Resolving | Phase::GivenUp => {}
+            Phase::New | Phase::At(..) | Phase::Resolving | Phase::GivenUp(_) => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! A frontier in which time is only a number.
 
 use super::{Frontier, Pick, Politeness};
-use crate::ledger::LEVEL_REQUISITE;
+use crate::ledger::{LEVEL_REQUISITE, Refusal};
 use archive_storage::{HostId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,9 +30,9 @@ fn a_host_is_resolved_then_its_robots_read_then_its_pages_by_level() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));
     let host = HostId(0);
-    frontier.push(UrlId(1), host, 3, now);
-    frontier.push(UrlId(2), host, 9, now);
-    frontier.push(UrlId(3), host, LEVEL_REQUISITE, now);
+    frontier.push(UrlId(1), host, 3, now).unwrap();
+    frontier.push(UrlId(2), host, 9, now).unwrap();
+    frontier.push(UrlId(3), host, LEVEL_REQUISITE, now).unwrap();
     assert_eq!(frontier.next(now), Some(Pick::Resolve(host)));
     assert_eq!(frontier.next(now), None);
     frontier.resolved(host, Some(address(1)), now);
@@ -52,20 +52,20 @@ fn a_page_that_rises_is_fetched_once_and_early() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));
     for url in 0..4 {
-        frontier.push(UrlId(url), HostId(0), 5, now);
+        frontier.push(UrlId(url), HostId(0), 5, now).unwrap();
     }
-    frontier.push(UrlId(3), HostId(0), 8, now);
-    frontier.push(UrlId(3), HostId(0), 2, now);
+    frontier.push(UrlId(3), HostId(0), 8, now).unwrap();
+    frontier.push(UrlId(3), HostId(0), 2, now).unwrap();
     assert_eq!((frontier.queued(), frontier.next(now)), (4, Some(Pick::Resolve(HostId(0)))));
     open(&mut frontier, HostId(0), address(1), now);
     let mut seen = Vec::new();
     while let Some(Pick::Page(host, url, _)) = frontier.next(now) {
         seen.push(url.0);
-        frontier.push(url, host, 200, now);
+        frontier.push(url, host, 200, now).unwrap();
         frontier.completed(host, now, Duration::ZERO, None);
     }
     assert_eq!(seen, [3, 0, 1, 2]);
-    frontier.push_again(UrlId(1), HostId(0), 1, now);
+    frontier.push_again(UrlId(1), HostId(0), 1, now).unwrap();
     assert_eq!(frontier.next(now), Some(Pick::Page(HostId(0), UrlId(1), address(1))));
 }
 
@@ -74,7 +74,7 @@ fn the_best_host_goes_first() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));
     for (host, level) in [(0, 4), (1, 7), (2, 5)] {
-        frontier.push(UrlId(host), HostId(host), level, now);
+        frontier.push(UrlId(host), HostId(host), level, now).unwrap();
     }
     let resolutions: Vec<_> = (0..3).map(|_| frontier.next(now)).collect();
     assert_eq!(resolutions, [1, 2, 0].map(|host| Some(Pick::Resolve(HostId(host)))));
@@ -91,7 +91,7 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
     let (host_delay, address_delay) = (politeness.host_delay, politeness.address_delay);
     let mut frontier = Frontier::new(politeness);
     for url in 0..hosts * 3 {
-        frontier.push(UrlId(url), HostId(url % hosts), (url % 7) as u8 + 1, start);
+        frontier.push(UrlId(url), HostId(url % hosts), (url % 7) as u8 + 1, start).unwrap();
     }
     let mut now = start;
     let mut last_host = vec![None; hosts as usize];
@@ -147,7 +147,7 @@ fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
     let at = |milliseconds| start + Duration::from_millis(milliseconds);
     let mut frontier = Frontier::new(polite(1, 0));
     let host = HostId(0);
-    frontier.push(UrlId(1), host, 3, start);
+    frontier.push(UrlId(1), host, 3, start).unwrap();
     frontier.next(start);
     frontier.resolved(host, Some(address(1)), start);
     assert_eq!(frontier.next(start), Some(Pick::Robots(host, address(1))));
@@ -165,7 +165,7 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
     let mut frontier = Frontier::new(polite(4, 2));
     frontier.goes_on(start);
     for number in 0..2 {
-        frontier.push(UrlId(number), HostId(number), 3, start);
+        frontier.push(UrlId(number), HostId(number), 3, start).unwrap();
         frontier.next(start);
         frontier.resolved(HostId(number), Some(address(1)), start);
     }
@@ -183,10 +183,10 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
 fn a_host_without_an_address_gives_its_urls_back() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));
-    frontier.push(UrlId(7), HostId(0), 3, now);
-    frontier.push(UrlId(7), HostId(0), 4, now);
+    frontier.push(UrlId(7), HostId(0), 3, now).unwrap();
+    frontier.push(UrlId(7), HostId(0), 4, now).unwrap();
     assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
     assert_eq!(frontier.resolved(HostId(0), None, now), [UrlId(7)]);
-    frontier.push(UrlId(8), HostId(0), 3, now);
+    assert_eq!(frontier.push(UrlId(8), HostId(0), 3, now), Err(Refusal::Unresolved));
     assert_eq!((frontier.queued(), frontier.active(), frontier.next(now)), (0, 0, None));
 }

@@ -22,11 +22,15 @@ pub(crate) enum Element {
     Input,
     Inserted,
     Link,
+    Math,
     Meta,
     Navigation,
+    NoEmbed,
     NoFrames,
     NoScript,
     Object,
+    PlainText,
+    Preformatted,
     Script,
     Section,
     Source,
@@ -65,10 +69,10 @@ impl Element {
             b"a" => Self::Anchor,
             b"div" => Self::Division,
             b"p" | b"li" | b"br" | b"dd" | b"dl" | b"dt" | b"hr" | b"ol" | b"tr" | b"ul" | b"h2" | b"h3"
-            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"xmp" | b"form" | b"head" | b"menu" | b"thead"
-            | b"tbody" | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
+            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"form" | b"head" | b"menu" | b"thead" | b"tbody"
+            | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
             | b"address" | b"caption" | b"details" | b"listing" | b"summary" | b"fieldset" | b"frameset"
-            | b"optgroup" | b"plaintext" | b"blockquote" | b"figcaption" => Self::Block,
+            | b"optgroup" | b"blockquote" | b"figcaption" => Self::Block,
             b"span" | b"b" | b"i" | b"em" | b"strong" | b"path" | b"g" => Self::Inline,
             b"td" | b"th" | b"table" => Self::TableCell,
             b"img" => Self::Image,
@@ -78,6 +82,7 @@ impl Element {
             b"section" => Self::Section,
             b"nav" => Self::Navigation,
             b"svg" => Self::Svg,
+            b"math" => Self::Math,
             b"image" | b"use" => Self::SvgImage,
             b"h1" => Self::Block,
             b"header" => Self::Header,
@@ -95,9 +100,12 @@ impl Element {
             b"iframe" => Self::InlineFrame,
             b"input" => Self::Input,
             b"ins" => Self::Inserted,
+            b"noembed" => Self::NoEmbed,
             b"noframes" => Self::NoFrames,
             b"noscript" => Self::NoScript,
             b"object" => Self::Object,
+            b"plaintext" => Self::PlainText,
+            b"xmp" => Self::Preformatted,
             b"source" => Self::Source,
             b"style" => Self::Style,
             b"template" => Self::Template,
@@ -130,6 +138,8 @@ impl Element {
                 | Self::NoFrames
                 | Self::Frame
                 | Self::InlineFrame
+                | Self::PlainText
+                | Self::Preformatted
                 | Self::Template
                 | Self::Style
                 | Self::Video

@@ -1,8 +1,9 @@
-//! Tags and their attributes in a piece of markup.
+//! The tokens of markup: texts, tags with their attributes, and raw texts.
 //!
-//! This reads what lies between two texts, as the tokenizer of `lol_html` has found them: tags, comments, declarations,
-//! and nothing else. So the states that depend on the element (scripts, style sheets, titles) don't come up here, and what
-//! is left of the HTML standard's tokenizer (sections 13.2.5.6 to 13.2.5.41) is small. It borrows everything.
+//! The tokenizer of the HTML standard (section 13.2.5) as far as a reader of links and words needs it: comments,
+//! declarations and processing instructions give no token, and a tag that is cut at the end gives none either. Which
+//! elements hold raw text is not known here: whoever has read such a start tag asks for it. It borrows everything, and
+//! finds every boundary with a search for a byte.
 
 /// One attribute as written: entities are not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,40 +30,164 @@ pub(crate) struct Tag<'a, 'm> {
     pub(crate) attributes: &'m [Attribute<'a>],
 }
 
-/// Reads tags out of pieces of markup, using its memory for one piece after the other.
+/// What a document is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a, 'm> {
+    /// Text in which entities stand for characters.
+    Text(&'a str),
+    /// Text in which they don't.
+    PlainText(&'a str),
+    /// A start or end tag.
+    Tag(Tag<'a, 'm>),
+}
+
+/// Reads tokens out of pieces of markup, using its memory for one piece after the other.
 #[derive(Debug)]
 pub(crate) struct Markup<'a> {
     text: &'a str,
     at: usize,
+    has_cdata: bool,
     attributes: Vec<Attribute<'a>>,
 }
 
 impl<'a> Markup<'a> {
     pub(crate) fn new() -> Self {
-        Self { text: "", at: 0, attributes: Vec::new() }
+        Self { text: "", at: 0, has_cdata: false, attributes: Vec::new() }
     }
 
     /// Begins with another piece.
     pub(crate) fn start(&mut self, text: &'a str) {
         self.text = text;
         self.at = 0;
+        self.has_cdata = false;
+    }
+
+    /// Says whether CDATA sections are text from here on: they are in SVG and MathML only, and comments elsewhere.
+    pub(crate) fn allow_cdata(&mut self, is_allowed: bool) {
+        self.has_cdata = is_allowed;
     }
 
     /// The next tag; none at the end, or when the last tag is cut.
     pub(crate) fn next_tag(&mut self) -> Option<Tag<'a, '_>> {
-        let bytes = self.text.as_bytes();
+        self.skip_text()?;
+        while !self.is_at_tag() {
+            self.skip_declaration()?;
+            self.skip_text()?;
+        }
+        self.tag()
+    }
+
+    /// The next text or tag; none at the end, or when the last tag is cut.
+    pub(crate) fn next_token(&mut self) -> Option<Token<'a, '_>> {
         loop {
-            self.at += memchr::memchr(b'<', bytes.get(self.at..)?)?;
-            match bytes.get(self.at + 1)? {
-                b'!' => self.skip_declaration()?,
-                b'?' => self.skip_past(b'>')?,
-                b'/' if bytes.get(self.at + 2).is_some_and(u8::is_ascii_alphabetic) => break,
-                b'/' => self.skip_past(b'>')?,
-                letter if letter.is_ascii_alphabetic() => break,
+            let start = self.at;
+            let has_markup = self.skip_text().is_some();
+            if self.at > start {
+                return Some(Token::Text(&self.text[start..self.at]));
+            }
+            if !has_markup {
+                return None;
+            }
+            if self.is_at_tag() {
+                return self.tag().map(Token::Tag);
+            }
+            if self.has_cdata && self.rest().starts_with(CDATA) {
+                return Some(Token::PlainText(self.cdata_section()));
+            }
+            self.skip_declaration()?;
+        }
+    }
+
+    /// The raw text up to the end tag of an element, whose name is given in lower case; up to the end of the document
+    /// when it has none. (HTML standard, sections 13.2.5.9 to 13.2.5.14.)
+    pub(crate) fn raw_text(&mut self, name: &str) -> &'a str {
+        let start = self.at;
+        while let Some(found) = memchr::memchr(b'<', &self.text.as_bytes()[self.at..]) {
+            self.at += found;
+            if is_end_tag(&self.text.as_bytes()[self.at..], name) {
+                return &self.text[start..self.at];
+            }
+            self.at += 1;
+        }
+        self.plain_text(start)
+    }
+
+    /// The text of a script, in which `<!-- <script>` hides one end tag. (Sections 13.2.5.15 to 13.2.5.31.)
+    pub(crate) fn script(&mut self) -> &'a str {
+        #[derive(PartialEq)]
+        enum Escape {
+            None,
+            Comment,
+            ScriptInComment,
+        }
+        const NAME: &str = "script";
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut escape = Escape::None;
+        while let Some(found) = memchr::memchr2(b'<', b'-', &bytes[self.at..]) {
+            self.at += found;
+            let rest = &bytes[self.at..];
+            let is_end = is_end_tag(rest, NAME);
+            if is_end && escape != Escape::ScriptInComment {
+                return &self.text[start..self.at];
+            }
+            if is_end || rest.starts_with(b"-->") {
+                escape = if is_end { Escape::Comment } else { Escape::None };
+            } else if escape == Escape::None && rest.starts_with(b"<!--") {
+                escape = Escape::Comment;
+                // The dashes may be those of the end: `<!-->`.
+                self.at += 1;
+            } else if escape == Escape::Comment && is_tag(rest, NAME) {
+                escape = Escape::ScriptInComment;
+            }
+            self.at += 1;
+        }
+        self.plain_text(start)
+    }
+
+    /// Everything up to the end.
+    pub(crate) fn rest_of_text(&mut self) -> &'a str {
+        self.plain_text(self.at)
+    }
+
+    fn plain_text(&mut self, start: usize) -> &'a str {
+        self.at = self.text.len();
+        &self.text[start..]
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    /// Moves to the `<` of a tag, comment or declaration, or to the end and says so.
+    fn skip_text(&mut self) -> Option<()> {
+        while let Some(found) = memchr::memchr(b'<', self.rest()) {
+            self.at += found;
+            match self.rest().get(1) {
+                Some(b'!' | b'?') => return Some(()),
+                // `</` at the very end is text.
+                Some(b'/') if self.rest().len() > 2 => return Some(()),
+                Some(letter) if letter.is_ascii_alphabetic() => return Some(()),
                 _ => self.at += 1,
             }
         }
-        self.tag()
+        self.at = self.text.len();
+        None
+    }
+
+    fn is_at_tag(&self) -> bool {
+        let rest = self.rest();
+        let name = 1 + usize::from(rest.get(1) == Some(&b'/'));
+        rest.get(name).is_some_and(u8::is_ascii_alphabetic)
+    }
+
+    /// The inside of a CDATA section; its end may be that of the document.
+    fn cdata_section(&mut self) -> &'a str {
+        let start = self.at + CDATA.len();
+        let inside = &self.text[start..];
+        let length = memchr::memmem::find(inside.as_bytes(), b"]]>");
+        self.at = length.map_or(self.text.len(), |length| start + length + 3);
+        length.map_or(inside, |length| &inside[..length])
     }
 
     fn skip_past(&mut self, byte: u8) -> Option<()> {
@@ -70,15 +195,10 @@ impl<'a> Markup<'a> {
         Some(())
     }
 
-    /// A comment, a document type, or the beginning of a CDATA section when nothing follows it.
+    /// A comment, a document type or another declaration.
     fn skip_declaration(&mut self) -> Option<()> {
-        const CDATA: &str = "<![CDATA[";
-        let rest = &self.text[self.at..];
-        if rest == CDATA {
-            return None;
-        }
-        let Some(inside) = rest.strip_prefix("<!--") else { return self.skip_past(b'>') };
-        let length = comment_length(inside.as_bytes())?;
+        let Some(inside) = self.rest().strip_prefix(b"<!--") else { return self.skip_past(b'>') };
+        let length = comment_length(inside)?;
         self.at += 4 + length;
         Some(())
     }
@@ -148,6 +268,20 @@ impl<'a> Markup<'a> {
         self.attributes.push(Attribute { name, value: &text[value_start..value_end] });
         Some(next)
     }
+}
+
+/// How a CDATA section begins.
+const CDATA: &[u8] = b"<![CDATA[";
+
+/// Whether a text begins with an end tag of this name, given in lower case.
+fn is_end_tag(text: &[u8], name: &str) -> bool {
+    text.get(1) == Some(&b'/') && is_tag(&text[1..], name)
+}
+
+/// Whether this name, given in lower case, follows the first byte as that of a tag.
+fn is_tag(text: &[u8], name: &str) -> bool {
+    text.get(1..=name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+        && text.get(name.len() + 1).is_some_and(|&byte| ends_name(byte))
 }
 
 /// Names end at ASCII bytes, so they end at a boundary of characters; a name of one character that isn't ASCII needs to
@@ -239,6 +373,7 @@ mod tests {
             "</ <b><a>",
             "<!x <b><a>",
             "<![CDATA[ <b><a>",
+            "</><a>",
             "<><a>",
         ] {
             assert_eq!(tags(text), ["a[]"], "{text}");
@@ -249,6 +384,66 @@ mod tests {
     fn what_is_cut_is_no_tag() {
         for text in ["<", "<a", "<a ", "<a b", "<a b=", "<a b='c>", "</a", "<!-- <a>", "<![CDATA[", "</"] {
             assert!(tags(text).is_empty(), "{text}");
+        }
+    }
+
+    /// Texts in quotes, tags by their names; CDATA sections are allowed.
+    fn tokens(text: &str) -> String {
+        let mut markup = Markup::new();
+        markup.start(text);
+        markup.allow_cdata(true);
+        let mut all = String::new();
+        while let Some(token) = markup.next_token() {
+            match token {
+                Token::Text(text) => all += &format!("'{text}'"),
+                Token::PlainText(text) => all += &format!("[{text}]"),
+                Token::Tag(tag) => all += tag.name,
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn texts_lie_between_tags() {
+        for (text, expected) in [
+            ("a<b>c", "'a'b'c'"),
+            ("1 < 2 <3<b>", "'1 < 2 <3'b"),
+            ("a<!-- b -->c</>d<?e?>f", "'a''c''d''f'"),
+            ("a<![CDATA[<b>&amp;]]>c<![CDATA[d", "'a'[<b>&amp;]'c'[d]"),
+            ("a<", "'a<'"),
+            ("a</", "'a</'"),
+            ("a<b", "'a'"),
+            ("a<!-- b", "'a'"),
+            ("", ""),
+        ] {
+            assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn raw_texts_end_at_their_end_tags() {
+        let raw = |text| {
+            let mut markup = Markup::new();
+            markup.start(text);
+            let raw = markup.raw_text("style");
+            (raw, markup.rest().len())
+        };
+        assert_eq!(raw("a<b></styles></STYLE>c"), ("a<b></styles>", 9));
+        assert_eq!(raw("a</style"), ("a</style", 0));
+        assert_eq!(raw("</style/>"), ("", 9));
+        for (text, expected) in [
+            ("a</script>b", "a"),
+            ("<!-- </script> -->", "<!-- "),
+            ("<!-- <script> </script> </script>", "<!-- <script> </script> "),
+            ("<!-- <script> --> </script> b</script>", "<!-- <script> --> "),
+            ("<!--><script> </script>", "<!--><script> "),
+            ("<!---><script> </script>", "<!---><script> "),
+            ("<!-- <scripts> </script>", "<!-- <scripts> "),
+            ("a<b", "a<b"),
+        ] {
+            let mut markup = Markup::new();
+            markup.start(text);
+            assert_eq!(markup.script(), expected, "{text}");
         }
     }
 }

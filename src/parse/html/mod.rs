@@ -1,12 +1,13 @@
 //! HTML to links, text and metadata.
 //!
-//! The tokenizer of `lol_html` finds the texts, and so tells scripts, style sheets and titles from the rest as a browser
-//! does; what lies between two texts is nothing but tags and comments, which [`Markup`] reads. No tree is built, so deep
-//! nesting costs nothing, and with the whole document in memory everything is borrowed from it.
+//! One pass over the tokens of [`Markup`]. No tree is built, so deep nesting costs nothing, and with the whole document in
+//! memory everything is borrowed from it. Scripts, style sheets and titles are told from the rest as a browser does; a test
+//! holds the texts against those that `lol_html` finds.
 
 mod attributes;
 mod element;
 mod markup;
+mod namespace;
 mod srcset;
 mod text;
 
@@ -14,20 +15,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use encoding_rs::Encoding;
-use lol_html::html_content::TextType;
-use lol_html::{HtmlRewriter, MemorySettings, Settings, doc_text};
 
 pub(crate) use self::attributes::kind_of_relation;
 use self::element::Element;
-use self::markup::Tag;
 pub(crate) use self::markup::{Attribute, Markup};
+use self::markup::{Tag, Token};
+use self::namespace::Namespaces;
 use self::text::Role;
 pub(crate) use self::text::TextBuilder;
 use super::outlinks::Outlinks;
-use super::{LinkKind, Problem, RobotsDirectives, css};
-
-/// Memory the tokenizer may take for itself, in bytes: a document that ends inside a tag or comment is kept to its end.
-const TOKENIZER_BYTES_MAX: usize = 64 * 1024 * 1024;
+use super::{LinkKind, RobotsDirectives, css};
 
 /// A title's length, in bytes; what is longer is cut.
 pub(crate) const TITLE_BYTES_MAX: usize = 1024;
@@ -49,46 +46,21 @@ pub(crate) fn read(
     encoding: &'static Encoding,
     robot: &str,
     outlinks: &mut Outlinks,
-    problems: &mut Vec<Problem>,
 ) -> HtmlFacts {
     let mut reader = Reader::new(html, encoding, robot, outlinks);
-    let mut markup = Markup::new();
-    let mut end_of_text = 0;
-    let outcome = {
-        let settings = Settings::new()
-            .with_strict(false)
-            .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(TOKENIZER_BYTES_MAX))
-            .append_document_content_handler(doc_text!(|chunk| {
-                let range = chunk.source_location().bytes();
-                reader.markup(html.get(end_of_text..range.start).unwrap_or_default(), &mut markup);
-                end_of_text = range.end;
-                reader.text(range, chunk.text_type());
-                Ok(())
-            }));
-        let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
-        rewriter.write(html.as_bytes()).and_then(|()| rewriter.end())
-    };
-    if let Err(error) = outcome {
-        problems.push(Problem::Html(error.to_string()));
-    }
-    reader.markup(html.get(end_of_text..).unwrap_or_default(), &mut markup);
-    reader.end_raw_text();
+    reader.document(html);
     reader.finish()
 }
 
 /// Reads the document from its first to its last byte.
 struct Reader<'a, 'o> {
-    html: &'a str,
     encoding: &'static Encoding,
     robot: &'a str,
     outlinks: &'o mut Outlinks,
     text: TextBuilder,
-    /// The element whose start tag came last: it says what a raw text is.
-    last_start: Element,
+    namespaces: Namespaces,
     /// Elements open that hold the page's own content, whose headers are its own too.
     articles_open: u32,
-    /// A raw text that may still go on: the tokenizer gives it in pieces.
-    raw_text: Range<usize>,
     title: Option<String>,
     title_of_card: Option<String>,
     robots: RobotsDirectives,
@@ -106,15 +78,13 @@ impl<'a, 'o> Reader<'a, 'o> {
         /// What share of a usual page is text.
         const TEXT_SHARE: usize = 4;
         Self {
-            html,
             encoding,
             robot,
             links_of_head: outlinks.len(),
             outlinks,
             text: TextBuilder::with_capacity(html.len() / TEXT_SHARE),
-            last_start: Element::Inline,
+            namespaces: Namespaces::default(),
             articles_open: 0,
-            raw_text: 0..0,
             title: None,
             title_of_card: None,
             robots: RobotsDirectives::default(),
@@ -125,36 +95,46 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Reads what lies between two texts.
-    fn markup(&mut self, piece: &'a str, markup: &mut Markup<'a>) {
-        if piece.is_empty() {
-            return;
-        }
-        self.end_raw_text();
-        markup.start(piece);
-        while let Some(tag) = markup.next_tag() {
-            let element = Element::of(tag.name);
-            if element.breaks_line() {
-                self.text.end_line();
-            } else if element.parts_words() {
-                self.text.end_word();
-            }
-            if tag.is_end {
-                if element == Element::Article {
-                    self.articles_open = self.articles_open.saturating_sub(1);
+    fn document(&mut self, html: &'a str) {
+        let mut markup = Markup::new();
+        markup.start(html);
+        while let Some(token) = markup.next_token() {
+            match token {
+                Token::Text(text) => self.text.push(&decode_entities(text)),
+                Token::PlainText(text) => self.text.push(text),
+                Token::Tag(tag) => {
+                    let element = Element::of(tag.name);
+                    let may_be_raw = !tag.is_end && !self.namespaces.is_foreign();
+                    self.tag(element, &tag);
+                    markup.allow_cdata(self.namespaces.is_foreign());
+                    if may_be_raw {
+                        self.raw_text(element, &mut markup);
+                    }
                 }
-                if self.text.has_open_regions() {
-                    self.text.leave(element);
-                }
-            } else {
-                self.start_tag(element, &tag);
             }
         }
     }
 
+    fn tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
+        self.namespaces.meet(element, tag);
+        if element.breaks_line() {
+            self.text.end_line();
+        } else if element.parts_words() {
+            self.text.end_word();
+        }
+        if !tag.is_end {
+            self.start_tag(element, tag);
+            return;
+        }
+        if element == Element::Article {
+            self.articles_open = self.articles_open.saturating_sub(1);
+        }
+        if self.text.has_open_regions() {
+            self.text.leave(element);
+        }
+    }
+
     fn start_tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
-        let is_second_title = element == Element::Title && self.title.is_some();
-        self.last_start = if is_second_title { Element::Inline } else { element };
         if self.text.has_open_regions() {
             self.text.enter(element);
         }
@@ -169,38 +149,35 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Reads a text, or a part of one.
-    fn text(&mut self, range: Range<usize>, text_type: TextType) {
-        let text = self.html.get(range.clone()).unwrap_or_default();
-        match text_type {
-            TextType::Data => self.text.push(&decode_entities(text)),
-            TextType::CDataSection | TextType::PlainText => self.text.push(text),
-            TextType::RCData if self.last_start == Element::Title => self.take_title(text),
-            TextType::RCData | TextType::ScriptData => {}
-            TextType::RawText if self.raw_text.end == range.start => self.raw_text.end = range.end,
-            TextType::RawText => self.raw_text = range,
-        }
-    }
-
-    /// Reads the raw text that has come to its end.
-    fn end_raw_text(&mut self) {
-        let range = std::mem::take(&mut self.raw_text);
-        if range.is_empty() {
-            return;
-        }
-        let text = self.html.get(range).unwrap_or_default();
-        match self.last_start {
-            Element::Style => self.style(text),
-            Element::NoScript | Element::NoFrames => self.fallback(text),
-            Element::Block => self.text.push(text),
+    /// Reads the raw text of an element that holds one.
+    fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
+        match element {
+            Element::Script => drop(markup.script()),
+            Element::Style => {
+                let text = markup.raw_text("style");
+                self.style(text);
+            }
+            Element::Title => {
+                let text = markup.raw_text("title");
+                self.take_title(text);
+            }
+            Element::NoScript => self.fallback(markup.raw_text("noscript")),
+            Element::NoFrames => self.fallback(markup.raw_text("noframes")),
+            Element::Preformatted => self.text.push(markup.raw_text("xmp")),
+            Element::PlainText => self.text.push(markup.rest_of_text()),
+            Element::TextArea => drop(markup.raw_text("textarea")),
+            Element::InlineFrame => drop(markup.raw_text("iframe")),
+            Element::NoEmbed => drop(markup.raw_text("noembed")),
             _ => {}
         }
     }
 
+    /// The first title counts, if there is anything in it.
     fn take_title(&mut self, text: &str) {
-        let title = self.title.get_or_insert_default();
-        if title.len() < TITLE_BYTES_MAX {
-            title.push_str(&decode_entities(text));
+        if self.title.is_none() && !text.is_empty() {
+            // Entities and spaces may shrink, but not that much.
+            let text = &text[..text.floor_char_boundary(8 * TITLE_BYTES_MAX)];
+            self.title = Some(decode_entities(text).into_owned());
         }
     }
 
@@ -288,7 +265,7 @@ pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
         return Cow::Borrowed(html);
     }
     let mut outlinks = Outlinks::without_links();
-    let facts = read(html, encoding_rs::UTF_8, "", &mut outlinks, &mut Vec::new());
+    let facts = read(html, encoding_rs::UTF_8, "", &mut outlinks);
     Cow::Owned(facts.text)
 }
 

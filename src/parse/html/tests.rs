@@ -8,7 +8,7 @@ fn read_all(html: &str) -> (HtmlFacts, Vec<Link>) {
     let limits = Limits::default();
     let mut outlinks = Outlinks::new(&base, encoding_rs::UTF_8, &limits);
     let mut problems = Vec::new();
-    let facts = read(html, encoding_rs::UTF_8, "archive", &mut outlinks, &mut problems);
+    let facts = read(html, encoding_rs::UTF_8, "archive", &mut outlinks);
     let links = outlinks.finish(&mut problems);
     assert!(problems.is_empty(), "{problems:?}");
     (facts, links)
@@ -164,3 +164,161 @@ fn surroundings_are_marked() {
     let marked: Vec<_> = facts.surroundings.iter().map(|range| facts.text[range.clone()].trim()).collect();
     assert_eq!(marked, ["site", "copy"]);
 }
+
+/// Every text that isn't markup, raw ones in brackets, as our tokenizer finds them.
+fn texts(html: &str) -> String {
+    let mut found = String::new();
+    let (mut markup, mut namespaces) = (Markup::new(), Namespaces::default());
+    markup.start(html);
+    while let Some(token) = markup.next_token() {
+        let (element, may_be_raw) = match token {
+            Token::Text(text) => {
+                found += text;
+                continue;
+            }
+            Token::PlainText("") => continue,
+            Token::PlainText(text) => {
+                found += &format!("[{text}]");
+                continue;
+            }
+            Token::Tag(tag) => {
+                let element = Element::of(tag.name);
+                let may_be_raw = !tag.is_end && !namespaces.is_foreign();
+                namespaces.meet(element, &tag);
+                (element, may_be_raw)
+            }
+        };
+        markup.allow_cdata(namespaces.is_foreign());
+        let raw = match element {
+            _ if !may_be_raw => "",
+            Element::Script => markup.script(),
+            Element::PlainText => markup.rest_of_text(),
+            _ => RAW.iter().find(|(raw, _)| *raw == element).map_or("", |(_, name)| markup.raw_text(name)),
+        };
+        if !raw.is_empty() {
+            found += &format!("[{raw}]");
+        }
+    }
+    found
+}
+
+const RAW: [(Element, &str); 8] = [
+    (Element::Style, "style"),
+    (Element::Title, "title"),
+    (Element::TextArea, "textarea"),
+    (Element::Preformatted, "xmp"),
+    (Element::InlineFrame, "iframe"),
+    (Element::NoEmbed, "noembed"),
+    (Element::NoScript, "noscript"),
+    (Element::NoFrames, "noframes"),
+];
+
+/// The same by `lol_html`.
+fn texts_by_judge(html: &str) -> String {
+    use lol_html::html_content::TextType;
+    use lol_html::{HtmlRewriter, Settings, doc_text};
+
+    let (mut found, mut raw, mut end) = (String::new(), String::new(), 0);
+    {
+        let handler = doc_text!(|chunk| {
+            let range = chunk.source_location().bytes();
+            let is_new = range.start != end && !raw.is_empty();
+            if is_new || chunk.text_type() == TextType::Data && !raw.is_empty() {
+                found += &format!("[{}]", std::mem::take(&mut raw));
+            }
+            end = range.end;
+            let text = &html[range];
+            if chunk.text_type() == TextType::Data { &mut found } else { &mut raw }.push_str(text);
+            Ok(())
+        });
+        let settings = Settings::new().with_strict(false).append_document_content_handler(handler);
+        let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
+        rewriter.write(html.as_bytes()).unwrap();
+        rewriter.end().unwrap();
+    }
+    if !raw.is_empty() {
+        found += &format!("[{raw}]");
+    }
+    found
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn texts_are_those_that_another_tokenizer_finds(
+        pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..14)
+    ) {
+        let html = pieces.concat();
+        proptest::prop_assert_eq!(texts(&html), texts_by_judge(&html), "{}", html);
+    }
+}
+
+const PIECES: [&str; 66] = [
+    "a",
+    "b ",
+    "<",
+    "< ",
+    ">",
+    "-",
+    "--",
+    "!",
+    "/",
+    "\"",
+    "'",
+    "=",
+    "&amp;",
+    "é",
+    "<a b='c>'>",
+    "<p>",
+    "</p>",
+    "<A B=\"c\" d=e/>",
+    "<br/>",
+    "</",
+    "</>",
+    "</3>",
+    "<!-- c -->",
+    "<!-->",
+    "<!--->",
+    "<!--",
+    "-->",
+    "--!>",
+    "<!doctype html>",
+    "<?x?>",
+    "<![CDATA[",
+    "]]>",
+    "<script>",
+    "</script>",
+    "</SCRIPT >",
+    "<script",
+    "</script",
+    "<style>",
+    "</style>",
+    "<title>",
+    "</title>",
+    "<textarea>",
+    "</textarea>",
+    "<xmp>",
+    "</xmp/>",
+    "<iframe>",
+    "</iframe>",
+    "<noscript>",
+    "</noscript>",
+    "<noembed>",
+    "</noembed>",
+    "<noframes>",
+    "</noframes>",
+    "<svg>",
+    "</svg>",
+    "<desc>",
+    "</desc>",
+    "<foreignObject>",
+    "</foreignObject>",
+    "<math>",
+    "</math>",
+    "<mi>",
+    "</mi>",
+    "<font color=x>",
+    "<annotation-xml encoding=text/html>",
+    "</annotation-xml>",
+];

@@ -62,6 +62,14 @@ pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) ->
     signer.finish()
 }
 
+/// The parts of a text that its signature is made of.
+pub(crate) fn own_parts(text: &str, surroundings: &[Range<usize>]) -> Vec<Range<usize>> {
+    let own = complement(text.len(), surroundings);
+    let bytes: usize =
+        own.iter().filter_map(|part| text.get(part.clone())).map(|part| part.trim().len()).sum();
+    if bytes < OWN_BYTES_MIN && !surroundings.is_empty() { complement(text.len(), &[]) } else { own }
+}
+
 /// What is left of `0..length` without these ranges, which may lie inside one another.
 fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut sorted: Vec<_> = ranges.iter().filter(|range| range.end <= length).cloned().collect();

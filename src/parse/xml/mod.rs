@@ -20,32 +20,49 @@ use roxmltree::{Document as Tree, EntityResolver, Error, ParsingOptions, TextPos
 use self::doctype::Doctype;
 use self::walk::{XHTML, XML};
 use super::html::{TITLE_BYTES_MAX, one_line};
-use super::{Document, DocumentKind, LinkKind, Problem, signature};
+use super::{Document, DocumentKind, Limits, LinkKind, Problem, signature};
 
 /// Reads an XML document.
 pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
     let text = text.trim_start();
-    let doctype = Doctype::of(text);
-    read_doctype(&doctype, document);
-    if let Err(what) = limits::check(text, &doctype, document.limits) {
-        document.parsed.problems.push(Problem::XmlLimit(what));
-        return read_without_tree(text, document);
+    read_doctype(&Doctype::of(text), document);
+    let limits = document.limits;
+    let read = with_tree(text, limits, |tree, text, problem| {
+        document.parsed.problems.extend(problem);
+        read_tree(tree, text, encoding, document);
+    });
+    if let Err(problem) = read {
+        document.parsed.problems.push(problem);
+        read_without_tree(text, document);
     }
-    let error = match parse(text, document.limits.xml_nodes_max) {
-        Ok(tree) => return read_tree(&tree, text, encoding, document),
+}
+
+/// Hands the tree of a document, or of as much of it as is sound, to `read`, with its text and what was wrong with it.
+///
+/// # Errors
+/// Why there is no tree.
+pub(super) fn with_tree<T>(
+    text: &str,
+    limits: &Limits,
+    read: impl FnOnce(&Tree<'_>, &str, Option<Problem>) -> T,
+) -> Result<T, Problem> {
+    let doctype = Doctype::of(text);
+    limits::check(text, &doctype, limits).map_err(Problem::XmlLimit)?;
+    let error = match parse(text, limits.xml_nodes_max) {
+        Ok(tree) => return Ok(read(&tree, text, None)),
         Err(error) => error,
     };
-    document.parsed.problems.push(Problem::Xml(error.to_string()));
+    let problem = Problem::Xml(error.to_string());
     let sound = repair::with_sound_references(text, &doctype);
-    let error = match parse(&sound, document.limits.xml_nodes_max) {
-        Ok(tree) => return read_tree(&tree, &sound, encoding, document),
+    let error = match parse(&sound, limits.xml_nodes_max) {
+        Ok(tree) => return Ok(read(&tree, &sound, Some(problem))),
         Err(error) => error,
     };
     let doctype = Doctype::of(&sound);
     let closed = repair::up_to(&sound, offset_of(&sound, error.pos(), &error), &doctype);
-    match closed.as_deref().map(|closed| (closed, parse(closed, document.limits.xml_nodes_max))) {
-        Some((closed, Ok(tree))) => read_tree(&tree, closed, encoding, document),
-        _ => read_without_tree(text, document),
+    match closed.as_deref().map(|closed| (closed, parse(closed, limits.xml_nodes_max))) {
+        Some((closed, Ok(tree))) => Ok(read(&tree, closed, Some(problem))),
+        _ => Err(problem),
     }
 }
 
@@ -104,7 +121,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let facts = feed::read(tree, &mut document.outlinks);
         document.parsed.title = one_line(&facts.title, TITLE_BYTES_MAX);
         document.parsed.entries = facts.entries;
-        document.set_text(facts.text, &[]);
+        document.set_text(facts.text, Vec::new());
     } else if sitemap::is_root(root) {
         document.parsed.kind = DocumentKind::Sitemap;
         document.outlinks.allow(document.limits.sitemap_links_max);
@@ -118,7 +135,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let title = tree.descendants().find(|node| node.tag_name().name() == "title");
         document.parsed.title =
             title.map(|node| one_line(&walk::text_of(node), TITLE_BYTES_MAX)).unwrap_or_default();
-        document.set_text(tree::text(tree), &[]);
+        document.set_text(tree::text(tree), Vec::new());
     }
     document.parsed.signature = tree::signature(tree);
 }

@@ -128,6 +128,14 @@ pub struct Visit {
     pub title: Option<TextPosition>,
     /// Where its newest list of links is, kept by the store.
     pub links: Option<LinksPosition>,
+    /// Hash of the meaningful content of the newest version, by the crawler; 0 when unknown.
+    pub signature: u64,
+    /// When somebody first said that it changed after its last fetch, seconds since 1970; 0 when nobody did.
+    pub announced: u32,
+    /// Fetches after somebody had said so.
+    pub announcements: u16,
+    /// How many of these found a change.
+    pub announcements_confirmed: u16,
     /// Whatever the crawler needs besides: statistics for the refresh.
     pub extension: [u8; 48],
 }
@@ -147,6 +155,10 @@ impl Default for Visit {
             credit: [0; 16],
             title: None,
             links: None,
+            signature: 0,
+            announced: 0,
+            announcements: 0,
+            announcements_confirmed: 0,
             extension: [0; 48],
         }
     }
@@ -167,8 +179,8 @@ pub(crate) struct VisitRecord {
     pub(crate) visit: Visit,
 }
 
-const VISIT_BYTES: usize = 6 * 4 + 4 + 2 + 1 + 1 + 4 * 8 + 48;
-const _: () = assert!(VISIT_BYTES == 112);
+const VISIT_BYTES: usize = 6 * 4 + 4 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48;
+const _: () = assert!(VISIT_BYTES == 128);
 
 impl Record for VisitRecord {
     const BYTES: usize = VISIT_BYTES;
@@ -180,6 +192,8 @@ impl Record for VisitRecord {
         fields.u16(visit.status).u8(visit.kind).u8(visit.language).bytes(&visit.credit);
         fields.u64(visit.title.map_or(0, |position| position.0 + 1));
         fields.u64(visit.links.map_or(0, |position| position.0 + 1));
+        fields.u64(visit.signature).u32(visit.announced);
+        fields.u16(visit.announcements).u16(visit.announcements_confirmed);
         fields.bytes(&visit.extension);
     }
 
@@ -198,6 +212,10 @@ impl Record for VisitRecord {
             credit: fields.array(),
             title: fields.u64().checked_sub(1).map(TextPosition),
             links: fields.u64().checked_sub(1).map(LinksPosition),
+            signature: fields.u64(),
+            announced: fields.u32(),
+            announcements: fields.u16(),
+            announcements_confirmed: fields.u16(),
             extension: fields.array(),
         };
         Self { url, visit }

@@ -39,11 +39,13 @@ proptest! {
     fn visits_come_back(
         url: u32, seen: [u32; 5], capture in prop::option::of(0..u32::MAX - 1), status: u16, [kind, language]: [u8; 2],
         credit: [u8; 16], position in prop::option::of(0..u64::MAX - 1), fill: u8,
+        signature: u64, announced: u32, counts: [u16; 2],
     ) {
         let [first_seen, last_seen, last_changed, captures, versions] = seen;
         let visit = Visit {
             first_seen, last_seen, last_changed, captures, versions, last_capture: capture.map(CaptureId), status, kind,
             language, credit, title: position.map(TextPosition), links: position.map(LinksPosition),
+            signature, announced, announcements: counts[0], announcements_confirmed: counts[1],
             extension: [fill; 48],
         };
         let copy = again(&VisitRecord { url: UrlId(url), visit });

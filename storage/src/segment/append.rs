@@ -22,6 +22,7 @@ use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
 use super::versions::{DictionaryPlan, Versions};
 use crate::backend::{Disk, DiskFile, OpenMode};
+use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
 use crate::ids::{Location, SegmentId, Watermark};
 use crate::warc::{Broken, HeadWriter, RecordIds};
@@ -56,7 +57,7 @@ pub struct SegmentOptions {
     /// it, however damaged; it reports it.
     pub relied_on: Watermark,
     /// What time it is.
-    pub clock: fn() -> DateTime<Utc>,
+    pub clock: Clock,
     /// Makes record ids repeatable, for tests.
     pub seed: Option<u64>,
 }
@@ -76,7 +77,7 @@ impl Default for SegmentOptions {
             captures_max: 100_000,
             age_max: Duration::from_hours(24),
             relied_on: Watermark::default(),
-            clock: Utc::now,
+            clock: Clock::default(),
             seed: None,
         }
     }
@@ -333,7 +334,7 @@ impl Segments {
         if active.info.bytes >= self.options.bytes_max || active.info.captures >= self.options.captures_max {
             return Some(RotationReason::Full);
         }
-        let age = ((self.options.clock)() - active.opened).to_std().unwrap_or_default();
+        let age = (self.options.clock.now() - active.opened).to_std().unwrap_or_default();
         if age >= self.options.age_max {
             return Some(RotationReason::Old);
         }
@@ -429,7 +430,7 @@ impl Segments {
 
     /// Starts a segment. If that fails, no trace of it is left.
     fn create(&self) -> Result<Active, SegmentError> {
-        let opened = (self.options.clock)();
+        let opened = self.options.clock.now();
         let id = self.next_id();
         let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
         let path = self.folder.join(name.open());

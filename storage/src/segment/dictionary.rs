@@ -19,6 +19,8 @@ use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
 pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
+/// Bytes that the frame of a dictionary holds, packed, when we write it: FastWARC 2.0 refuses more.
+const PACKED_BYTES_MAX: usize = 1 << 20;
 /// First bytes of a formatted dictionary.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 /// The level at which dictionaries are packed: done once a segment, 3 to 10 MB/s.
@@ -91,7 +93,30 @@ impl Dictionary {
         if chosen.is_empty() {
             return Ok(None);
         }
-        let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX - room);
+        loop {
+            let dictionary = Self::of(&chosen, &heads)?;
+            let packed = dictionary.packed.len();
+            if packed <= PACKED_BYTES_MAX {
+                return Ok(Some(dictionary));
+            }
+            // The least valuable leave, as many as an even density says and at least one.
+            let content: usize = chosen.iter().map(|base| base.content.len()).sum();
+            let mut surplus = content - (content as f64 * PACKED_BYTES_MAX as f64 / packed as f64) as usize;
+            while let Some(base) = chosen.pop() {
+                surplus = surplus.saturating_sub(base.content.len());
+                if surplus == 0 {
+                    break;
+                }
+            }
+            if chosen.is_empty() {
+                // Bases that don't compress at all, such as images, gain nothing as bases either.
+                return Ok(None);
+            }
+        }
+    }
+
+    fn of(chosen: &[&Base], heads: &[u8]) -> Result<Self, SegmentError> {
+        let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX);
         bytes.extend_from_slice(&DICTIONARY_MAGIC);
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&ENTROPY_TABLES);
@@ -99,18 +124,14 @@ impl Dictionary {
         for base in chosen.iter().rev() {
             bytes.extend_from_slice(&base.content);
         }
-        bytes.extend_from_slice(&heads);
+        bytes.extend_from_slice(heads);
         // RFC 8878 section 5 leaves 32768 to 2^31 to everybody; below 65536 a frame needs two bytes for it.
         let [low, high, ..] = Digest::sha256(&bytes).prefix();
         if let Some(place) = bytes.get_mut(4..8) {
             place.copy_from_slice(&[low, high | 0x80, 0, 0]);
         }
         let packed = pack(&bytes)?;
-        if packed.len() > DICTIONARY_BYTES_MAX {
-            // Bases that don't compress at all, such as images, gain nothing as bases either.
-            return Ok(None);
-        }
-        Ok(Some(Self { bytes, packed }))
+        Ok(Self { bytes, packed })
     }
 
     /// The dictionary's bytes.
@@ -290,6 +311,24 @@ mod tests {
         assert!(dictionary.prepare().is_some());
         assert_eq!(Dictionary::build(&[base("http://a/", DICTIONARY_BYTES_MAX)]).expect("memory"), None);
         assert_eq!(Dictionary::build(&[]).expect("memory"), None);
+    }
+
+    #[test]
+    fn bases_that_pack_badly_leave_until_the_frame_is_small_enough() {
+        let mut bits = 1_u64;
+        let mut noise = |url: &str| {
+            let content = std::iter::repeat_with(|| {
+                bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (bits >> 56) as u8
+            });
+            Base { content: content.take(300_000).collect(), ..base(url, 0) }
+        };
+        let bases = ["http://a/", "http://b/", "http://c/", "http://d/", "http://e/"].map(&mut noise);
+        let dictionary = Dictionary::build(&bases).expect("memory").expect("bases");
+        assert!(dictionary.packed.len() <= PACKED_BYTES_MAX);
+        let (kept, left) = bases.split_at(3);
+        let holds = |base: &Base| memchr::memmem::find(dictionary.as_bytes(), &base.content).is_some();
+        assert!(kept.iter().all(holds) && !left.iter().any(holds));
     }
 
     #[test]

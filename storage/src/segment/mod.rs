@@ -20,6 +20,7 @@ mod group;
 mod guard;
 mod index;
 mod ledger;
+mod metadata;
 mod name;
 mod read;
 mod recover;

@@ -129,6 +129,12 @@ impl SegmentReader {
         Ok(StoredRecord { location, header, content })
     }
 
+    /// The file of a segment, and where it lies.
+    pub(super) fn file(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, PathBuf), SegmentError> {
+        let segment = self.segment(id)?;
+        Ok((segment.file.clone(), self.shared.folder.join(segment.name.to_string())))
+    }
+
     /// Forgets a file's handle, because its name has changed.
     pub(super) fn forget(&self, segment: SegmentId) {
         locked(&self.shared.files).open.remove(&segment);

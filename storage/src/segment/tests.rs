@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
 use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, read_file, replace_file};
+use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
 
@@ -103,7 +104,7 @@ impl Archive {
             codec: Some(codec),
             seed: Some(1),
             info,
-            clock: || time(0),
+            clock: Clock::of(|| time(0)),
             ..Default::default()
         };
         let disk = SimulatedDisk::new(1);

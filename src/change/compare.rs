@@ -1,0 +1,196 @@
+//! Versions of a page, from the archive, side by side.
+
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::text::{Passage, passages};
+use super::xml::{Delta, Tree};
+use crate::ledger::capture_flags;
+use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_xml_tree};
+
+/// Bytes that a payload may decode to.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Why versions cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VersionError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A revisit whose original is in another archive.
+    #[error("the capture that this one refers to is not in the archive")]
+    NoOriginal,
+}
+
+/// How two versions differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "changes", rename_all = "lowercase")]
+pub enum Difference {
+    /// Not at all, as far as can be told.
+    None,
+    /// XML documents: what leads from one to the other.
+    Xml(Delta),
+    /// Texts: the passages that differ.
+    Text(Vec<Passage>),
+    /// Only bytes: what is no text, or a text whose own part is the same.
+    Bytes,
+}
+
+/// Two versions, and how they differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The titles, when they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<(String, String)>,
+    /// Bytes of both payloads.
+    pub bytes: (usize, usize),
+    /// How they differ.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// Whether a capture found its page: failed fetches and errors are no versions of it.
+#[must_use]
+pub fn is_version(capture: &Capture) -> bool {
+    capture.status > 0 && capture.status < 400
+}
+
+/// A page's newest version of a time (microseconds since 1970) or before, and the one before the last change that it had;
+/// the second is none when it had not changed yet.
+///
+/// What counts is the meaningful content; where only bytes ever changed, these.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn latest_versions(
+    store: &Store,
+    id: UrlId,
+    until: i64,
+) -> Result<Option<(Capture, Option<Capture>)>, VersionError> {
+    let mut newest: Option<Capture> = None;
+    // For content and for bytes: whether the last change was passed, and what came before it.
+    let mut before: [(u8, bool, Option<Capture>); 2] =
+        [capture_flags::CONTENT_CHANGED, capture_flags::BYTES_CHANGED].map(|flag| (flag, false, None));
+    for capture in store.state().history(id)? {
+        let (_, capture) = capture?;
+        if !is_version(&capture) || capture.time > until {
+            continue;
+        }
+        newest.get_or_insert(capture);
+        for (flag, passed, found) in &mut before {
+            if *passed && found.is_none() {
+                *found = Some(capture);
+            }
+            *passed |= capture.flags & *flag != 0;
+        }
+        if before[0].2.is_some() {
+            break;
+        }
+    }
+    let [(_, _, content), (_, _, bytes)] = before;
+    Ok(newest.map(|newest| (newest, content.or(bytes))))
+}
+
+/// A page's version nearest to a time in microseconds since 1970; of two equally near ones the newer.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn version_near(store: &Store, id: UrlId, time: i64) -> Result<Option<Capture>, VersionError> {
+    let mut nearest: Option<Capture> = None;
+    for capture in store.state().history(id)? {
+        let (_, capture) = capture?;
+        let is_nearer =
+            nearest.is_none_or(|nearest| capture.time.abs_diff(time) < nearest.time.abs_diff(time));
+        if is_version(&capture) {
+            if !is_nearer {
+                break;
+            }
+            nearest = Some(capture);
+        }
+    }
+    Ok(nearest)
+}
+
+/// A page's newest version of a time or before, in microseconds since 1970.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn version_until(store: &Store, id: UrlId, time: i64) -> Result<Option<Capture>, VersionError> {
+    for capture in store.state().history(id)? {
+        let (_, capture) = capture?;
+        if capture.time <= time && is_version(&capture) {
+            return Ok(Some(capture));
+        }
+    }
+    Ok(None)
+}
+
+/// How two captures of a page differ.
+///
+/// # Errors
+/// When their records cannot be read.
+pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison, VersionError> {
+    let (old, new) = (Version::read(store, old)?, Version::read(store, new)?);
+    let title =
+        (old.parsed.title != new.parsed.title).then(|| (old.parsed.title.clone(), new.parsed.title.clone()));
+    Ok(Comparison { title, bytes: (old.body.len(), new.body.len()), difference: difference(&old, &new) })
+}
+
+fn difference(old: &Version, new: &Version) -> Difference {
+    if old.body == new.body {
+        return Difference::None;
+    }
+    if let (Some(old), Some(new)) = (old.tree(), new.tree()) {
+        let delta = Delta::between(&old, &new);
+        return if delta.is_empty() { Difference::Bytes } else { Difference::Xml(delta) };
+    }
+    let passages = passages(&old.parsed.own_lines(), &new.parsed.own_lines());
+    if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }
+}
+
+/// A version, decoded and parsed.
+struct Version {
+    body: Vec<u8>,
+    content_type: Option<String>,
+    parsed: Parsed,
+}
+
+impl Version {
+    fn read(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
+        let original = store.original(capture)?.ok_or(VersionError::NoOriginal)?;
+        let record = store.record(original.location)?;
+        let head = HttpHead::parse(&split(&record.content).0);
+        let coding = head.get("Content-Encoding").unwrap_or_default();
+        let mut body = decode_content(&record.payload(), coding, DECODED_BYTES_MAX).body.into_owned();
+        let headers: Vec<(&str, &[u8])> =
+            head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        let url = store.state().url(capture.url)?;
+        let parsed = match Url::parse(&url) {
+            Ok(url) => {
+                let source =
+                    Source { url: &url, status: 200, content_type: None, headers: &headers, body: &body };
+                parse(&source, &Limits::default())
+            }
+            Err(_) => Parsed::default(),
+        };
+        if parsed.kind.is_xml() && body.starts_with(&[0x1F, 0x8B]) {
+            // A sitemap in a compressed file.
+            body = decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned();
+        }
+        let content_type = head.get("Content-Type").map(str::to_owned);
+        Ok(Self { body, content_type, parsed })
+    }
+
+    fn tree(&self) -> Option<Tree> {
+        if !self.parsed.kind.is_xml() {
+            return None;
+        }
+        with_xml_tree(&self.body, self.content_type.as_deref(), &Limits::default(), Tree::of)
+    }
+}

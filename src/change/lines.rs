@@ -1,0 +1,132 @@
+//! A difference as lines for people, whatever shows them: a terminal, a file, a feed.
+
+use super::text::{Fate, Passage};
+use super::xml::{Content, Operation, Piece};
+use super::{Comparison, Difference};
+
+/// Characters of a value in the line of an XML difference.
+const VALUE_CHARACTERS_MAX: usize = 200;
+
+/// What a piece of a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Something that says where, or is in both versions.
+    Plain,
+    /// It is in the old version only.
+    Gone,
+    /// It is in the new version only.
+    Fresh,
+    /// It is in both, at different places.
+    Moved,
+}
+
+/// A line: its pieces, which are shown one after the other.
+pub type Line = Vec<(Mark, String)>;
+
+/// The lines of a comparison.
+///
+/// With `inline`, words that went and came stand in one line, for readers who see marks as colours or as crossed out;
+/// without, in lines of their own that begin with `-` and `+`.
+#[must_use]
+pub fn lines(comparison: &Comparison, inline: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if let Some((old, new)) = &comparison.title {
+        lines.push(line(Mark::Gone, format!("- title: {old}")));
+        lines.push(line(Mark::Fresh, format!("+ title: {new}")));
+    }
+    match &comparison.difference {
+        Difference::None => lines.push(line(Mark::Plain, "  no difference".to_owned())),
+        Difference::Bytes => {
+            let (old, new) = comparison.bytes;
+            let text = format!("  only bytes differ, no text of its own ({old} bytes before, {new} now)");
+            lines.push(line(Mark::Plain, text));
+        }
+        Difference::Text(passages) => {
+            passages.iter().for_each(|passage| put_passage(passage, inline, &mut lines));
+        }
+        Difference::Xml(delta) => {
+            delta.operations.iter().for_each(|operation| put_operation(operation, &mut lines));
+        }
+    }
+    lines
+}
+
+fn line(mark: Mark, text: String) -> Line {
+    vec![(mark, text)]
+}
+
+fn put_passage(passage: &Passage, inline: bool, lines: &mut Vec<Line>) {
+    lines.push(Line::new());
+    if let Some(before) = &passage.before {
+        lines.push(line(Mark::Plain, format!("  {before}")));
+    }
+    if passage.words.is_empty() || !inline {
+        lines.extend(passage.old.iter().map(|sentence| line(Mark::Gone, format!("- {sentence}"))));
+        lines.extend(passage.new.iter().map(|sentence| line(Mark::Fresh, format!("+ {sentence}"))));
+        return;
+    }
+    let mut shown = line(Mark::Plain, "~".to_owned());
+    for words in &passage.words {
+        let mark = match words.fate {
+            Fate::Same => Mark::Plain,
+            Fate::Gone => Mark::Gone,
+            Fate::New => Mark::Fresh,
+        };
+        shown.push((Mark::Plain, " ".to_owned()));
+        shown.push((mark, words.text.clone()));
+    }
+    lines.push(shown);
+}
+
+fn put_operation(operation: &Operation, lines: &mut Vec<Line>) {
+    match operation {
+        Operation::Delete { from, nodes } => {
+            lines.push(line(Mark::Gone, format!("- {}  {}", short(&from.path), short(&outline(nodes)))));
+        }
+        Operation::Insert { to, nodes } => {
+            lines.push(line(Mark::Fresh, format!("+ {}  {}", short(&to.path), short(&outline(nodes)))));
+        }
+        Operation::Move { from, to, .. } => {
+            lines.push(line(Mark::Moved, format!("> {}  to  {}", short(&from.path), short(&to.path))));
+        }
+        Operation::Update { path, old, new, .. } => {
+            lines.push(line(Mark::Plain, format!("~ {}", short(path))));
+            put_values(Some(old), Some(new), lines);
+        }
+        Operation::Attribute { path, name, old, new, .. } => {
+            lines.push(line(Mark::Plain, format!("~ {}/@{}", short(path), short(&name.local))));
+            put_values(old.as_deref(), new.as_deref(), lines);
+        }
+    }
+}
+
+fn put_values(old: Option<&str>, new: Option<&str>, lines: &mut Vec<Line>) {
+    lines.extend(old.map(|old| line(Mark::Gone, format!("    - {}", short(old)))));
+    lines.extend(new.map(|new| line(Mark::Fresh, format!("    + {}", short(new)))));
+}
+
+/// A text in one line, cut where it is long.
+fn short(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(VALUE_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// The texts of a subtree in one line, or its elements when there are none.
+fn outline(nodes: &[Piece]) -> String {
+    let texts = nodes.iter().filter_map(|piece| match &piece.content {
+        Content::Text(text) => Some(text.trim()),
+        _ => None,
+    });
+    let texts = texts.collect::<Vec<_>>().join(" · ");
+    if !texts.is_empty() {
+        return texts;
+    }
+    let names = nodes.iter().filter_map(|piece| match &piece.content {
+        Content::Element(name, _) => Some(format!("<{}>", name.local)),
+        _ => None,
+    });
+    names.collect()
+}

@@ -1,0 +1,15 @@
+//! What differs between two versions of a page.
+//!
+//! XML documents differ by a delta that leads from one tree to the other ([`xml`]); whatever else has text, by the
+//! sentences of its own text ([`text`]), the same that its signature is made of; the rest only by its bytes.
+//! [`compare`] takes versions out of the archive.
+
+mod compare;
+mod lines;
+pub mod text;
+pub mod xml;
+
+pub use compare::{
+    Comparison, Difference, VersionError, compare, is_version, latest_versions, version_near, version_until,
+};
+pub use lines::{Line, Mark, lines};

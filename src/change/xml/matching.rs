@@ -1,0 +1,266 @@
+//! Which node of a new document is which node of the old one.
+//!
+//! After Cobéna, Abiteboul and Marian, "Detecting Changes in XML Documents" (ICDE 2002), section 5: subtrees with the same
+//! hash are matched, the heaviest first; a match is carried up to parents of the same name, the further the heavier it is;
+//! at last what stands between matched siblings is matched by its name. Identifiers (`xml:id`, `id`) match first. Time
+//! is O(n log n) in the number of nodes, but for candidates of equal subtrees, of which [`CANDIDATES_MAX`] are looked at.
+
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{Hash, Hasher};
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::order;
+use super::tree::{Content, Place, Tree};
+
+/// Equal subtrees of the old document that are looked at for one of the new.
+const CANDIDATES_MAX: usize = 50;
+
+/// The namespace of `xml:id`.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// What is matched with what, in both directions.
+#[derive(Debug)]
+pub(super) struct Matching {
+    /// For each node of the old document its node in the new one.
+    pub(super) new_of: Vec<Option<Place>>,
+    /// For each node of the new document its node in the old one.
+    pub(super) old_of: Vec<Option<Place>>,
+    /// The weight of each subtree of the new document.
+    pub(super) weights: Vec<f64>,
+}
+
+impl Matching {
+    fn join(&mut self, old: Place, new: Place) {
+        self.new_of[old] = Some(new);
+        self.old_of[new] = Some(old);
+    }
+
+    fn are_free(&self, old: Place, new: Place) -> bool {
+        self.new_of[old].is_none() && self.old_of[new].is_none()
+    }
+}
+
+/// What a subtree is like.
+#[derive(Clone, Copy, Debug, Default)]
+struct Subtree {
+    hash: u64,
+    weight: f64,
+    /// Nodes in it.
+    size: usize,
+}
+
+/// Matches two documents.
+pub(super) fn matching(old: &Tree, new: &Tree) -> Matching {
+    let new_subtrees = subtrees(new);
+    let found = Matching {
+        new_of: vec![None; old.nodes.len()],
+        old_of: vec![None; new.nodes.len()],
+        weights: new_subtrees.iter().map(|subtree| subtree.weight).collect(),
+    };
+    let mut matcher = Matcher { old, new, old_subtrees: subtrees(old), new_subtrees, found };
+    matcher.found.join(0, 0);
+    matcher.match_identifiers();
+    matcher.match_subtrees();
+    matcher.match_between();
+    matcher.found
+}
+
+/// Hash, weight and size of every subtree, children before parents.
+fn subtrees(tree: &Tree) -> Vec<Subtree> {
+    let mut subtrees = vec![Subtree::default(); tree.nodes.len()];
+    for (place, node) in tree.nodes.iter().enumerate().rev() {
+        let mut hash = Xxh3Default::new();
+        node.content.hash(&mut hash);
+        // An element weighs one more than its children; a text, the logarithm of its length (section 5.2).
+        let mut weight = 1.0 + node.content.value().map_or(0.0, |text| (text.len() as f64 + 1.0).ln());
+        let mut size = 1;
+        for &child in &node.children {
+            let child: &Subtree = &subtrees[child];
+            hash.write_u64(child.hash);
+            weight += child.weight;
+            size += child.size;
+        }
+        subtrees[place] = Subtree { hash: hash.finish(), weight, size };
+    }
+    subtrees
+}
+
+/// A subtree of the new document that waits to be matched: the heaviest first, then in the order of the document.
+#[derive(PartialEq)]
+struct Waiting {
+    weight: f64,
+    place: Place,
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.weight.total_cmp(&other.weight).then_with(|| other.place.cmp(&self.place))
+    }
+}
+
+struct Matcher<'a> {
+    old: &'a Tree,
+    new: &'a Tree,
+    old_subtrees: Vec<Subtree>,
+    new_subtrees: Vec<Subtree>,
+    found: Matching,
+}
+
+impl Matcher<'_> {
+    /// Elements of the same name with the same identifier, where each document has it once.
+    fn match_identifiers(&mut self) {
+        let (old, new) = (identifiers(self.old), identifiers(self.new));
+        for (key, place) in new {
+            if let (Some(new), Some(Some(old))) = (place, old.get(&key))
+                && self.found.are_free(*old, new)
+            {
+                self.found.join(*old, new);
+            }
+        }
+    }
+
+    fn match_subtrees(&mut self) {
+        let mut by_hash: HashMap<u64, Vec<Place>> = HashMap::new();
+        for (place, subtree) in self.old_subtrees.iter().enumerate().skip(1) {
+            by_hash.entry(subtree.hash).or_default().push(place);
+        }
+        let mut waiting = BinaryHeap::new();
+        let waits = |place: Place, subtrees: &[Subtree]| Waiting { weight: subtrees[place].weight, place };
+        waiting.push(waits(0, &self.new_subtrees));
+        while let Some(Waiting { place, .. }) = waiting.pop() {
+            if self.found.old_of[place].is_none()
+                && let Some(candidates) = by_hash.get(&self.new_subtrees[place].hash)
+                && let Some(old) = self.best(place, candidates)
+            {
+                self.join_subtrees(old, place);
+                self.join_ancestors(old, place);
+                continue;
+            }
+            for &child in &self.new.nodes[place].children {
+                waiting.push(waits(child, &self.new_subtrees));
+            }
+        }
+    }
+
+    /// Of equal subtrees the one whose ancestors are matched with those of the node, as near as possible; else the first
+    /// that is free.
+    fn best(&self, new: Place, candidates: &[Place]) -> Option<Place> {
+        let is_free = |old: &Place| self.found.new_of[*old].is_none() && self.can_join(*old, new);
+        let free = || candidates.iter().copied().filter(is_free).take(CANDIDATES_MAX);
+        let first = free().next()?;
+        let mut ancestor = new;
+        for step in 1..=self.reach(new) {
+            ancestor = self.new.nodes[ancestor].parent;
+            if let Some(matched) = self.found.old_of[ancestor] {
+                return free().find(|old| self.ancestor(*old, step) == matched).or(Some(first));
+            }
+        }
+        // A small subtree that is found anywhere says little: `true` or an empty element are everywhere.
+        (self.new_subtrees[new].size > 1 || candidates.len() == 1).then_some(first)
+    }
+
+    /// Whether nothing inside two equal subtrees is matched with something else, as identifiers may be.
+    fn can_join(&self, old: Place, new: Place) -> bool {
+        (0..self.new_subtrees[new].size).all(|step| {
+            let (old, new) = (old + step, new + step);
+            self.found.new_of[old].is_none_or(|matched| matched == new)
+                && self.found.old_of[new].is_none_or(|matched| matched == old)
+        })
+    }
+
+    fn ancestor(&self, old: Place, steps: usize) -> Place {
+        (0..steps).fold(old, |place, _| self.old.nodes[place].parent)
+    }
+
+    /// How many ancestors a match of this subtree speaks for: 1 + log n · weight / weight of all (section 5.2).
+    fn reach(&self, new: Place) -> usize {
+        let whole = self.new_subtrees[0].weight;
+        let share = self.new_subtrees[new].weight / whole;
+        1 + ((self.new.nodes.len() as f64).log2() * share) as usize
+    }
+
+    /// Equal subtrees have their nodes in the same order.
+    fn join_subtrees(&mut self, old: Place, new: Place) {
+        for step in 0..self.new_subtrees[new].size {
+            if self.found.are_free(old + step, new + step) {
+                self.found.join(old + step, new + step);
+            }
+        }
+    }
+
+    fn join_ancestors(&mut self, old: Place, new: Place) {
+        let (mut old, mut new) = (old, new);
+        for _ in 0..self.reach(new) {
+            (old, new) = (self.old.nodes[old].parent, self.new.nodes[new].parent);
+            let alike = self.old.nodes[old].content.resembles(&self.new.nodes[new].content);
+            if !alike || !self.found.are_free(old, new) {
+                return;
+            }
+            self.found.join(old, new);
+        }
+    }
+
+    /// Under matched parents, what stands between the same matched siblings and has the same name is the same thing in
+    /// another version.
+    fn match_between(&mut self) {
+        for new_parent in 0..self.new.nodes.len() {
+            let Some(old_parent) = self.found.old_of[new_parent] else { continue };
+            let (old, new) = (self.old, self.new);
+            let old_children = &old.nodes[old_parent].children;
+            let new_children = &new.nodes[new_parent].children;
+            let mut anchors = order::kept(old, new, &self.found, old_parent, new_parent);
+            anchors.push((old_children.len(), new_children.len()));
+            let (mut old_at, mut new_at) = (0, 0);
+            for (old_end, new_end) in anchors {
+                self.match_run(&old_children[old_at..old_end], &new_children[new_at..new_end]);
+                (old_at, new_at) = (old_end + 1, new_end + 1);
+            }
+        }
+    }
+
+    fn match_run(&mut self, old: &[Place], new: &[Place]) {
+        let mut at = 0;
+        for &new in new {
+            if self.found.old_of[new].is_some() {
+                continue;
+            }
+            let content = &self.new.nodes[new].content;
+            let fits = |old: &Place| {
+                self.found.new_of[*old].is_none() && self.old.nodes[*old].content.resembles(content)
+            };
+            let Some(rest) = old.get(at..) else { return };
+            if let Some(step) = rest.iter().position(fits) {
+                self.found.join(rest[step], new);
+                at += step + 1;
+            }
+        }
+    }
+}
+
+/// Elements by name and identifier; nothing for one that occurs twice.
+fn identifiers(tree: &Tree) -> HashMap<(&str, &str), Option<Place>> {
+    let mut found: HashMap<(&str, &str), Option<Place>> = HashMap::new();
+    for (place, node) in tree.nodes.iter().enumerate() {
+        let Content::Element(name, attributes) = &node.content else { continue };
+        let is_id = |namespace: &str| namespace.is_empty() || namespace == XML;
+        let id = attributes.iter().find(|attribute| {
+            attribute.name.local == "id" && is_id(&attribute.name.namespace) && !attribute.value.is_empty()
+        });
+        if let Some(id) = id {
+            found
+                .entry((name.local.as_str(), id.value.as_str()))
+                .and_modify(|place| *place = None)
+                .or_insert(Some(place));
+        }
+    }
+    found
+}

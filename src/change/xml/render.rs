@@ -1,0 +1,153 @@
+//! Deltas as XML.
+//!
+//! A `delta` element holds one element an operation, named after it. Numbers and places are attributes; what is inserted
+//! or deleted is its content, with the numbers of its nodes in `nodes`. What is moved into an inserted subtree, or out of a
+//! deleted one, is not part of it: it has a `move` of its own.
+
+use std::fmt::Write as _;
+
+use super::delta::{Delta, Operation, Piece, Slot};
+use super::tree::{Content, Name};
+
+/// The namespace of the elements of a delta.
+const NAMESPACE: &str = "urn:archive:xml-delta:1";
+
+impl Delta {
+    /// The delta as an XML document.
+    #[must_use]
+    pub fn to_xml(&self) -> String {
+        let mut out =
+            format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<d:delta xmlns:d=\"{NAMESPACE}\">\n");
+        for operation in &self.operations {
+            put_operation(&mut out, operation);
+        }
+        out.push_str("</d:delta>\n");
+        out
+    }
+}
+
+fn put_operation(out: &mut String, operation: &Operation) {
+    match operation {
+        Operation::Delete { from, nodes } => put_fragment(out, "delete", from, nodes),
+        Operation::Insert { to, nodes } => put_fragment(out, "insert", to, nodes),
+        Operation::Move { id, from, to } => {
+            out.push_str("  <d:move");
+            put_attribute(out, "node", &id.to_string());
+            put_slot(out, "from-", from);
+            put_slot(out, "to-", to);
+            out.push_str("/>\n");
+        }
+        Operation::Update { id, path, old, new } => {
+            out.push_str("  <d:update");
+            put_attribute(out, "node", &id.to_string());
+            put_attribute(out, "path", path);
+            out.push_str("><d:old>");
+            put_escaped(out, old, false);
+            out.push_str("</d:old><d:new>");
+            put_escaped(out, new, false);
+            out.push_str("</d:new></d:update>\n");
+        }
+        Operation::Attribute { id, path, name, old, new } => {
+            out.push_str("  <d:attribute");
+            put_attribute(out, "node", &id.to_string());
+            put_attribute(out, "path", path);
+            put_attribute(out, "name", &name.local);
+            if !name.namespace.is_empty() {
+                put_attribute(out, "namespace", &name.namespace);
+            }
+            for (label, value) in [("old", old), ("new", new)] {
+                if let Some(value) = value {
+                    put_attribute(out, label, value);
+                }
+            }
+            out.push_str("/>\n");
+        }
+    }
+}
+
+fn put_fragment(out: &mut String, operation: &str, slot: &Slot, nodes: &[Piece]) {
+    let _ = write!(out, "  <d:{operation}");
+    put_slot(out, "", slot);
+    let numbers: Vec<String> = nodes.iter().map(|piece| piece.id.to_string()).collect();
+    put_attribute(out, "nodes", &numbers.join(" "));
+    out.push('>');
+    let mut open: Vec<(u32, &Name)> = Vec::new();
+    for piece in nodes {
+        while let Some((id, name)) = open.last().copied()
+            && id != piece.parent
+        {
+            let _ = write!(out, "</{}>", name.local);
+            open.pop();
+        }
+        put_piece(out, piece, open.last().map(|(_, name)| name.namespace.as_str()));
+        if let Content::Element(name, _) = &piece.content {
+            open.push((piece.id, name));
+        }
+    }
+    for (_, name) in open.iter().rev() {
+        let _ = write!(out, "</{}>", name.local);
+    }
+    let _ = writeln!(out, "</d:{operation}>");
+}
+
+/// The start of a node; `around` is the default namespace where it stands, none right under the operation.
+fn put_piece(out: &mut String, piece: &Piece, around: Option<&str>) {
+    match &piece.content {
+        Content::Document => {}
+        Content::Element(name, attributes) => {
+            let _ = write!(out, "<{}", name.local);
+            if around.unwrap_or_default() != name.namespace {
+                put_attribute(out, "xmlns", &name.namespace);
+            }
+            for (number, attribute) in attributes.iter().enumerate() {
+                let (name, value) = (&attribute.name, &attribute.value);
+                match name.namespace.as_str() {
+                    "" => put_attribute(out, &name.local, value),
+                    "http://www.w3.org/XML/1998/namespace" => {
+                        put_attribute(out, &format!("xml:{}", name.local), value);
+                    }
+                    namespace => {
+                        put_attribute(out, &format!("xmlns:a{number}"), namespace);
+                        put_attribute(out, &format!("a{number}:{}", name.local), value);
+                    }
+                }
+            }
+            out.push('>');
+        }
+        Content::Text(text) => put_escaped(out, text, false),
+        Content::Comment(text) => {
+            let _ = write!(out, "<!--{text}-->");
+        }
+        Content::Instruction(target, value) => {
+            let _ = write!(out, "<?{target} {value}?>");
+        }
+    }
+}
+
+fn put_slot(out: &mut String, prefix: &str, slot: &Slot) {
+    put_attribute(out, &format!("{prefix}parent"), &slot.parent.to_string());
+    put_attribute(out, &format!("{prefix}position"), &slot.position.to_string());
+    put_attribute(out, &format!("{prefix}path"), &slot.path);
+}
+
+fn put_attribute(out: &mut String, name: &str, value: &str) {
+    let _ = write!(out, " {name}=\"");
+    put_escaped(out, value, true);
+    out.push('"');
+}
+
+fn put_escaped(out: &mut String, text: &str, in_attribute: bool) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' if in_attribute => out.push_str("&quot;"),
+            '\n' | '\t' if in_attribute => {
+                let _ = write!(out, "&#{};", c as u32);
+            }
+            '\r' => out.push_str("&#13;"),
+            c => out.push(c),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! An XML document as a tree that can be compared and changed.
+//!
+//! White space between elements is left out, since it says nothing; prefixes and the order of attributes too. Invariant:
+//! nodes stand in the order of the document (each before its children), so two trees of the same content are equal.
+
+use roxmltree::{Document, NodeType};
+use serde::{Deserialize, Serialize};
+
+/// The place of a node in a [`Tree`]; the document itself is 0.
+pub(super) type Place = usize;
+
+/// A name, with its namespace where it has one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Name {
+    /// The namespace's URI; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name without prefix.
+    pub local: String,
+}
+
+/// An attribute.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Its name.
+    pub name: Name,
+    /// Its value, with references resolved.
+    pub value: String,
+}
+
+/// What a node is, without its children.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Content {
+    /// The document.
+    Document,
+    /// An element with its attributes, sorted by name.
+    Element(Name, Vec<Attribute>),
+    /// Text.
+    Text(String),
+    /// A comment.
+    Comment(String),
+    /// A processing instruction.
+    Instruction(String, String),
+}
+
+impl Content {
+    /// Whether two nodes can be versions of one: elements of a name, or texts, comments, instructions with a target.
+    pub(super) fn resembles(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Document, Self::Document)
+            | (Self::Text(_), Self::Text(_))
+            | (Self::Comment(_), Self::Comment(_)) => true,
+            (Self::Element(name, _), Self::Element(other, _)) => name == other,
+            (Self::Instruction(target, _), Self::Instruction(other, _)) => target == other,
+            _ => false,
+        }
+    }
+
+    /// The value of what has one.
+    pub(super) fn value(&self) -> Option<&str> {
+        match self {
+            Self::Text(value) | Self::Comment(value) | Self::Instruction(_, value) => Some(value),
+            Self::Document | Self::Element(..) => None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) parent: Place,
+    pub(super) children: Vec<Place>,
+    pub(super) content: Content,
+}
+
+/// A document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// The tree of a parsed document.
+    #[must_use]
+    pub fn of(document: &Document<'_>) -> Self {
+        let mut tree = Self::empty();
+        // Each node's place; those left out are never asked for.
+        let mut places = vec![0; document.descendants().count()];
+        for node in document.descendants().skip(1) {
+            let Some(parent) = node.parent() else { continue };
+            let Some(content) = content_of(node) else { continue };
+            if matches!(content, Content::Text(_)) && is_spacing(node) {
+                continue;
+            }
+            let parent = places.get(parent.id().get_usize()).copied().unwrap_or(0);
+            let place = tree.push(parent, content);
+            if let Some(slot) = places.get_mut(node.id().get_usize()) {
+                *slot = place;
+            }
+        }
+        tree
+    }
+
+    /// A document without anything in it.
+    pub(super) fn empty() -> Self {
+        Self { nodes: vec![Node { parent: 0, children: Vec::new(), content: Content::Document }] }
+    }
+
+    /// Appends a node as its parent's last child. Callers append in the order of the document.
+    pub(super) fn push(&mut self, parent: Place, content: Content) -> Place {
+        let place = self.nodes.len();
+        self.nodes.push(Node { parent, children: Vec::new(), content });
+        self.nodes[parent].children.push(place);
+        place
+    }
+
+    /// How many nodes there are, the document not counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Whether there is nothing in the document.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers of all nodes: their order when children come before their parents (XyDiff's identifiers), from 1 on.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let mut numbers = vec![0; self.nodes.len()];
+        let mut next = 1;
+        // Places on the way down, with how many of their children are done.
+        let mut way: Vec<(Place, usize)> = vec![(0, 0)];
+        while let Some((place, done)) = way.last_mut() {
+            if let Some(&child) = self.nodes[*place].children.get(*done) {
+                *done += 1;
+                way.push((child, 0));
+            } else {
+                numbers[*place] = next;
+                next += 1;
+                way.pop();
+            }
+        }
+        numbers
+    }
+
+    /// Where a node stands among its parent's children.
+    pub(super) fn position(&self, place: Place) -> usize {
+        let siblings = &self.nodes[self.nodes[place].parent].children;
+        // Siblings stand in the order of their places.
+        siblings.binary_search(&place).unwrap_or(0)
+    }
+
+    /// A way to a node that people can read, in the manner of XPath: `/rss/channel/item[3]/title`.
+    pub(super) fn path(&self, place: Place) -> String {
+        let mut steps = Vec::new();
+        let mut at = place;
+        while at != 0 {
+            let node = &self.nodes[at];
+            let siblings = &self.nodes[node.parent].children;
+            let alike = |other: &&Place| self.nodes[**other].content.resembles(&node.content);
+            let count = siblings.iter().filter(alike).count();
+            let before = siblings.iter().take_while(|other| **other != at).filter(alike).count();
+            let step = match &node.content {
+                Content::Document => String::new(),
+                Content::Element(name, _) => name.local.clone(),
+                Content::Text(_) => "text()".to_owned(),
+                Content::Comment(_) => "comment()".to_owned(),
+                Content::Instruction(target, _) => format!("processing-instruction({target})"),
+            };
+            steps.push(if count > 1 { format!("{step}[{}]", before + 1) } else { step });
+            at = node.parent;
+        }
+        let mut path = String::new();
+        for step in steps.iter().rev() {
+            path.push('/');
+            path.push_str(step);
+        }
+        if path.is_empty() { "/".to_owned() } else { path }
+    }
+}
+
+fn content_of(node: roxmltree::Node<'_, '_>) -> Option<Content> {
+    Some(match node.node_type() {
+        NodeType::Root => return None,
+        NodeType::Element => {
+            let name = node.tag_name();
+            let mut attributes: Vec<Attribute> = node
+                .attributes()
+                .map(|found| Attribute {
+                    name: name_of(found.namespace(), found.name()),
+                    value: found.value().to_owned(),
+                })
+                .collect();
+            attributes.sort_unstable();
+            Content::Element(name_of(name.namespace(), name.name()), attributes)
+        }
+        NodeType::Text => Content::Text(node.text()?.to_owned()),
+        NodeType::Comment => Content::Comment(node.text()?.to_owned()),
+        NodeType::PI => {
+            let instruction = node.pi()?;
+            Content::Instruction(
+                instruction.target.to_owned(),
+                instruction.value.unwrap_or_default().to_owned(),
+            )
+        }
+    })
+}
+
+fn name_of(namespace: Option<&str>, local: &str) -> Name {
+    Name { namespace: namespace.unwrap_or_default().to_owned(), local: local.to_owned() }
+}
+
+/// Whether a text is only white space beside elements.
+fn is_spacing(node: roxmltree::Node<'_, '_>) -> bool {
+    let is_blank = node.text().is_some_and(|text| text.trim().is_empty());
+    is_blank && (node.next_sibling().is_some() || node.prev_sibling().is_some())
+}

@@ -1,0 +1,152 @@
+//! `archive diff`: what differs between two versions of a page.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use archive::change::xml::Delta;
+use archive::change::{Comparison, Difference, Mark, compare, latest_versions, lines, version_near};
+use archive_storage::{Capture, Store, UrlId};
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::get::read_time;
+use super::options::ArchiveArgs;
+use super::{UsageError, output};
+
+/// Show what differs between two versions of a page: the newest and the one before it, or those nearest to two times.
+///
+/// XML documents (feeds and sitemaps too) differ by a delta of deletions, insertions, moves and updates that leads from
+/// one version to the other; other pages by the sentences of their own text.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive diff https://www.example.org/
+  archive diff https://www.example.org/ --from 2026-01-31 --to 2026-03-01T12:00
+  archive diff https://www.example.org/catalogue.xml --delta > delta.xml
+  archive diff https://www.example.org/ --json
+
+Colours only on a terminal; NO_COLOR=1 turns them off there.")]
+pub(crate) struct Args {
+    /// The URL
+    url: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// The old version is the one nearest to this time [default: the one before the newest change]
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// The new version is the one nearest to this time [default: the newest]
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Print the delta of two XML documents as an XML document
+    #[arg(long, conflicts_with = "json")]
+    delta: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    url: &'a str,
+    from: String,
+    to: String,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
+    let (from, to) = (time(&args.from)?, time(&args.to)?);
+    let store = Store::read_only(&args.archive.path)?;
+    let id = super::find_url(&store, &args.url)?;
+    let (old, new) = versions(&store, id, from, to, &args.url)?;
+    let comparison = compare(&store, &old, &new)?;
+    if args.json {
+        let data = |capture: &Capture| captured(capture).to_rfc3339_opts(SecondsFormat::Micros, true);
+        let url = store.state().url(id)?;
+        let report = Report { url: &url, from: data(&old), to: data(&new), comparison: &comparison };
+        output::json_line(&report)?;
+    } else if args.delta {
+        let empty = Delta::default();
+        let delta = match &comparison.difference {
+            Difference::Xml(delta) => delta,
+            Difference::None => &empty,
+            _ => {
+                let text = format!("{} is no XML document in both versions; leave out --delta", args.url);
+                return Err(UsageError(text).into());
+            }
+        };
+        output::text(&delta.to_xml())?;
+    } else {
+        let local = |capture: &Capture| captured(capture).with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let paint = Paint::on_terminal();
+        output::line(
+            &paint.piece(Mark::Gone, &format!("--- {} of {}", output::harmless(&args.url), local(&old))),
+        )?;
+        output::line(
+            &paint.piece(Mark::Fresh, &format!("+++ {} of {}", output::harmless(&args.url), local(&new))),
+        )?;
+        print(&comparison, paint)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn captured(capture: &Capture) -> DateTime<Utc> {
+    DateTime::from_timestamp_micros(capture.time).unwrap_or_default()
+}
+
+/// The two versions that are meant.
+fn versions(
+    store: &Store,
+    id: UrlId,
+    from: Option<DateTime<Utc>>,
+    to: Option<DateTime<Utc>>,
+    url: &str,
+) -> anyhow::Result<(Capture, Capture)> {
+    let nothing = || format!("the archive has no version of {url}: every fetch failed");
+    let near = |time: DateTime<Utc>| -> anyhow::Result<Capture> {
+        version_near(store, id, time.timestamp_micros())?.with_context(nothing)
+    };
+    let until = to.map(near).transpose()?.map_or(i64::MAX, |new| new.time);
+    let (new, before) = latest_versions(store, id, until)?.with_context(nothing)?;
+    let old = match from {
+        Some(time) => near(time)?,
+        // Where nothing changed before, the version is compared with itself.
+        None => before.unwrap_or(new),
+    };
+    Ok((old, new))
+}
+
+/// Prints a comparison for people.
+pub(crate) fn print(comparison: &Comparison, paint: Paint) -> anyhow::Result<()> {
+    for line in lines(comparison, paint.is_on) {
+        let pieces: String =
+            line.iter().map(|(mark, text)| paint.piece(*mark, &output::harmless(text))).collect();
+        output::line(&pieces)?;
+    }
+    Ok(())
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    /// Colours if standard output is a terminal and nobody has turned them off (<https://no-color.org>).
+    pub(crate) fn on_terminal() -> Self {
+        let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { is_on: io::stdout().is_terminal() && !is_off }
+    }
+
+    fn piece(self, mark: Mark, text: &str) -> String {
+        let code = match mark {
+            Mark::Gone => "31",
+            Mark::Fresh => "32",
+            Mark::Moved => "36",
+            Mark::Plain => return text.to_owned(),
+        };
+        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}

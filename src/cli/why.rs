@@ -1,0 +1,133 @@
+//! `archive why`: why a URL is in the archive or is not.
+
+use std::process::ExitCode;
+
+use archive::crawl::{self, Outlook, RobotsAnswer, Why};
+use archive_storage::Store;
+use chrono::{DateTime, Local, Utc};
+
+use super::options::ArchiveArgs;
+use super::output;
+
+/// Tell why a URL was fetched or was not: how it was found, which rule refused it, its budget, and when it is due.
+///
+/// Everything is read from the archive; nothing is asked of the network.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive why https://www.example.org/private/
+  archive why https://www.example.org/ --fetches-per-day 5000
+  archive why https://www.example.org/ --json")]
+pub(crate) struct Args {
+    /// The URL
+    url: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// What refreshes may fetch a day, for the time when the page is due [default: what the archive fetched a day]
+    #[arg(long, value_name = "N")]
+    fetches_per_day: Option<f64>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
+        return Err(super::UsageError("--fetches-per-day has to be more than 0".to_owned()).into());
+    }
+    let store = Store::read_only(&args.archive.path)?;
+    let id = super::find_url(&store, &args.url)?;
+    let why = crawl::why(&store, id, args.fetches_per_day, Utc::now())?;
+    if args.json {
+        output::json_line(&why)?;
+    } else {
+        print(&why)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(why: &Why) -> anyhow::Result<()> {
+    output::line(&format!("{} {}", output::harmless(&why.url), output::harmless(&why.verdict)))?;
+    output::line("")?;
+    let mut table = output::table(&["", ""]);
+    let mut row = |name: &str, text: String| {
+        table.add_row([name.to_owned(), output::harmless(&text)]);
+    };
+    row("found", found(why));
+    for page in why.found.via.iter().skip(1) {
+        row("", format!("by way of {page}"));
+    }
+    row("scope", why.scope.clone());
+    row("robots.txt", why.robots.as_ref().map_or("not asked for yet".to_owned(), robots));
+    let spent = &why.spent;
+    row("host", format!("{}: {} pages fetched", spent.host, spent.host_pages));
+    row(
+        "site",
+        format!(
+            "{}: {} pages fetched, importance {:.2}",
+            spent.site, spent.site_pages, spent.site_importance
+        ),
+    );
+    if let Some(last) = &why.last_fetch {
+        let what = match &last.error {
+            Some(error) => format!("no answer: {error}"),
+            None => format!("status {}", last.status),
+        };
+        row("last fetch", format!("{}, {what}; {} captures", local(last.time), last.captures));
+        if let Some(reason) = &last.truncated {
+            row("", format!("the body is cut: {reason}"));
+        }
+        for problem in &last.problems {
+            row("", problem.clone());
+        }
+    }
+    row(
+        "importance",
+        why.importance.map_or("-, as it is no page".to_owned(), |number| format!("{number:.2}")),
+    );
+    if let Some(outlook) = &why.outlook {
+        row("next due", due(outlook));
+    }
+    output::print(&table)
+}
+
+fn found(why: &Why) -> String {
+    let found = &why.found;
+    match (found.seed, found.via.first()) {
+        (true, _) => "it is a seed".to_owned(),
+        (false, Some(page)) => {
+            format!("{} on {page}, {} links from a seed ({})", local(found.time), found.depth, found.hops)
+        }
+        (false, None) => "nobody knows how".to_owned(),
+    }
+}
+
+fn robots(robots: &RobotsAnswer) -> String {
+    let verdict = if robots.allowed { "allowed" } else { "forbidden" };
+    let ground = match (robots.line, &robots.pattern) {
+        (Some(line), Some(pattern)) => format!("by line {line}: {pattern}"),
+        _ if robots.status == 200 => "as no line matches".to_owned(),
+        _ if robots.status == 0 => "as nothing answered".to_owned(),
+        _ => format!("as the answer was {}", robots.status),
+    };
+    let delay =
+        robots.crawl_delay.map_or(String::new(), |seconds| format!(", asks for a delay of {seconds} s"));
+    format!("{verdict} {ground} ({}, {}){delay}", robots.url, local(robots.time))
+}
+
+fn due(outlook: &Outlook) -> String {
+    let place = format!("{} of {} pages are more overdue", outlook.before, outlook.of);
+    let when = local(outlook.due);
+    let when = if outlook.due.is_some() {
+        when
+    } else {
+        "never, as it does not change or has no importance".to_owned()
+    };
+    format!(
+        "{when}, at {:.0} fetches a day ({:.3} changes a day expected; {place})",
+        outlook.fetches_per_day, outlook.changes_per_day
+    )
+}
+
+fn local(time: Option<DateTime<Utc>>) -> String {
+    time.map_or("-".to_owned(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string())
+}

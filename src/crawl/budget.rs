@@ -1,0 +1,117 @@
+//! How many pages a host and a site may have: more for sites that others link to.
+//!
+//! A host with a calendar and a site with a name for every page have no end, and their own links make them look
+//! important. So the budget grows with the importance that comes from other sites alone (IRLbot has the same idea: Lee,
+//! Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 billion pages and beyond", WWW 2008, section 5).
+
+use std::collections::HashMap;
+
+use archive_storage::{HostId, SiteId, State, StateError};
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Credits, Refusal};
+
+/// The budget of the most important site is this many times that of an ordinary one.
+const GROWTH_MAX: f64 = 100.0;
+
+/// Pages that a host and a site may have, if anything limits them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budgets {
+    /// Pages of one host of a site of importance 1 or less.
+    pub pages_per_host: Option<u32>,
+    /// Pages of one site of importance 1 or less.
+    pub pages_per_site: Option<u32>,
+}
+
+/// Pages that are being fetched and count for a budget already.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    hosts: HashMap<HostId, u32>,
+    sites: HashMap<SiteId, u32>,
+}
+
+impl Budgets {
+    /// How many pages a host of a site of this importance may have.
+    #[must_use]
+    pub fn of_host(&self, site_importance: f64) -> Option<u32> {
+        self.pages_per_host.map(|pages| grown(pages, site_importance))
+    }
+
+    /// How many pages a site of this importance may have.
+    #[must_use]
+    pub fn of_site(&self, importance: f64) -> Option<u32> {
+        self.pages_per_site.map(|pages| grown(pages, importance))
+    }
+
+    /// Why no further page of a host may be fetched.
+    pub(super) fn spent(
+        &self,
+        state: &State,
+        credits: &Credits,
+        host: HostId,
+        under_way: &UnderWay,
+    ) -> Result<Option<Refusal>, StateError> {
+        if *self == Self::default() {
+            return Ok(None);
+        }
+        let record = state.host(host)?;
+        let site = state.site(record.site)?;
+        let importance = credits.site_importance(&site);
+        let of_host = record.fetched + under_way.hosts.get(&host).copied().unwrap_or(0);
+        let of_site = site.fetched + under_way.sites.get(&record.site).copied().unwrap_or(0);
+        let is_spent = |budget: Option<u32>, pages: u32| budget.is_some_and(|budget| pages >= budget);
+        Ok(if is_spent(self.of_host(importance), of_host) {
+            Some(Refusal::PagesPerHost)
+        } else if is_spent(self.of_site(importance), of_site) {
+            Some(Refusal::PagesPerSite)
+        } else {
+            None
+        })
+    }
+}
+
+fn grown(pages: u32, importance: f64) -> u32 {
+    // Conversion saturates.
+    (f64::from(pages) * importance.clamp(1.0, GROWTH_MAX)) as u32
+}
+
+impl UnderWay {
+    /// A page of a host is being fetched.
+    pub(super) fn begin(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
+        *self.hosts.entry(host).or_insert(0) += 1;
+        *self.sites.entry(state.host(host)?.site).or_insert(0) += 1;
+        Ok(())
+    }
+
+    /// Its fetch is over.
+    pub(super) fn end(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
+        take_one(&mut self.hosts, &host);
+        take_one(&mut self.sites, &state.host(host)?.site);
+        Ok(())
+    }
+}
+
+fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budgets;
+
+    #[test]
+    fn a_budget_grows_with_the_importance_of_the_site() {
+        let budgets = Budgets { pages_per_host: Some(10), pages_per_site: Some(100) };
+        assert_eq!((budgets.of_host(0.1), budgets.of_site(0.1)), (Some(10), Some(100)));
+        assert_eq!((budgets.of_host(2.5), budgets.of_site(2.5)), (Some(25), Some(250)));
+        assert_eq!(budgets.of_host(1e9), Some(1000));
+        assert_eq!(Budgets { pages_per_host: Some(u32::MAX), ..budgets }.of_host(50.0), Some(u32::MAX));
+        assert_eq!(Budgets::default().of_site(1.0), None);
+    }
+}

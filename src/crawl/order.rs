@@ -1,0 +1,253 @@
+//! In which order pages are fetched: by the cash in the books, or by one of the orders that the lab compares.
+//!
+//! The orders are those of [`crate::importance::order`], the very ones the lab measures; what they put into their queue
+//! becomes the level under which a page waits in the frontier. Cash is kept with the pages; every other order keeps its
+//! numbers in memory and works them out anew from the stored links when a crawl goes on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_storage::{State, UrlId};
+
+use super::engine::CrawlError;
+use crate::importance::order::{
+    Backlinks, BreadthFirst, Depth, Endowed, Fractional, Link, Order, Queue, Random,
+};
+use crate::ledger::{LEVEL_PAGE_MAX, page_flags as flags};
+use crate::parse::LinkKind;
+
+/// The seed of the random order: a crawl that goes on draws for the same pages in the same order again.
+const RANDOM_SEED: u64 = 1;
+
+/// The weight of a link to another host in FPR@M, unless said otherwise: the paper found it best.
+const HOST_WEIGHT: f64 = 100.0;
+
+/// Levels of one doubling of a value.
+const LEVELS_PER_DOUBLING: f64 = 4.0;
+
+/// Which order; its text form is what the command line takes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum CrawlOrder {
+    /// Most cash first (OPIC).
+    #[default]
+    Cash,
+    /// Fractional PageRank with an endowment for every page; a link between hosts weighs M.
+    Endowed(f64),
+    /// Fractional PageRank; a link between hosts weighs M.
+    Fractional(f64),
+    /// First known, first fetched.
+    Breadth,
+    /// Fewest links from the site's entrance first.
+    Depth,
+    /// Most links from fetched pages first.
+    Backlinks,
+    /// At random.
+    Random,
+}
+
+/// Not the name of an order.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no order; there are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random")]
+pub struct UnknownOrder(String);
+
+impl FromStr for CrawlOrder {
+    type Err = UnknownOrder;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownOrder(text.to_owned());
+        let (name, weight) = match text.split_once('@') {
+            Some((name, weight)) => (name, Some(weight.parse::<f64>().map_err(|_| unknown())?)),
+            None => (text, None),
+        };
+        if weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
+            return Err(unknown());
+        }
+        match (name, weight) {
+            ("cash", None) => Ok(Self::Cash),
+            ("endowed", weight) => Ok(Self::Endowed(weight.unwrap_or(1.0))),
+            ("fpr", weight) => Ok(Self::Fractional(weight.unwrap_or(HOST_WEIGHT))),
+            ("breadth", None) => Ok(Self::Breadth),
+            ("depth", None) => Ok(Self::Depth),
+            ("backlinks", None) => Ok(Self::Backlinks),
+            ("random", None) => Ok(Self::Random),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for CrawlOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cash => f.write_str("cash"),
+            Self::Endowed(weight) => write!(f, "endowed@{weight}"),
+            Self::Fractional(weight) => write!(f, "fpr@{weight}"),
+            Self::Breadth => f.write_str("breadth"),
+            Self::Depth => f.write_str("depth"),
+            Self::Backlinks => f.write_str("backlinks"),
+            Self::Random => f.write_str("random"),
+        }
+    }
+}
+
+impl CrawlOrder {
+    /// What keeps the order's numbers; nothing for cash, which stands in the books.
+    pub(super) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, CrawlError> {
+        let (order, scale): (Box<dyn Order>, Scale) = match self {
+            Self::Cash => return Ok(None),
+            Self::Endowed(weight) => (Box::new(Endowed::new(weight)), Scale::Logarithm { one: 40.0 }),
+            Self::Fractional(weight) => {
+                (Box::new(Fractional::new(weight)), Scale::Logarithm { one: f64::from(LEVEL_PAGE_MAX) })
+            }
+            Self::Breadth => (Box::new(BreadthFirst::default()), Scale::Logarithm { one: 1.0 }),
+            Self::Depth => (Box::new(Depth::default()), Scale::Reciprocal),
+            Self::Backlinks => (Box::new(Backlinks::default()), Scale::Logarithm { one: 1.0 }),
+            Self::Random => (Box::new(Random::new(RANDOM_SEED)), Scale::Linear { whole: 2f64.powi(64) }),
+        };
+        let levels = Levels { scale, of: Vec::new() };
+        let mut ordering = Ordering { order, levels, links: Vec::new() };
+        ordering.resume(state, seeds)?;
+        Ok(Some(ordering))
+    }
+}
+
+/// An order at work.
+pub(super) struct Ordering {
+    order: Box<dyn Order>,
+    levels: Levels,
+    /// The links of the page at hand; kept to be used again.
+    links: Vec<Link>,
+}
+
+impl fmt::Debug for Ordering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ordering").field("operations", &self.order.operations()).finish_non_exhaustive()
+    }
+}
+
+impl Ordering {
+    /// Goes over the seeds and what was fetched before.
+    fn resume(&mut self, state: &State, seeds: &[UrlId]) -> Result<(), CrawlError> {
+        let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
+        self.order.begin(&seeds, &mut self.levels);
+        let mut links = std::mem::take(&mut self.links);
+        state.newest_links(|source, targets| {
+            links.clear();
+            let host = state.page(source)?.host;
+            for target in targets {
+                let kind = LinkKind::from_code(target.kind);
+                let page = state.page(target.target)?;
+                if kind.is_some_and(LinkKind::carries_cash) && page.flags.0 & flags::ACCOUNT != 0 {
+                    links.push(Link { target: target.target.0, between_hosts: page.host != host });
+                }
+            }
+            self.order.downloaded(source.0, &links, &mut self.levels);
+            Ok(())
+        })?;
+        self.links = links;
+        Ok(())
+    }
+
+    /// Tells the order that a page was fetched and leads to these pages.
+    pub(super) fn fetched(
+        &mut self,
+        state: &State,
+        page: UrlId,
+        targets: impl Iterator<Item = UrlId>,
+    ) -> Result<(), CrawlError> {
+        let host = state.page(page)?.host;
+        self.links.clear();
+        for target in targets {
+            let record = state.page(target)?;
+            if record.flags.0 & flags::ACCOUNT != 0 {
+                self.links.push(Link { target: target.0, between_hosts: record.host != host });
+            }
+        }
+        self.order.downloaded(page.0, &self.links, &mut self.levels);
+        Ok(())
+    }
+
+    /// The level under which a page is to wait.
+    pub(super) fn level(&self, page: UrlId) -> u8 {
+        self.levels.of.get(page.index()).copied().unwrap_or(1).max(1)
+    }
+}
+
+/// How an order's priorities become levels.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    /// Each doubling is four levels; the priority 1 has the level `one`.
+    Logarithm { one: f64 },
+    /// Priorities from 0 to `whole`.
+    Linear { whole: f64 },
+    /// 1, 1/2, 1/3, and so on, a level each.
+    Reciprocal,
+}
+
+/// The levels of all pages that an order has put into its queue; the pages themselves wait in the frontier.
+struct Levels {
+    scale: Scale,
+    of: Vec<u8>,
+}
+
+impl Levels {
+    fn level(&self, priority: f64) -> u8 {
+        let most = f64::from(LEVEL_PAGE_MAX);
+        let level = match self.scale {
+            Scale::Logarithm { one } => one + LEVELS_PER_DOUBLING * priority.log2(),
+            Scale::Linear { whole } => 1.0 + (most - 1.0) * priority / whole,
+            Scale::Reciprocal => most + 1.0 - 1.0 / priority,
+        };
+        level.clamp(1.0, most) as u8
+    }
+}
+
+impl Queue for Levels {
+    fn put(&mut self, page: u32, priority: f64) {
+        let place = page as usize;
+        if place >= self.of.len() {
+            self.of.resize((place + 1).next_power_of_two(), 0);
+        }
+        self.of[place] = self.level(priority);
+    }
+
+    /// Nobody knows here which of the pages the servers' delays allow next.
+    fn best(&mut self) -> Option<f64> {
+        None
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CrawlOrder, Levels, Scale};
+    use crate::importance::order::Queue;
+
+    #[test]
+    fn orders_are_named() {
+        for name in ["cash", "endowed@1", "fpr@100", "breadth", "depth", "backlinks", "random"] {
+            assert_eq!(name.parse::<CrawlOrder>().unwrap().to_string(), name);
+        }
+        assert_eq!("fpr".parse(), Ok(CrawlOrder::Fractional(100.0)));
+        for name in ["", "cash@2", "fpr@0", "fpr@x", "truth"] {
+            assert!(name.parse::<CrawlOrder>().unwrap_err().to_string().contains("there are cash"), "{name}");
+        }
+    }
+
+    #[test]
+    fn better_pages_have_higher_levels() {
+        for (scale, priorities) in [
+            (Scale::Logarithm { one: 40.0 }, [1.0, 1.5, 100.0]),
+            (Scale::Linear { whole: 1e9 }, [1e6, 5e8, 9e8]),
+            (Scale::Reciprocal, [1.0 / 90.0, 1.0 / 3.0, 1.0]),
+        ] {
+            let mut levels = Levels { scale, of: Vec::new() };
+            for (page, priority) in (0..).zip(priorities) {
+                levels.put(page, priority);
+            }
+            assert!(levels.of[0] > 0 && levels.of[0] < levels.of[1] && levels.of[1] < levels.of[2], "{scale:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Where the time of a crawl goes: microseconds of processor a page, stage by stage.
+//!
+//! Threads note how long each stage took by the clock on the wall, which costs next to nothing; at the end each group of
+//! threads is asked how much processor time it really got, and its stages share that in proportion. So time in which a
+//! thread waited for a processor counts for no stage.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What a page goes through, after it was fetched and before it is indexed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Digest,
+    Parse,
+    Metadata,
+    Records,
+    Pick,
+    Append,
+    Ledger,
+    Importance,
+    Queue,
+    Checkpoint,
+    Settle,
+}
+
+/// Every stage with its name and whether it is the work of the processing threads.
+const STAGES: [(Stage, &str, bool); 11] = [
+    (Stage::Digest, "digest", true),
+    (Stage::Parse, "parse (links, text, signature)", true),
+    (Stage::Metadata, "metadata (links as fields)", true),
+    (Stage::Records, "records (heads, block digests, compress)", true),
+    (Stage::Pick, "pick (frontier, robots, request)", false),
+    (Stage::Append, "append (find copies, write)", false),
+    (Stage::Ledger, "ledger (URLs, history, link log)", false),
+    (Stage::Importance, "importance (cash along links)", false),
+    (Stage::Queue, "queue (candidates to the frontier)", false),
+    (Stage::Checkpoint, "checkpoint (sync, state, audit)", false),
+    (Stage::Settle, "importance (settling at the end)", false),
+];
+
+/// Nanoseconds each stage took, over all threads. Clones share the counters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counters {
+    nanoseconds: Arc<[AtomicU64; STAGES.len()]>,
+}
+
+impl Counters {
+    fn of(&self, stage: Stage) -> u64 {
+        self.nanoseconds[stage as usize].load(Ordering::Relaxed)
+    }
+
+    fn add(&self, stage: Stage, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds[stage as usize].fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Says that a part of what was counted for one stage belongs to another.
+    pub(super) fn shift(&self, from: Stage, to: Stage, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(self.of(from));
+        self.nanoseconds[from as usize].fetch_sub(nanoseconds, Ordering::Relaxed);
+        self.nanoseconds[to as usize].fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+/// A thread's stopwatch.
+#[derive(Debug)]
+pub(super) struct Stopwatch {
+    counters: Counters,
+    since: Instant,
+}
+
+impl Stopwatch {
+    pub(super) fn new(counters: Counters) -> Self {
+        Self { counters, since: Instant::now() }
+    }
+
+    /// Begins a lap: what went before was waiting.
+    pub(super) fn start(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Ends a lap, and begins the next.
+    pub(super) fn lap(&mut self, stage: Stage) {
+        let now = Instant::now();
+        self.counters.add(stage, now - self.since);
+        self.since = now;
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// What the parts of a crawl cost.
+#[derive(Debug, Clone, Default)]
+pub struct Timings {
+    /// Captures among which the time is divided.
+    pub captures: u64,
+    /// Names of stages and their processor time.
+    pub stages: Vec<(&'static str, Duration)>,
+    /// Processor time of the whole process since the run began.
+    pub total: Duration,
+    /// By the clock on the wall.
+    pub elapsed: Duration,
+}
+
+/// Processor time at the beginning of a run.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    own: Duration,
+    process: Duration,
+}
+
+impl Beginning {
+    /// To be called on the thread that owns the store.
+    pub(super) fn now() -> Self {
+        Self { own: own_time(), process: process_time() }
+    }
+}
+
+/// Processor time of the threads that end before the run does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Threads {
+    fetching: Duration,
+    processing: Duration,
+}
+
+impl Threads {
+    /// What the threads of this process have used so far; zeros where the system does not say.
+    pub(super) fn now() -> Self {
+        let mut threads = Self::default();
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        for task in tasks.map(|task| task.path()) {
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+            let time = scheduled(&fs::read_to_string(task.join("schedstat")).unwrap_or_default());
+            match name.trim() {
+                "fetch" => threads.fetching += time,
+                name if name.starts_with("process-") => threads.processing += time,
+                _ => {}
+            }
+        }
+        threads
+    }
+}
+
+impl Timings {
+    /// The sum at the end of a run, on the thread that owns the store.
+    pub(super) fn of(
+        counters: &Counters,
+        beginning: &Beginning,
+        threads: Threads,
+        captures: u64,
+        elapsed: Duration,
+    ) -> Self {
+        let own = own_time().saturating_sub(beginning.own);
+        let total = process_time().saturating_sub(beginning.process);
+        let sum = |processing: bool| {
+            let stages = STAGES.iter().filter(|(.., of)| *of == processing);
+            stages.map(|(stage, ..)| counters.of(*stage)).sum::<u64>().max(1)
+        };
+        let (sum_processing, sum_own) = (sum(true), sum(false));
+        let mut stages = vec![("fetch (sockets, request, response)", threads.fetching)];
+        for (stage, name, processing) in STAGES {
+            let (time, sum) = if processing { (threads.processing, sum_processing) } else { (own, sum_own) };
+            stages.push((name, time.mul_f64(counters.of(stage) as f64 / sum as f64)));
+        }
+        let known: Duration = stages.iter().map(|(_, time)| *time).sum();
+        stages.push(("full-text index and other threads", total.saturating_sub(known)));
+        Self { captures, stages, total, elapsed }
+    }
+
+    /// Microseconds a capture.
+    #[must_use]
+    pub fn a_capture(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / self.captures.max(1) as f64
+    }
+}
+
+/// Processor time of the calling thread.
+fn own_time() -> Duration {
+    scheduled(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
+}
+
+/// The first number of a `schedstat` file: nanoseconds on a processor (Linux, Documentation/scheduler/sched-stats).
+fn scheduled(text: &str) -> Duration {
+    let first = text.split_ascii_whitespace().next();
+    Duration::from_nanos(first.and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
+/// Processor time of the process, with threads that have ended (proc(5), `stat`, fields 14 and 15).
+fn process_time() -> Duration {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is a name in parentheses, which may hold anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        fields.split_ascii_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_stands_in_its_own_row() {
+        for (row, (stage, ..)) in STAGES.iter().enumerate() {
+            assert_eq!(*stage as usize, row);
+        }
+    }
+
+    #[test]
+    fn stages_share_the_processor_time_of_their_threads() {
+        let counters = Counters::default();
+        counters.add(Stage::Digest, Duration::from_millis(10));
+        counters.add(Stage::Parse, Duration::from_millis(30));
+        counters.add(Stage::Ledger, Duration::from_millis(5));
+        counters.shift(Stage::Ledger, Stage::Importance, Duration::from_millis(2));
+        let threads = Threads { fetching: Duration::from_millis(7), processing: Duration::from_millis(20) };
+        let timings = Timings::of(&counters, &Beginning::now(), threads, 10, Duration::from_secs(1));
+        let of = |name: &str| {
+            timings.stages.iter().find(|(found, _)| found.starts_with(name)).map(|(_, time)| *time)
+        };
+        assert_eq!(of("fetch"), Some(Duration::from_millis(7)));
+        assert_eq!(of("digest"), Some(Duration::from_millis(5)));
+        assert_eq!(of("parse"), Some(Duration::from_millis(15)));
+        let (ledger, importance) = (of("ledger").unwrap(), of("importance").unwrap());
+        assert!(ledger >= importance);
+        assert_eq!(timings.a_capture(Duration::from_millis(1)), 100.0);
+    }
+
+    #[test]
+    fn processor_time_is_read_from_the_kernel() {
+        assert_eq!(scheduled("12345 6 7\n"), Duration::from_nanos(12_345));
+        assert_eq!(scheduled(""), Duration::ZERO);
+        let before = process_time();
+        let mut sum = 0_u64;
+        while process_time() == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(process_time() > before);
+    }
+}

@@ -1,0 +1,356 @@
+//! Why a URL is in the archive or is not: what is known of its way, its host's rules, its budget and its next fetch.
+//!
+//! Everything is read from the store as of its last checkpoint; nothing is asked of the network.
+
+use archive_storage::address::site_of;
+use archive_storage::{CaptureKind, Page, State, Store, UrlId};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use url::Url;
+
+use super::conduct::Conduct;
+use super::due;
+use super::engine::CrawlError;
+use super::stored_robots;
+use crate::fetch::robots::{Ground, Robots};
+use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
+use crate::refresh::rate::ChangeObservations;
+use crate::refresh::schedule::Budget;
+
+/// Captures of the page that led here that are read to find the one with the link.
+const VIA_CAPTURES_MAX: usize = 64;
+
+/// Pages of the way from a seed that are listed.
+const WAY_MAX: usize = 32;
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// What is known of a URL; times are UTC.
+#[derive(Debug, Clone, Serialize)]
+pub struct Why {
+    /// The URL in canonical form.
+    pub url: String,
+    /// What became of it so far, in a sentence.
+    pub verdict: String,
+    /// Why it is not fetched, if it is not.
+    pub refusal: Option<Refusal>,
+    /// How it was found.
+    pub found: Found,
+    /// Whether it belongs to the crawl's scope, in a sentence.
+    pub scope: String,
+    /// Its host's robots.txt, if it was ever asked for.
+    pub robots: Option<RobotsAnswer>,
+    /// What its host and its site have had.
+    pub spent: Spent,
+    /// Its last fetch.
+    pub last_fetch: Option<LastFetch>,
+    /// Importance, mean 1 over all pages; nothing for what is no page.
+    pub importance: Option<f64>,
+    /// When it is worth fetching again, if it was fetched.
+    pub outlook: Option<Outlook>,
+}
+
+/// How a URL was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// Whether it is a seed.
+    pub seed: bool,
+    /// The page with the link, nearest first, then the page that led there, and so on.
+    pub via: Vec<String>,
+    /// The kinds of links from a seed to here, a letter each, as Heritrix has them.
+    pub hops: String,
+    /// When the link was first seen.
+    #[serde(serialize_with = "utc")]
+    pub time: Option<DateTime<Utc>>,
+    /// Links from the nearest seed.
+    pub depth: u8,
+}
+
+/// What robots.txt says of a URL.
+#[derive(Debug, Clone, Serialize)]
+pub struct RobotsAnswer {
+    /// Where it was asked for.
+    pub url: String,
+    /// When.
+    #[serde(serialize_with = "utc")]
+    pub time: Option<DateTime<Utc>>,
+    /// The status of the answer; 0 when there was none.
+    pub status: u16,
+    /// Whether it lets the URL be fetched.
+    pub allowed: bool,
+    /// The number of the line that decides, from 1.
+    pub line: Option<u32>,
+    /// The pattern of that line.
+    pub pattern: Option<String>,
+    /// The delay it asks for, seconds.
+    pub crawl_delay: Option<f64>,
+}
+
+/// What a URL's host and site have had of the crawl.
+#[derive(Debug, Clone, Serialize)]
+pub struct Spent {
+    /// The host with its port.
+    pub host: String,
+    /// Pages of the host that were fetched.
+    pub host_pages: u32,
+    /// The site.
+    pub site: String,
+    /// Pages of the site that were fetched.
+    pub site_pages: u32,
+    /// Importance of the site by links from other sites, mean 1.
+    pub site_importance: f64,
+}
+
+/// The newest capture of a URL.
+#[derive(Debug, Clone, Serialize)]
+pub struct LastFetch {
+    /// When.
+    #[serde(serialize_with = "utc")]
+    pub time: Option<DateTime<Utc>>,
+    /// HTTP status; 0 when nothing answered.
+    pub status: u16,
+    /// What was stored.
+    pub kind: CaptureKind,
+    /// Why nothing came back.
+    pub error: Option<String>,
+    /// Why the body is not all of it (`WARC-Truncated`).
+    pub truncated: Option<String>,
+    /// What was cut, repaired or not understood when it was read.
+    pub problems: Vec<String>,
+    /// Captures so far.
+    pub captures: u32,
+}
+
+/// When a page is worth fetching again (Xyleme, section 6, equation 22).
+#[derive(Debug, Clone, Serialize)]
+pub struct Outlook {
+    /// Changes a day, estimated.
+    pub changes_per_day: f64,
+    /// The budget that the time is worked out for, fetches a day.
+    pub fetches_per_day: f64,
+    /// When it is due under this budget; nothing for a page that never changes.
+    #[serde(serialize_with = "utc")]
+    pub due: Option<DateTime<Utc>>,
+    /// Pages that are more overdue.
+    pub before: u64,
+    /// Pages that can be fetched again.
+    pub of: u64,
+}
+
+/// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn why(
+    store: &Store,
+    id: UrlId,
+    fetches_per_day: Option<f64>,
+    now: DateTime<Utc>,
+) -> Result<Why, CrawlError> {
+    let state = store.state();
+    let credits = Credits::open(state)?;
+    let conduct = Conduct::of_last_crawl(state)?;
+    let url = state.url(id)?;
+    let page = state.page(id)?;
+    let host = authority(&url);
+    let found = found(store, id, &page)?;
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+    let last_fetch = last_fetch(store, id)?;
+    let verdict = verdict(&page, refusal, last_fetch.as_ref());
+    Ok(Why {
+        verdict,
+        refusal,
+        found,
+        scope: scope(&credits, &url, &page),
+        robots: robots(store, &url, host, &conduct)?,
+        spent: spent(state, &credits, &page, host)?,
+        last_fetch,
+        importance: credits.importance_of(state, id)?,
+        outlook: outlook(state, &credits, id, fetches_per_day, now)?,
+        url,
+    })
+}
+
+fn utc<S: serde::Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).serialize(serializer)
+}
+
+fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> String {
+    let flags = page.flags.0;
+    let wanted = flags & (flags::IN_SCOPE | flags::REQUISITE) != 0;
+    match (last, refusal) {
+        (Some(LastFetch { error: Some(error), .. }), _) => {
+            format!("was fetched, and nothing came back: {error}")
+        }
+        (Some(last), _) => {
+            let times =
+                if last.captures == 1 { "once".to_owned() } else { format!("{} times", last.captures) };
+            format!("was fetched {times}, with status {} last", last.status)
+        }
+        (None, Some(why)) => format!("is not fetched: {}", why.sentence()),
+        (None, None) if flags & flags::ROBOTS != 0 => "is fetched before pages of its host are".to_owned(),
+        (None, None) if wanted => "waits to be fetched".to_owned(),
+        (None, None) => "is not fetched: it is out of scope".to_owned(),
+    }
+}
+
+fn scope(credits: &Credits, url: &str, page: &Page) -> String {
+    let host = authority(url);
+    let site = site_of(host_name(host));
+    let flags = page.flags.0;
+    if flags & flags::SEED != 0 {
+        return "a seed belongs to the crawl".to_owned();
+    }
+    match credits.scope().verdict(url, host, site, page.depth) {
+        ScopeVerdict::Inside if flags & flags::IN_SCOPE != 0 => "inside".to_owned(),
+        ScopeVerdict::Inside if flags & flags::ACCOUNT != 0 => {
+            "inside, but behind too many redirects".to_owned()
+        }
+        ScopeVerdict::TooDeep { max } => {
+            format!("too deep: {} links from a seed, the depth of its seeds is {max}", page.depth)
+        }
+        _ if flags & flags::REQUISITE != 0 => "a part of a page that belongs to the crawl".to_owned(),
+        ScopeVerdict::Inside => "inside, but no page links to it as a page".to_owned(),
+        ScopeVerdict::Outside => "outside: no seed's host, site or pattern holds it".to_owned(),
+    }
+}
+
+fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, CrawlError> {
+    let state = store.state();
+    let mut via = Vec::new();
+    let mut hops = Vec::new();
+    let mut step = *page;
+    while let Some(before) = step.via.filter(|_| via.len() < WAY_MAX) {
+        hops.push(char::from(step.hop));
+        via.push(state.url(before)?);
+        step = state.page(before)?;
+    }
+    hops.reverse();
+    let time = match page.via {
+        Some(via) => link_seen(store, via, &state.url(id)?)?,
+        None => None,
+    };
+    let seed = page.flags.0 & flags::SEED != 0;
+    Ok(Found { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
+}
+
+/// The time of the first capture of a page that has the link; of its first capture at all if its records do not tell.
+fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, CrawlError> {
+    let mut captures = Vec::new();
+    for capture in store.state().history(page)? {
+        captures.push(capture?.1);
+    }
+    let time = |micros| DateTime::<Utc>::from_timestamp_micros(micros);
+    for capture in captures.iter().rev().take(VIA_CAPTURES_MAX) {
+        // A checkpoint is older than the newest records, never the other way round; a damaged one tells nothing.
+        let Ok(fields) = store.metadata(capture) else { continue };
+        if Facts::from_fields(&fields).links.iter().any(|link| link.url == url) {
+            return Ok(time(capture.time));
+        }
+    }
+    Ok(captures.last().and_then(|capture| time(capture.time)))
+}
+
+fn robots(
+    store: &Store,
+    url: &str,
+    host: &str,
+    conduct: &Conduct,
+) -> Result<Option<RobotsAnswer>, CrawlError> {
+    let Ok(url) = Url::parse(url) else { return Ok(None) };
+    let stored = stored_robots::find(store, host, &conduct.robots_name)?;
+    Ok(stored.map(|stored| {
+        let robots = stored.robots.as_deref();
+        let verdict = robots.map(|robots| robots.check(&url));
+        let rule = match verdict.as_ref().map(|verdict| &verdict.ground) {
+            Some(Ground::Rule { line, pattern }) => Some((*line, (*pattern).to_owned())),
+            _ => None,
+        };
+        let allowed = match &verdict {
+            Some(verdict) => verdict.allowed,
+            // Without a file everything is allowed; while a server is in trouble, nothing.
+            None => (300..500).contains(&stored.status) && stored.status != 429,
+        };
+        RobotsAnswer {
+            time: DateTime::from_timestamp(stored.time, 0),
+            status: stored.status,
+            allowed,
+            line: rule.as_ref().map(|(line, _)| *line),
+            pattern: rule.map(|(_, pattern)| pattern),
+            crawl_delay: robots.and_then(Robots::crawl_delay).map(|delay| delay.as_secs_f64()),
+            url: stored.url,
+        }
+    }))
+}
+
+fn spent(state: &State, credits: &Credits, page: &Page, host: &str) -> Result<Spent, CrawlError> {
+    let record = state.host(page.host)?;
+    let site = state.site(record.site)?;
+    Ok(Spent {
+        host: host.to_owned(),
+        host_pages: record.fetched,
+        site: state.site_name(record.site)?,
+        site_pages: site.fetched,
+        site_importance: credits.site_importance(&site),
+    })
+}
+
+fn last_fetch(store: &Store, id: UrlId) -> Result<Option<LastFetch>, CrawlError> {
+    let state = store.state();
+    let Some((_, capture)) = state.history(id)?.next().transpose()? else { return Ok(None) };
+    let facts = Facts::from_fields(&store.metadata(&capture)?);
+    let record = store.record(capture.location)?;
+    Ok(Some(LastFetch {
+        time: DateTime::from_timestamp_micros(capture.time),
+        status: capture.status,
+        kind: capture.kind,
+        error: facts.error,
+        truncated: match capture.kind {
+            CaptureKind::Response => record.header.get("WARC-Truncated").map(str::to_owned),
+            _ => None,
+        },
+        problems: facts.problems,
+        captures: state.visit(id)?.map_or(0, |visit| visit.captures),
+    }))
+}
+
+/// When the page is due: a pass over everything that was fetched.
+fn outlook(
+    state: &State,
+    credits: &Credits,
+    id: UrlId,
+    fetches_per_day: Option<f64>,
+    now: DateTime<Utc>,
+) -> Result<Option<Outlook>, CrawlError> {
+    let Some(own_visit) = state.visit(id)?.filter(|visit| visit.captures > 0) else { return Ok(None) };
+    let Some(own_importance) = due::refreshable(state, credits, id, &own_visit)? else { return Ok(None) };
+    let prior = due::archive_prior(state)?;
+    let rate = |extension: &[u8; 48]| ChangeObservations::from_bytes(extension).rate(&prior).per_day;
+    let age = |seen: u32| (now.timestamp() - i64::from(seen)).max(0) as f64 / SECONDS_PER_DAY;
+    let own_rate = rate(&own_visit.extension);
+    let own_score = age(own_visit.last_seen) * (own_importance * own_rate).sqrt();
+    let (mut before, mut of, mut oldest) = (0, 0, now.timestamp());
+    let mut budget = Budget::new(1.0, 0.0);
+    for visit in state.visits() {
+        let (page, visit) = visit?;
+        if visit.captures == 0 {
+            continue;
+        }
+        let Some(importance) = due::refreshable(state, credits, page, &visit)? else { continue };
+        let rate = rate(&visit.extension);
+        budget.add(importance, rate);
+        of += 1;
+        before += u64::from(age(visit.last_seen) * (importance * rate).sqrt() > own_score);
+        oldest = oldest.min(i64::from(visit.first_seen));
+    }
+    let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
+    let per_day = fetches_per_day.unwrap_or(state.totals().captures as f64 / days);
+    budget.fetches_per_day = per_day;
+    let interval = budget.interval(own_importance, own_rate);
+    let due = chrono::TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)
+        .filter(|_| interval.is_finite())
+        .and_then(|interval| {
+            DateTime::from_timestamp(i64::from(own_visit.last_seen), 0)?.checked_add_signed(interval)
+        });
+    Ok(Some(Outlook { changes_per_day: own_rate, fetches_per_day: per_day, due, before, of }))
+}

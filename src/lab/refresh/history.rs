@@ -1,0 +1,167 @@
+//! Recorded changes of real pages: `NAME.tsv.gz`, and `NAME.importance.tsv.gz` beside it.
+//!
+//! The first line is a header; the others are page, unix time, kind (A added, M modified, D deleted, T a change of the
+//! template alone, which counts as none), bytes, commit, pages in that commit. Only the first three columns are read.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+/// Ending of a file of changes.
+const HISTORY_ENDING: &str = ".tsv.gz";
+/// Ending of a file of importance.
+const IMPORTANCE_ENDING: &str = ".importance.tsv.gz";
+/// A feed's changes of meaning share the importance of the feed's file of all changes.
+const MEANING_ONLY: &str = "-semantic";
+
+/// Why a history cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is not what the format asks for.
+    #[error("line {line} of {path} has no {what}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A folder without a history.
+    #[error("no file in {0} ends in {HISTORY_ENDING}; give a history or a folder of them")]
+    Empty(PathBuf),
+    /// No page of the histories lives in the window.
+    #[error("no page of {0} lives between these dates for more than a day")]
+    NoPages(String),
+}
+
+/// What happened to a page at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Seconds since the epoch.
+    pub seconds: i64,
+    /// Whether the page was deleted; otherwise it was added or modified.
+    pub deleted: bool,
+}
+
+/// The changes of the pages of one source.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The file's name without its ending.
+    pub name: String,
+    /// Pages with their events in the order of the file, which is that of time.
+    pub pages: Vec<(String, Vec<Event>)>,
+    /// Importance by page, when it is known.
+    pub importance: Option<HashMap<String, f64>>,
+}
+
+impl History {
+    /// Reads the changes at `path`, and importance from `importance` or else from the file beside it.
+    ///
+    /// # Errors
+    /// When a file cannot be read or has a line that is not understood.
+    pub fn read(path: &Path, importance: Option<&Path>) -> Result<Self, HistoryError> {
+        let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = file_name.strip_suffix(HISTORY_ENDING).unwrap_or(&file_name).to_owned();
+        let mut pages: Vec<(String, Vec<Event>)> = Vec::new();
+        let mut index: HashMap<String, usize> = HashMap::new();
+        for_each_line(path, |number, line| {
+            let missing = |what| HistoryError::Line { path: path.to_owned(), line: number, what };
+            if number == 1 {
+                return Ok(());
+            }
+            let mut columns = line.split('\t');
+            let page = columns.next().ok_or_else(|| missing("page"))?;
+            let seconds = columns.next().and_then(|text| text.parse().ok()).ok_or_else(|| missing("time"))?;
+            let deleted = match columns.next() {
+                Some("A" | "M") => false,
+                Some("D") => true,
+                Some("T") => return Ok(()),
+                _ => return Err(missing("kind A, M, D or T")),
+            };
+            let at = *index.entry(page.to_owned()).or_insert_with(|| {
+                pages.push((page.to_owned(), Vec::new()));
+                pages.len() - 1
+            });
+            pages[at].1.push(Event { seconds, deleted });
+            Ok(())
+        })?;
+        let beside = path.with_file_name(format!("{}{IMPORTANCE_ENDING}", name.replace(MEANING_ONLY, "")));
+        let importance = match importance {
+            Some(path) => Some(read_importance(path)?),
+            None if beside.exists() => Some(read_importance(&beside)?),
+            None => None,
+        };
+        Ok(Self { name, pages, importance })
+    }
+}
+
+/// The histories that `path` means: itself, or all in the folder in the order of their names.
+///
+/// # Errors
+/// When the folder cannot be read or has none.
+pub fn find(path: &Path) -> Result<Vec<PathBuf>, HistoryError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |source| HistoryError::Read { path: path.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(HISTORY_ENDING) && !name.ends_with(IMPORTANCE_ENDING) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    if found.is_empty() { Err(HistoryError::Empty(path.to_owned())) } else { Ok(found) }
+}
+
+fn read_importance(path: &Path) -> Result<HashMap<String, f64>, HistoryError> {
+    let mut importance = HashMap::new();
+    for_each_line(path, |line, text| {
+        let parsed =
+            text.rsplit_once('\t').and_then(|(page, value)| Some((page, value.parse::<f64>().ok()?)));
+        match parsed {
+            Some((page, value)) if value.is_finite() && value >= 0.0 => {
+                importance.insert(page.to_owned(), value);
+                Ok(())
+            }
+            // A header may stand above.
+            _ if line == 1 => Ok(()),
+            _ => Err(HistoryError::Line { path: path.to_owned(), line, what: "page and importance" }),
+        }
+    })?;
+    Ok(importance)
+}
+
+/// Calls `take` with every line and its number from 1; gzip is told by its first bytes, not by the name.
+fn for_each_line(
+    path: &Path,
+    mut take: impl FnMut(usize, &str) -> Result<(), HistoryError>,
+) -> Result<(), HistoryError> {
+    let unreadable = |source| HistoryError::Read { path: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let zipped = file.fill_buf().map_err(unreadable)?.starts_with(&[0x1f, 0x8b]);
+    let text: Box<dyn Read> = if zipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    for (index, line) in BufReader::new(text).lines().enumerate() {
+        let line = line.map_err(unreadable)?;
+        if !line.is_empty() {
+            take(index + 1, &line)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Crawlers' adaptive schedules with the constants they ship: an interval that shrinks after a change and grows after none.
+
+use super::super::draws::Draws;
+use super::super::replay::Visit;
+use super::super::world::Known;
+use super::Policy;
+
+/// Whose schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crawler {
+    /// Nutch's `AdaptiveFetchSchedule`: × 0.8 after a change, × 1.4 after none, moved towards the time of change.
+    Nutch,
+    /// Heritrix' `WaitEvaluator`: / 1.5 after a change, × 1.5 after none.
+    Heritrix,
+    /// StormCrawler's `AdaptiveScheduler`: halfway to the shortest after a change, × 1.5 after none.
+    Storm,
+}
+
+/// What an adaptive schedule does when its due dates do not fit the budget.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fit {
+    /// Earliest due date first, due or not.
+    Queue,
+    /// Only what is due, most important first; the rest of the budget is lost.
+    Strict,
+    /// As a queue, with first interval, shortest and longest set to this multiple of the interval at which the budget
+    /// fetches all pages alike, a hundredth and ten times of that.
+    Tuned(f64),
+}
+
+const MINUTE: f64 = 1.0 / 1440.0;
+const HOUR: f64 = 1.0 / 24.0;
+/// Subtracted from so that earlier dates have larger values.
+const FAR: f64 = 1e7;
+
+pub(super) struct Adaptive {
+    crawler: Crawler,
+    strict: bool,
+    shortest: f64,
+    longest: f64,
+    interval: Vec<f64>,
+    next: Vec<f64>,
+    modified: Vec<f64>,
+    importance: Vec<f64>,
+}
+
+impl Adaptive {
+    pub(super) fn new(crawler: Crawler, fit: Fit, known: &Known, draws: &mut Draws) -> Self {
+        let pages = known.importance.len();
+        let (first, shortest, longest) = match (fit, crawler) {
+            (Fit::Tuned(scale), _) => {
+                let alike = scale * pages as f64 / known.budget;
+                (alike, alike / 100.0, alike * 10.0)
+            }
+            (_, Crawler::Nutch) => (30.0, MINUTE, 90.0),
+            (_, Crawler::Heritrix) => (1.0, HOUR, 28.0),
+            (_, Crawler::Storm) => (1.0, HOUR, 14.0),
+        };
+        Self {
+            crawler,
+            strict: fit == Fit::Strict,
+            shortest,
+            longest,
+            interval: vec![first; pages],
+            // A random phase: in a crawl that runs for long not all pages are due at once.
+            next: known.found.iter().map(|found| found + first * draws.unit()).collect(),
+            modified: known.found.clone(),
+            importance: known.importance.clone(),
+        }
+    }
+}
+
+impl Policy for Adaptive {
+    fn values(&mut self, now: f64, pages: &[usize], _ages: &[f64], values: &mut [f64]) {
+        for (value, &page) in values.iter_mut().zip(pages) {
+            *value = match self.strict {
+                true if now >= self.next[page] => self.importance[page],
+                true => -1.0,
+                false => FAR - self.next[page],
+            };
+        }
+    }
+
+    fn seen(&mut self, now: f64, visits: &[Visit]) {
+        for visit in visits {
+            let (page, changed) = (visit.page, visit.changed.is_some());
+            let interval = self.interval[page];
+            let (wanted, from) = match self.crawler {
+                Crawler::Nutch => {
+                    if changed {
+                        self.modified[page] = now;
+                    }
+                    let unchanged = now - self.modified[page];
+                    let factor = if changed { 0.8 } else { 1.4 };
+                    ((interval * factor).max(unchanged), now - 0.3 * unchanged)
+                }
+                Crawler::Heritrix => (if changed { interval / 1.5 } else { interval * 1.5 }, now),
+                Crawler::Storm => {
+                    (if changed { f64::midpoint(interval, self.shortest) } else { interval * 1.5 }, now)
+                }
+            };
+            self.interval[page] = wanted.clamp(self.shortest, self.longest);
+            self.next[page] = (from + self.interval[page]).max(now);
+        }
+    }
+}

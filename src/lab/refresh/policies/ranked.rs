@@ -1,0 +1,125 @@
+//! Policies that rank pages by rates learned on line.
+
+use super::super::replay::Visit;
+use super::super::world::Known;
+use super::Policy;
+use super::allocation::Allocation;
+use super::estimates::{Estimates, Estimator};
+use crate::refresh::policy::Rule;
+
+/// Oldest copy first.
+pub(super) struct Uniform;
+
+impl Policy for Uniform {
+    fn values(&mut self, _now: f64, _pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        values.copy_from_slice(ages);
+    }
+}
+
+/// The greedy form of a rule with rates learned on line.
+pub(super) struct Greedy {
+    rule: Rule,
+    importance: Vec<f64>,
+    estimates: Estimates,
+    /// Whether the value is averaged over the posterior of the rate instead of taken at one rate.
+    over_posterior: bool,
+}
+
+impl Greedy {
+    pub(super) fn new(rule: Rule, estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+        Self {
+            rule,
+            importance: known.importance.clone(),
+            estimates: estimates(estimator, half_life, known),
+            over_posterior: estimator == Estimator::Posterior && rule == Rule::Freshness,
+        }
+    }
+}
+
+pub(super) fn estimates(estimator: Estimator, half_life: Option<f64>, known: &Known) -> Estimates {
+    Estimates::new(estimator, half_life, known.importance.len(), known.budget, known.days)
+}
+
+impl Policy for Greedy {
+    fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        self.estimates.renew(now);
+        let estimates = &self.estimates;
+        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
+            let w = self.importance[page];
+            *value = if self.over_posterior {
+                let posterior = estimates.posterior(page);
+                let at = posterior.iter().zip(estimates.grid);
+                at.map(|(share, rate)| share * self.rule.value(w, rate, age)).sum()
+            } else {
+                self.rule.value(w, estimates.rate(page), age)
+            };
+        }
+    }
+
+    fn seen(&mut self, now: f64, visits: &[Visit]) {
+        self.estimates.seen(now, visits);
+    }
+}
+
+/// An allocation of the budget, computed now and then from rates learned on line.
+pub(super) struct Allocated {
+    allocation: Allocation,
+    importance: Vec<f64>,
+    budget: f64,
+    period: f64,
+    computed: f64,
+    living: usize,
+    price: f64,
+    frequencies: Vec<f64>,
+    estimates: Estimates,
+}
+
+/// Share of the experiment after which frequencies are computed anew; they also are when pages come or go.
+const PERIOD: f64 = 0.005;
+/// Rates below this count as this: a page that never changed keeps a small claim.
+const RATE_MIN: f64 = 1e-7;
+
+impl Allocated {
+    pub(super) fn new(
+        allocation: Allocation,
+        estimator: Estimator,
+        half_life: Option<f64>,
+        known: &Known,
+    ) -> Self {
+        Self {
+            allocation,
+            importance: known.importance.clone(),
+            budget: known.budget,
+            period: PERIOD * known.days,
+            computed: f64::NEG_INFINITY,
+            living: 0,
+            price: 1.0,
+            frequencies: vec![0.0; known.importance.len()],
+            estimates: estimates(estimator, half_life, known),
+        }
+    }
+}
+
+impl Policy for Allocated {
+    fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        self.estimates.renew(now);
+        if now - self.computed > self.period || pages.len() != self.living {
+            (self.computed, self.living) = (now, pages.len());
+            let inputs: Vec<(f64, f64)> = pages
+                .iter()
+                .map(|&page| (self.importance[page], self.estimates.rate(page).max(RATE_MIN)))
+                .collect();
+            let found = self.allocation.frequencies(&inputs, self.budget, &mut self.price);
+            for (&page, frequency) in pages.iter().zip(found) {
+                self.frequencies[page] = frequency;
+            }
+        }
+        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
+            *value = age * self.frequencies[page];
+        }
+    }
+
+    fn seen(&mut self, now: f64, visits: &[Visit]) {
+        self.estimates.seen(now, visits);
+    }
+}

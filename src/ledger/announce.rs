@@ -1,0 +1,90 @@
+//! Word of changes that comes from elsewhere: a date in a sitemap or feed, or a site master who says so.
+//!
+//! A word is kept with the page until its next fetch, which tells whether it was true. What comes from a page's own site
+//! only counts: others know nothing of when a page changed.
+
+use archive_storage::{State, UrlId, Visit};
+use chrono::{DateTime, Utc};
+
+use super::credit::{CreditError, Credits, Target};
+use super::outcome::Outcome;
+
+/// A date this much in the future is a mistake; less is a clock that is fast.
+const FUTURE_SECONDS_MAX: i64 = 86_400;
+
+/// Announcements that a page is thought to have had before its first, and how many of them were true: what is known of
+/// the word of a site that has said nothing yet.
+const PRIOR_ANNOUNCEMENTS: f64 = 5.0;
+const PRIOR_CONFIRMED: f64 = 4.0;
+
+/// The probability that a page has changed when somebody says so, from how often this was true.
+#[must_use]
+pub fn announcement_trust(visit: &Visit) -> f64 {
+    let (said, true_ones) = (f64::from(visit.announcements), f64::from(visit.announcements_confirmed));
+    (PRIOR_CONFIRMED + true_ones) / (PRIOR_ANNOUNCEMENTS + said)
+}
+
+impl Credits {
+    /// Notes that a page is said to have changed at `modified`; whether this is news: later than its last fetch.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn announce(
+        &mut self,
+        state: &mut State,
+        id: UrlId,
+        modified: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, CreditError> {
+        let Ok(seconds) = u32::try_from(modified) else { return Ok(false) };
+        if modified > now.timestamp() + FUTURE_SECONDS_MAX {
+            return Ok(false);
+        }
+        let Some(visit) = state.visit(id)? else { return Ok(false) };
+        if visit.captures == 0 || seconds <= visit.last_seen {
+            return Ok(false);
+        }
+        if visit.announced == 0 || seconds < visit.announced {
+            state.update_visit(id, |visit| visit.announced = seconds)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the dates that a sitemap or feed gives for pages of its own site.
+    pub(super) fn take_dates(
+        &mut self,
+        state: &mut State,
+        source: UrlId,
+        outcome: &Outcome,
+    ) -> Result<(), CreditError> {
+        if outcome.facts.links.iter().all(|link| link.modified.is_none()) {
+            return Ok(());
+        }
+        let site = state.host(state.page(source)?.host)?.site;
+        for (place, link) in outcome.facts.links.iter().enumerate() {
+            let (Some(modified), Some(&Target { link: target, .. })) =
+                (link.modified, self.targets.get(place))
+            else {
+                continue;
+            };
+            if target != source && state.host(state.page(target)?.host)?.site == site {
+                self.announce(state, target, modified, outcome.time)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a fetch says of the word that was kept with the page.
+pub(super) fn settle_announcement(visit: &mut Visit, changed: bool) {
+    if visit.announced == 0 {
+        return;
+    }
+    if visit.announcements == u16::MAX {
+        visit.announcements /= 2;
+        visit.announcements_confirmed /= 2;
+    }
+    visit.announcements += 1;
+    visit.announcements_confirmed += u16::from(changed);
+    visit.announced = 0;
+}

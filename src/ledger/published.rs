@@ -1,0 +1,150 @@
+//! What site masters have announced: pages that are to be fetched before others, and clusters that belong together.
+//!
+//! Both are settings of the archive. A page waits in the queue until its next answer; a flag of the page says that it
+//! does, so that nothing waits twice. Limits keep the settings small, whoever announces.
+
+use std::collections::BTreeMap;
+
+use archive_storage::address::url_hash;
+use archive_storage::{PageFlags, State, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::credit::{CreditError, Credits};
+use super::page_flags as flags;
+use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
+
+/// Pages that wait at the same time, at most.
+pub const PUBLISHED_MAX: usize = 100_000;
+
+/// Pages of a cluster, at most.
+pub const CLUSTER_PAGES_MAX: usize = 1_000;
+
+/// Clusters, at most.
+pub const CLUSTERS_MAX: usize = 1_000;
+
+/// What became of an announced URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It waits to be fetched now.
+    Queued(UrlId),
+    /// It waited already.
+    Waiting(UrlId),
+    /// It was fetched after the change that was announced.
+    Known(UrlId),
+    /// It is not known and does not belong to what is crawled.
+    OutOfScope,
+    /// [`PUBLISHED_MAX`] pages wait already.
+    Full,
+}
+
+/// A cluster: pages that are fetched together, by their canonical URLs.
+pub type Clusters = BTreeMap<String, Vec<String>>;
+
+impl Credits {
+    /// Takes word that the page at `url` (canonical) changed at `modified`, in seconds since 1970, or is new; appends it to
+    /// `queue`, which [`Credits::set_published`] keeps.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn publish(
+        &mut self,
+        state: &mut State,
+        queue: &mut Vec<UrlId>,
+        url: &str,
+        modified: i64,
+        now: DateTime<Utc>,
+    ) -> Result<Published, CreditError> {
+        let known = match state.find(url)? {
+            Some(id) => Some((id, state.page(id)?)),
+            None => None,
+        };
+        if let Some((id, page)) = &known
+            && page.flags.0 & flags::PUBLISHED != 0
+        {
+            return Ok(Published::Waiting(*id));
+        }
+        if queue.len() >= PUBLISHED_MAX {
+            return Ok(Published::Full);
+        }
+        let id = match known {
+            Some((id, page)) if page.flags.0 & flags::FETCHED != 0 => {
+                if !self.announce(state, id, modified, now)? {
+                    return Ok(Published::Known(id));
+                }
+                id
+            }
+            _ => match self.invite(state, url)? {
+                Some(id) => id,
+                None => return Ok(Published::OutOfScope),
+            },
+        };
+        let mut page = state.page(id)?;
+        page.flags.set(PageFlags(flags::PUBLISHED), true);
+        state.set_page(id, &page)?;
+        queue.push(id);
+        Ok(Published::Queued(id))
+    }
+
+    /// Makes a page known that was never fetched, if it belongs to what is crawled: as if a sitemap had named it.
+    fn invite(&mut self, state: &mut State, url: &str) -> Result<Option<UrlId>, CreditError> {
+        if let Some(id) = state.find(url)?
+            && state.page(id)?.flags.0 & flags::IN_SCOPE != 0
+        {
+            return Ok(Some(id));
+        }
+        if !self.would_contain(url) {
+            return Ok(None);
+        }
+        let id = self.know(state, url, url_hash(url))?;
+        let mut page = state.page(id)?;
+        if page.flags.0 & flags::ROBOTS != 0 {
+            return Ok(None);
+        }
+        if self.open_account(&mut page) {
+            (page.depth, page.hop) = (1, b'M');
+        }
+        page.flags.set(PageFlags(flags::IN_SCOPE), true);
+        state.set_page(id, &page)?;
+        Ok(Some(id))
+    }
+
+    /// The pages that were announced and not fetched since, in the order of their announcements.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn published(&self, state: &State) -> Result<Vec<UrlId>, CreditError> {
+        let mut queue = Vec::new();
+        for number in read_setting::<Vec<u32>>(state, PUBLISHED)?.unwrap_or_default() {
+            let id = UrlId(number);
+            // After a rebuild numbers may mean other pages: these have no flag.
+            if number < state.url_count() && state.page(id)?.flags.0 & flags::PUBLISHED != 0 {
+                queue.push(id);
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Keeps the queue of announced pages.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_published(&self, state: &mut State, queue: &[UrlId]) -> Result<(), CreditError> {
+        write_setting(state, PUBLISHED, &queue.iter().map(|id| id.0).collect::<Vec<_>>())
+    }
+
+    /// The clusters by name.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn clusters(&self, state: &State) -> Result<Clusters, CreditError> {
+        Ok(read_setting(state, CLUSTERS)?.unwrap_or_default())
+    }
+
+    /// Keeps the clusters.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_clusters(&self, state: &mut State, clusters: &Clusters) -> Result<(), CreditError> {
+        write_setting(state, CLUSTERS, clusters)
+    }
+}

@@ -1,0 +1,104 @@
+//! Whether a host gives the same page under ever new URLs.
+//!
+//! Servers that answer "not found" with status 200, calendars and generated offers have one thing in common: after a
+//! while nothing new is on their pages, however many there are. So each host's books count its most frequent contents
+//! by their similarity, in the few bytes that a host has for it, with the frequent-items method of Misra and Gries
+//! ("Finding repeated elements", Science of Computer Programming, 1982): a content that makes up more than a sixth of a
+//! host's pages is found, and no count is ever too high.
+
+use crate::parse::is_near;
+
+/// Contents that are counted of one host.
+const CONTENTS: usize = 5;
+
+/// Bytes of a content and its count.
+const CONTENT_BYTES: usize = 12;
+
+/// Bytes that the store has for it.
+const BYTES: usize = 64;
+
+/// The most frequent contents of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sameness {
+    /// Similarity and count; an unused place has the count 0.
+    contents: [(u64, u32); CONTENTS],
+}
+
+impl Sameness {
+    /// What [`Sameness::to_bytes`] gave.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; BYTES]) -> Self {
+        let mut contents = [(0, 0); CONTENTS];
+        for (content, bytes) in contents.iter_mut().zip(bytes.chunks_exact(CONTENT_BYTES)) {
+            let (similarity, count) = bytes.split_at(8);
+            let similarity = similarity.try_into().map_or(0, u64::from_le_bytes);
+            *content = (similarity, count.try_into().map_or(0, u32::from_le_bytes));
+        }
+        Self { contents }
+    }
+
+    /// The form in which it is kept with the host.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        for ((similarity, count), bytes) in self.contents.iter().zip(bytes.chunks_exact_mut(CONTENT_BYTES)) {
+            let (first, second) = bytes.split_at_mut(8);
+            first.copy_from_slice(&similarity.to_le_bytes());
+            second.copy_from_slice(&count.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// How many pages of the host are known to be like one with this similarity.
+    #[must_use]
+    pub fn count(&self, similarity: u64) -> u32 {
+        let like = self.contents.iter().find(|(known, count)| *count > 0 && is_near(*known, similarity));
+        like.map_or(0, |(_, count)| *count)
+    }
+
+    /// Counts a page with this similarity.
+    pub fn note(&mut self, similarity: u64) {
+        let contents = &mut self.contents;
+        let like = contents.iter().position(|(known, count)| *count > 0 && is_near(*known, similarity));
+        match like.or_else(|| contents.iter().position(|(_, count)| *count == 0)) {
+            Some(place) if like.is_some() => contents[place].1 = contents[place].1.saturating_add(1),
+            Some(place) => contents[place] = (similarity, 1),
+            None => contents.iter_mut().for_each(|(_, count)| *count -= 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sameness;
+
+    /// Numbers whose bits differ in many places.
+    fn unlike(number: u64) -> u64 {
+        (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[test]
+    fn a_content_that_returns_is_found_among_pages_that_differ() {
+        let mut host = Sameness::default();
+        for number in 0..1000 {
+            host.note(unlike(number));
+            if number % 2 == 0 {
+                // Near-duplicates differ in a few bits.
+                host.note(0xABCD_EF01_2345_6789 ^ (1 << (number % 60)));
+            }
+            host = Sameness::from_bytes(&host.to_bytes());
+        }
+        let count = host.count(0xABCD_EF01_2345_6789);
+        assert!((250..=500).contains(&count), "{count}");
+        assert!((0..1000).all(|number| host.count(unlike(number)) < 100));
+    }
+
+    #[test]
+    fn what_has_no_text_is_like_nothing() {
+        let mut host = Sameness::default();
+        for _ in 0..100 {
+            host.note(0);
+        }
+        assert_eq!(host.count(0), 0);
+    }
+}

@@ -1,0 +1,89 @@
+//! `archive why` knows of every URL how it was found and what became of it, also of those that were never asked for.
+
+use archive::testweb::Config;
+use serde_json::Value;
+
+use crate::support::program::start;
+use crate::support::{Archive, TestWeb, captures};
+
+/// What the archive tells of a URL, as data and as text.
+fn why(archive: &Archive, url: &str) -> (Value, String) {
+    let data = archive.json("why", &[url]).remove(0);
+    let text = archive.run("why", &[url]).succeeded().text();
+    println!("{text}");
+    (data, text)
+}
+
+#[test]
+fn every_refusal_and_every_cut_has_its_reason() {
+    let served = TestWeb::start(Config::plain(91, 2, 40));
+    let archive = Archive::new();
+    let home = served.web.seeds(1).remove(0);
+    let seeds = [
+        &format!("{home} scope=host depth=1"),
+        "http://robots-503.faults.test/ scope=host depth=0",
+        "http://robots-delay.faults.test/private/ scope=host depth=0",
+        "http://faults.test/many-links scope=host depth=0",
+        "http://faults.test/bomb scope=host depth=0",
+        "http://faults.test/nothing-here scope=host depth=0",
+    ];
+    let mut options = served.at_once();
+    options.extend(["--timeout", "1s"].map(str::to_owned));
+    start(&mut archive.crawl(&seeds.map(str::to_owned), &options)).wait().succeeded();
+
+    let (data, text) = why(&archive, "http://robots-delay.faults.test/private/");
+    assert_eq!(data["refusal"], "robots");
+    assert_eq!((&data["robots"]["line"], &data["robots"]["pattern"]), (&3.into(), &"/private/".into()));
+    assert_eq!((&data["robots"]["allowed"], &data["found"]["seed"]), (&false.into(), &true.into()));
+    assert_eq!(data["robots"]["crawl_delay"], 2.0);
+    assert!(text.contains("robots.txt forbids it") && text.contains("by line 3: /private/"), "{text}");
+
+    let (data, text) = why(&archive, "http://robots-503.faults.test/");
+    assert_eq!((&data["refusal"], &data["robots"]["status"]), (&"robots-unreachable".into(), &503.into()));
+    assert!(text.contains("as the answer was 503"), "{text}");
+
+    let (data, _) = why(&archive, "http://faults.test/many-links");
+    let problems = data["last_fetch"]["problems"].to_string();
+    assert!(problems.contains("links beyond the limit"), "{problems}");
+    let (data, _) = why(&archive, "http://faults.test/bomb");
+    let problems = data["last_fetch"]["problems"].to_string();
+    assert!(problems.contains("when decoded"), "{problems}");
+    let (data, _) = why(&archive, "http://faults.test/nothing-here");
+    assert_eq!(data["last_fetch"]["status"], 404);
+    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "{data}");
+
+    let (data, text) = why(&archive, "http://faults.test/many-links?7");
+    assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 links"), "{data}");
+    assert_eq!(data["found"]["via"][0], "http://faults.test/many-links");
+    assert!(data["found"]["time"].is_string() && data["found"]["hops"] == "L", "{data}");
+    assert!(text.contains("out of scope"), "{text}");
+
+    let fetched = captures(&archive.path).urls();
+    let host = url::Url::parse(&home).unwrap().origin().ascii_serialization();
+    let is_child = |url: &&String| url.starts_with(&host) && **url != home && !url.ends_with(".txt");
+    let child = fetched.iter().find(is_child);
+    let (data, text) = why(&archive, child.unwrap());
+    assert_eq!((&data["found"]["via"][0], &data["scope"]), (&home.into(), &"inside".into()));
+    assert!(data["outlook"]["fetches_per_day"].as_f64().unwrap() > 0.0);
+    assert!(text.contains("next due") && text.contains("status 200"), "{text}");
+    assert!(data["spent"]["host_pages"].as_u64().unwrap() > 2, "{data}");
+
+    archive.run("why", &["http://nobody.test/"]).refused(1, &["knows nothing of http://nobody.test/"]);
+}
+
+#[test]
+fn robots_are_asked_for_over_the_scheme_of_the_host() {
+    // The web speaks no TLS here, so the host answers over http only, which is found out without losing its rules.
+    let served = TestWeb::start(Config::plain(92, 1, 5));
+    let archive = Archive::new();
+    let seeds = ["https://robots-delay.faults.test/private/".to_owned()];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let (first, _) = why(&archive, "https://robots-delay.faults.test/robots.txt");
+    let error = first["last_fetch"]["error"].as_str().unwrap();
+    assert!(error.contains("no secure connection"), "{error}");
+    let (data, _) = why(&archive, "https://robots-delay.faults.test/private/");
+    assert_eq!(
+        (&data["refusal"], &data["robots"]["url"]),
+        (&"robots".into(), &"http://robots-delay.faults.test/robots.txt".into())
+    );
+}

@@ -12,6 +12,7 @@ use archive_storage::Store;
 use archive_storage::address::canonical;
 use comfy_table::{CellAlignment, Table};
 
+use super::cash::CashArgs;
 use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, interrupt, open, output};
@@ -24,6 +25,7 @@ const FAILED_SEEDS_MAX: usize = 10;
 #[command(after_help = "Examples:
   archive crawl --seeds list.txt
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
+  archive crawl --seeds list.txt --inter-host 3 --favour news --favour 'xml*4' --sites host
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
 The seeds file has one URL a line, then options for this seed; # begins a comment:
@@ -49,6 +51,8 @@ pub(crate) struct Args {
     max_depth: u8,
     #[command(flatten)]
     fetch: FetchArgs,
+    #[command(flatten)]
+    cash: CashArgs,
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
@@ -64,8 +68,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
     options.time = args.time;
+    let favoured = args.cash.favoured(&args.archive.path)?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), &options.fetch)?;
+    args.cash.apply(&mut store, &favoured)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -6,7 +6,8 @@
 use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use super::credit::{CreditError, Credits, Target};
+use super::credit::{CreditError, Credits};
+use super::links::Target;
 use super::outcome::Outcome;
 
 /// A date this much in the future is a mistake; less is a clock that is fast.

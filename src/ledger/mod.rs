@@ -7,15 +7,18 @@ mod credit;
 mod languages;
 mod level;
 mod link_code;
+mod links;
 mod outcome;
 pub mod page_flags;
 mod pay;
 mod published;
 mod record;
 mod refusal;
+mod rules;
 mod scope;
 mod settings;
 mod settle;
+mod sites;
 mod standing;
 
 pub use announce::announcement_trust;
@@ -27,6 +30,7 @@ pub use link_code::LinkCode;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
+pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use standing::account_of;
 

@@ -12,6 +12,7 @@ use archive_storage::Store;
 use archive_storage::address::canonical;
 use comfy_table::{CellAlignment, Table};
 
+use super::cash::CashArgs;
 use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, interrupt, open, output};
@@ -24,6 +25,7 @@ const FAILED_SEEDS_MAX: usize = 10;
 #[command(after_help = "Examples:
   archive crawl --seeds list.txt
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
+  archive crawl --seeds list.txt --inter-host 3 --favour news --favour 'xml*4' --sites host
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
 While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
@@ -77,6 +79,8 @@ pub(crate) struct Args {
     obey_nofollow: bool,
     #[command(flatten)]
     fetch: FetchArgs,
+    #[command(flatten)]
+    cash: CashArgs,
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
@@ -99,8 +103,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     conduct.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
     args.fetch.start_log()?;
+    let favoured = args.cash.favoured(&args.archive.path)?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), Some(&options.fetch))?;
+    args.cash.apply(&mut store, &favoured)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -3,6 +3,7 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
+mod cash;
 mod crawl;
 mod currency;
 mod demo;

@@ -59,7 +59,7 @@ pub enum ColumnError {
 const NAME_LENGTH_MAX: usize = 32;
 
 /// Names that queries already give a meaning.
-const RESERVED: [&str; 1] = ["importance"];
+const RESERVED: [&str; 3] = ["importance", "importance_sum", "importance_max"];
 
 /// A column in memory.
 #[derive(Clone, Debug, PartialEq)]

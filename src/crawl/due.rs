@@ -96,7 +96,10 @@ pub fn refreshable(
     let page = state.page(id)?;
     let is_alias = page.flags.0 & flags::ALIAS != 0;
     let share = if is_alias { ALIAS_SHARE } else { 1.0 };
-    let own = credits.importance_of(state, id)?.map(|importance| importance * share);
+    // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
+    let missed = page.flags.0 & flags::VANISHED != 0 && page.flags.0 & flags::SEED != 0;
+    let own =
+        credits.importance_of(state, id)?.map(|importance| importance * share).or(missed.then_some(1.0));
     if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
         return Ok(own);
     }

@@ -158,7 +158,6 @@ pub fn why(
     let conduct = Conduct::of_last_crawl(state)?;
     let url = state.url(id)?;
     let page = state.page(id)?;
-    let visit = state.visit(id)?;
     let host = authority(&url);
     let found = found(store, id, &page)?;
     let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
@@ -173,7 +172,7 @@ pub fn why(
         spent: spent(state, &credits, &page, host, &conduct)?,
         order: conduct.order.to_string(),
         last_fetch,
-        importance: credits.importance(&page, visit.as_ref()),
+        importance: credits.importance_of(state, id)?,
         outlook: outlook(state, &credits, id, fetches_per_day, now)?,
         url,
     })
@@ -339,9 +338,8 @@ fn outlook(
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
 ) -> Result<Option<Outlook>, CrawlError> {
-    let own_page = state.page(id)?;
     let Some(own_visit) = state.visit(id)?.filter(|visit| visit.captures > 0) else { return Ok(None) };
-    let Some(own_importance) = credits.importance(&own_page, Some(&own_visit)) else { return Ok(None) };
+    let Some(own_importance) = due::refreshable(state, credits, id, &own_visit)? else { return Ok(None) };
     let prior = due::archive_prior(state)?;
     let rate = |extension: &[u8; 48]| ChangeObservations::from_bytes(extension).rate(&prior).per_day;
     let age = |seen: u32| (now.timestamp() - i64::from(seen)).max(0) as f64 / SECONDS_PER_DAY;
@@ -351,10 +349,10 @@ fn outlook(
     let mut budget = Budget::new(1.0, 0.0);
     for visit in state.visits() {
         let (page, visit) = visit?;
-        let Some(importance) = credits.importance(&state.page(page)?, Some(&visit)) else { continue };
         if visit.captures == 0 {
             continue;
         }
+        let Some(importance) = due::refreshable(state, credits, page, &visit)? else { continue };
         let rate = rate(&visit.extension);
         budget.add(importance, rate);
         of += 1;

@@ -1,5 +1,7 @@
 //! What a link weighs when a page's cash is divided among its links.
 
+use serde::{Deserialize, Serialize};
+
 /// The weight of a link, in 1/64 of an ordinary link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u32);
@@ -38,7 +40,7 @@ pub struct LinkTraits {
 }
 
 /// How links are weighted. The default treats all alike but for `nofollow`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkWeights {
     /// M: how many links inside a host one link between hosts is worth (Alam et al., FPR@M; the paper's best is 100).
     pub between_hosts: f64,

@@ -3,6 +3,7 @@
 //! [`Credits::credit`] is the only place where a capture changes state, whether it was just fetched or is replayed from
 //! its records after a crash. Total cash stays what it was, exactly.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
@@ -12,19 +13,19 @@ use archive_storage::{
 
 use super::authority::{authority, host_name};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
-use super::link_code::LinkCode;
-use super::outcome::{Kind, OutLink, Outcome};
+use super::links::Target;
+use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
-use super::pay::{account, site_account, store_site_account};
+use super::pay::{account, site_account};
 use super::refusal::Refusal;
+use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
-use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
+use super::settings::{
+    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_setting,
+    write_favoured, write_setting,
+};
 use super::standing::account_of;
-use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, SiteAccount, Weight};
-
-/// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
-/// pictures.
-const REQUISITE_DEPTH_MAX: u16 = 6;
+use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy};
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
@@ -40,19 +41,6 @@ pub struct Candidate {
     pub level: u8,
 }
 
-/// A link of the page being credited.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    /// Where it leads.
-    pub(super) link: UrlId,
-    /// The page that is paid for it: another one where redirects or duplicates share an account.
-    pub(super) account: UrlId,
-    /// What is stored of it.
-    pub(super) code: LinkCode,
-    /// What it weighs; nothing when nobody is to be paid.
-    pub(super) weight: Weight,
-}
-
 /// Why the books cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -65,6 +53,16 @@ pub enum CreditError {
         "the setting '{0}' of the archive cannot be read; remove its folder `state`, which is then made again from the segments"
     )]
     Setting(&'static str),
+    /// What a site is was decided when the archive began.
+    #[error(
+        "the sites of this archive are by {now}, not by {wanted}; begin another archive, or leave --sites as it is"
+    )]
+    Sites {
+        /// The archive's rule.
+        now: SiteRule,
+        /// The rule asked for.
+        wanted: SiteRule,
+    },
     /// Cash was lost or made.
     #[error(transparent)]
     Imbalance(#[from] Imbalance),
@@ -75,10 +73,12 @@ pub enum CreditError {
 pub struct Credits {
     pub(super) pages: Ledger,
     pub(super) sites: Ledger,
-    weights: LinkWeights,
+    pub(super) rules: CashRules,
+    /// Pages that a query favours, with their bonus.
+    pub(super) favoured: HashMap<UrlId, f64>,
     scope: Scope,
     /// Whether links that ask not to be followed are not.
-    obey_nofollow: bool,
+    pub(super) obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<Target>,
     /// What paying has cost since somebody asked.
@@ -91,10 +91,12 @@ impl Credits {
     /// # Errors
     /// When what was saved cannot be read.
     pub fn open(state: &State) -> Result<Self, CreditError> {
+        let rules: CashRules = read_setting(state, RULES)?.unwrap_or_default();
         Ok(Self {
-            pages: open_ledger(state, PAGE_LEDGER)?,
-            sites: open_ledger(state, SITE_LEDGER)?,
-            weights: LinkWeights::default(),
+            pages: open_ledger(state, PAGE_LEDGER, rules.policy())?,
+            sites: open_ledger(state, SITE_LEDGER, Policy::default())?,
+            favoured: read_favoured(state),
+            rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: false,
             targets: Vec::new(),
@@ -124,10 +126,39 @@ impl Credits {
         &self.sites
     }
 
+    /// How cash is divided.
+    #[must_use]
+    pub fn rules(&self) -> &CashRules {
+        &self.rules
+    }
+
+    /// Divides cash by other rules from now on, and favours these pages (at most 10^6) by `bonus`.
+    ///
+    /// # Errors
+    /// When the store fails, or sites are to be something else than they are already.
+    pub fn set_rules(
+        &mut self,
+        state: &mut State,
+        rules: CashRules,
+        favoured: &[UrlId],
+        bonus: f64,
+    ) -> Result<(), CreditError> {
+        if rules.sites != self.rules.sites && state.site_count() > 0 {
+            return Err(CreditError::Sites { now: self.rules.sites, wanted: rules.sites });
+        }
+        write_setting(state, RULES, &rules)?;
+        let favoured = &favoured[..favoured.len().min(FAVOURED_MAX)];
+        write_favoured(state, favoured, bonus)?;
+        self.pages = Ledger::resume(self.pages.numbers(), rules.policy());
+        self.favoured = favoured.iter().map(|&id| (id, bonus)).collect();
+        self.rules = rules;
+        Ok(())
+    }
+
     /// How links are weighed.
     #[must_use]
     pub fn link_weights(&self) -> &LinkWeights {
-        &self.weights
+        &self.rules.weights
     }
 
     /// Takes a new scope. Pages that are known already are looked at again.
@@ -270,7 +301,7 @@ impl Credits {
             self.pay_pages(state, id)?;
         }
         if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
-            self.pay_sites(state, &page)?;
+            self.pay_sites(state, id)?;
         }
         self.paying += begun.elapsed();
         for place in 0..self.targets.len() {
@@ -375,102 +406,6 @@ impl Credits {
         Ok(audit.finish(&mut self.sites)?)
     }
 
-    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
-    fn resolve_links(
-        &mut self,
-        state: &mut State,
-        source: UrlId,
-        from: &Page,
-        outcome: &Outcome,
-    ) -> Result<(), CreditError> {
-        let mut targets = std::mem::take(&mut self.targets);
-        targets.clear();
-        if outcome.kind == Kind::NotModified
-            || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
-        {
-            for link in state.links(source)?.links {
-                targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind))?);
-            }
-        } else {
-            for link in &outcome.facts.links {
-                let target = self.know(state, &link.url, link.hash)?;
-                let unfollowed = if outcome.facts.copies.is_some() {
-                    Some(Refusal::SameContent)
-                } else {
-                    (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
-                };
-                self.note_link(state, target, source, from, link, unfollowed)?;
-                let code = LinkCode::new(link.kind, link.nofollow, link.template);
-                targets.push(self.target(state, from, target, code)?);
-            }
-        }
-        self.targets = targets;
-        Ok(())
-    }
-
-    /// Who is paid how much for a link. A robots.txt has no account: what it would get stays with the virtual page.
-    fn target(&self, state: &State, from: &Page, link: UrlId, code: LinkCode) -> Result<Target, CreditError> {
-        let payee = if code.carries_cash() { account_of(state, link)? } else { None };
-        let weight = match payee {
-            Some(page) => self.weights.of(code.traits(state.page(page)?.host != from.host)),
-            None => Weight::NONE,
-        };
-        Ok(Target { link, account: payee.unwrap_or(link), code, weight })
-    }
-
-    /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
-    ///
-    /// A page that is only known by links that are not followed is refused until another link leads to it.
-    fn note_link(
-        &mut self,
-        state: &mut State,
-        target: UrlId,
-        source: UrlId,
-        from: &Page,
-        link: &OutLink,
-        unfollowed: Option<Refusal>,
-    ) -> Result<(), CreditError> {
-        let mut page = state.page(target)?;
-        let before = page;
-        if page.flags.0 & flags::ROBOTS != 0 {
-            return Ok(());
-        }
-        let is_known = page.flags.0 & (flags::ACCOUNT | flags::REQUISITE) != 0;
-        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
-        let depth = from.depth.saturating_add(step);
-        if !is_known || depth < page.depth {
-            page.depth = depth;
-            page.via = Some(source);
-            page.hop = link.kind.hop() as u8;
-        }
-        let opened = link.kind.carries_cash() && self.open_account(&mut page);
-        match unfollowed {
-            Some(why) if opened && page.flags.0 & flags::SEED == 0 => refuse_in(&mut page, Some(why)),
-            None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
-            _ => {}
-        }
-        if opened || page.depth < before.depth {
-            let inside = self.is_inside(state, &link.url, &page)?;
-            page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
-        }
-        if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
-            let distance = flags::requisite_depth(from.flags.0) + 1;
-            if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
-            }
-        }
-        if page != before {
-            state.set_page(target, &page)?;
-        }
-        if opened && page.flags.0 & flags::FETCHED != 0 {
-            // It was captured before as a part of a page: as a page of its own it has nothing to hand on.
-            let kept = std::mem::take(&mut self.targets);
-            self.pay_pages(state, target)?;
-            self.targets = kept;
-        }
-        Ok(())
-    }
-
     /// Enters what a capture itself shows to be a page, whether or not something links to it: a seed, which nothing led to
     /// (live it was entered before its fetch), and a document that was imported.
     fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
@@ -508,22 +443,7 @@ impl Credits {
         true
     }
 
-    /// The host of a canonical URL; a new one opens its site's account as well.
-    fn host_of(&mut self, state: &mut State, url: &str) -> Result<HostId, CreditError> {
-        let host = authority(url);
-        if let Some(id) = state.find_host(host)? {
-            return Ok(id);
-        }
-        let (site, is_new) = state.intern_site(site_of(host_name(host)))?;
-        if is_new {
-            let mut record = state.site(site)?;
-            store_site_account(&mut record, &SiteAccount::discover(&mut self.sites));
-            state.set_site(site, &record)?;
-        }
-        Ok(state.intern_host(host, site)?.0)
-    }
-
-    fn is_inside(&self, state: &State, url: &str, page: &Page) -> Result<bool, CreditError> {
+    pub(super) fn is_inside(&self, state: &State, url: &str, page: &Page) -> Result<bool, CreditError> {
         let host = authority(url);
         let is_near = self.scope.contains(url, host, site_of(host_name(host)), page.depth);
         Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
@@ -559,7 +479,7 @@ pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
 }
 
 /// Whether a page is refused because of the links that lead to it, so that another link may change that.
-fn hangs_on_links(page: &Page) -> bool {
+pub(super) fn hangs_on_links(page: &Page) -> bool {
     let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
     matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
 }

@@ -71,6 +71,27 @@ mod tests {
     use super::{IN_SCOPE, requisite_depth, with_requisite_depth};
 
     #[test]
+    fn no_two_flags_share_a_bit() {
+        let refusal = super::with_refusal_code(0, super::REFUSAL_MAX);
+        let flags = [
+            super::ACCOUNT,
+            super::READ,
+            IN_SCOPE,
+            super::ALIAS,
+            super::SEED,
+            super::ROBOTS,
+            super::PUBLISHED,
+            super::VANISHED,
+            super::FETCHED,
+            super::REQUISITE,
+            refusal,
+        ];
+        for (place, flag) in flags.iter().enumerate() {
+            assert!(flags[..place].iter().all(|other| other & flag == 0), "{flag:#018b}");
+        }
+    }
+
+    #[test]
     fn the_requisite_depth_does_not_touch_other_flags() {
         let flags = with_requisite_depth(IN_SCOPE, 2);
         assert_eq!((requisite_depth(flags), flags & IN_SCOPE), (2, IN_SCOPE));

@@ -26,7 +26,8 @@ impl Credits {
         for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
             let mut page = state.page(target.account)?;
             let read = page.flags.0 & flags::READ != 0;
-            page.cash = payout.pay(Base::from_stored(page.cash), read, target.weight).to_stored();
+            let base = Base::from_stored(page.cash);
+            page.cash = payout.pay_with_bonus(base, read, target.weight, target.bonus).to_stored();
             state.set_page(target.account, &page)?;
         }
         payout.finish();
@@ -34,11 +35,15 @@ impl Credits {
     }
 
     /// Hands on the cash of the page's site along the links that lead to other sites.
-    pub(super) fn pay_sites(&mut self, state: &mut State, page: &Page) -> Result<(), CreditError> {
-        let own = state.host(page.host)?.site;
+    pub(super) fn pay_sites(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
+        let own = self.know_site(state, id)?;
         let mut outside: Vec<SiteId> = Vec::new();
-        for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
-            let site = state.host(state.page(target.account)?.host)?.site;
+        for place in 0..self.targets.len() {
+            let target = self.targets[place];
+            if target.weight == Weight::NONE {
+                continue;
+            }
+            let site = self.know_site(state, target.account)?;
             if site != own {
                 outside.push(site);
             }

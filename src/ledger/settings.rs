@@ -1,6 +1,8 @@
 //! What the books keep in the catalogue.
 
-use archive_storage::State;
+use std::collections::HashMap;
+
+use archive_storage::{State, UrlId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,13 +17,16 @@ pub(super) const SITE_LEDGER: &str = "ledger.sites";
 pub(super) const PUBLISHED: &str = "publish.queue";
 /// Setting under which clusters are kept.
 pub(super) const CLUSTERS: &str = "publish.clusters";
+/// Setting under which the rules for cash are kept.
+pub(super) const RULES: &str = "ledger.rules";
+/// Setting under which the pages are kept that queries favour: the bonus as an `f32`, then ids as `u32`, little-endian.
+pub(super) const FAVOURED: &str = "ledger.favoured";
 /// Setting under which the scope is kept.
 pub const SCOPE: &str = "crawl.scope";
 
-pub(super) fn open_ledger(state: &State, name: &'static str) -> Result<Ledger, CreditError> {
+pub(super) fn open_ledger(state: &State, name: &'static str, policy: Policy) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;
-    Ok(numbers
-        .map_or_else(|| Ledger::new(Policy::default()), |numbers| Ledger::resume(numbers, Policy::default())))
+    Ok(numbers.map_or_else(|| Ledger::new(policy), |numbers| Ledger::resume(numbers, policy)))
 }
 
 pub(super) fn read_setting<T: DeserializeOwned>(
@@ -39,4 +44,22 @@ pub(super) fn write_setting(
 ) -> Result<(), CreditError> {
     let bytes = serde_json::to_vec(value).map_err(|_| CreditError::Setting(name))?;
     Ok(state.set_setting(name, Some(&bytes))?)
+}
+
+/// Pages that queries favour, at most.
+pub(super) const FAVOURED_MAX: usize = 1_000_000;
+
+/// The pages that a query favours, and their bonus.
+pub(super) fn read_favoured(state: &State) -> HashMap<UrlId, f64> {
+    let Some((bonus, ids)) = state.setting(FAVOURED).and_then(|bytes| bytes.split_first_chunk::<4>()) else {
+        return HashMap::new();
+    };
+    let bonus = f64::from(f32::from_le_bytes(*bonus));
+    ids.as_chunks::<4>().0.iter().map(|&id| (UrlId(u32::from_le_bytes(id)), bonus)).collect()
+}
+
+pub(super) fn write_favoured(state: &mut State, pages: &[UrlId], bonus: f64) -> Result<(), CreditError> {
+    let mut bytes = (bonus as f32).to_le_bytes().to_vec();
+    bytes.extend(pages.iter().flat_map(|page| page.0.to_le_bytes()));
+    Ok(state.set_setting(FAVOURED, (!pages.is_empty()).then_some(&bytes[..]))?)
 }

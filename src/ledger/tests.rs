@@ -190,3 +190,66 @@ fn a_link_not_to_be_followed_has_a_small_share() {
     let importance = |url: &str| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap();
     assert!(importance("http://a.test/plain") > 1.5 * importance("http://a.test/shy"));
 }
+
+#[test]
+fn favoured_pages_get_more_and_the_total_stays() {
+    let mut books = Books::new();
+    let rules = CashRules { favours: vec!["news*3".parse().unwrap()], ..CashRules::default() };
+    books.credits.set_rules(&mut books.state, rules.clone(), &[], 0.0).unwrap();
+    let seeds = ["http://a.test/", "http://b.test/end"].map(str::to_owned);
+    books.credits.add_seeds(&mut books.state, &seeds).unwrap();
+    // Something for the virtual page to pay from.
+    books.capture("http://b.test/end", 200, 1, &[]);
+    books.capture("http://a.test/", 200, 2, &[anchor("http://a.test/news"), anchor("http://a.test/olds")]);
+    let gained = |books: &Books, url: &str| (books.cash(url) - crate::importance::ENDOWMENT) as f64;
+    let ratio = gained(&books, "http://a.test/news") / gained(&books, "http://a.test/olds");
+    assert!(ratio > 1.2 && ratio < 4.01, "{ratio}");
+    // The rules are there when the archive is opened again.
+    assert_eq!(*Credits::open(&books.state).unwrap().rules(), rules);
+    // The same for pages that a query found.
+    let favoured = [books.id("http://a.test/olds")];
+    books.credits.set_rules(&mut books.state, CashRules::default(), &favoured, 2.0).unwrap();
+    books.capture("http://b.test/end", 200, 3, &[]);
+    let before = ["http://a.test/news", "http://a.test/olds"].map(|url| books.cash(url));
+    books.capture("http://a.test/", 200, 4, &[anchor("http://a.test/news"), anchor("http://a.test/olds")]);
+    let after = ["http://a.test/news", "http://a.test/olds"].map(|url| books.cash(url));
+    assert!(after[1] - before[1] >= after[0] - before[0]);
+}
+
+#[test]
+fn sites_are_what_the_archive_began_with() {
+    let mut books = Books::new();
+    let by_path = CashRules { sites: SiteRule::Path(1), ..CashRules::default() };
+    books.credits.set_rules(&mut books.state, by_path, &[], 0.0).unwrap();
+    books.credits.add_seeds(&mut books.state, &["http://u.test/~ann/".to_owned()]).unwrap();
+    let links = ["http://u.test/~bob/cv", "http://u.test/~ann/x"].map(anchor);
+    let ann = books.capture("http://u.test/~ann/", 200, 1, &links);
+    let bob = books.id("http://u.test/~bob/cv");
+    let name = |books: &Books, id| {
+        let site = books.credits.site(&books.state, id).unwrap().unwrap();
+        books.state.site_name(site).unwrap()
+    };
+    assert_eq!((name(&books, ann), name(&books, bob)), ("u.test/~ann".into(), "u.test/~bob".into()));
+    // Ann's site links to Bob's on the same host, and was paid for that; nobody links to the host's own pages.
+    let top = books.credits.top_sites(&books.state, 9).unwrap();
+    let importance = |site: &str| top.iter().find(|(name, _)| name == site).unwrap().1;
+    assert!(importance("u.test/~bob") > 2.0 * importance("u.test"), "{top:?}");
+    let other = books.credits.set_rules(&mut books.state, CashRules::default(), &[], 0.0);
+    assert!(matches!(other, Err(CreditError::Sites { .. })));
+}
+
+#[test]
+fn the_balance_says_who_is_paid_by_the_virtual_page() {
+    for (discovery, refresh) in [(1, 0), (0, 1)] {
+        let mut books = Books::new();
+        let rules = CashRules { discovery, refresh, ..CashRules::default() };
+        books.credits.set_rules(&mut books.state, rules, &[], 0.0).unwrap();
+        let seeds = ["http://a.test/", "http://a.test/read"].map(str::to_owned);
+        books.credits.add_seeds(&mut books.state, &seeds).unwrap();
+        books.capture("http://a.test/", 200, 1, &[anchor("http://a.test/unread")]);
+        let unread = books.cash("http://a.test/unread");
+        books.capture("http://a.test/read", 200, 2, &[]);
+        let given = books.cash("http://a.test/unread") > unread;
+        assert_eq!(given, discovery > 0);
+    }
+}

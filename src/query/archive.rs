@@ -1,13 +1,14 @@
 //! Rows of an archive on disk.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use archive_storage::{HostId, Page, SiteId, State, StateError, Store, UrlId, Visit};
+use archive_storage::{Page, SiteId, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, language, page_flags as flags};
+use crate::ledger::{CreditError, Credits, SiteRule, language, page_flags as flags};
 use crate::parse::DocumentKind;
 
 /// Why an archive has no rows.
@@ -33,8 +34,14 @@ pub struct ArchiveRows<'a> {
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
     page_columns: NamedColumns,
+    /// What was computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
+    /// See [`SITE_COLUMNS`]; computed when first asked for.
+    site_importance: OnceLock<Vec<[f64; 2]>>,
 }
+
+/// What the importance of its pages makes of a site, beside the importance that links between sites give it.
+const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
 
 /// Columns that were computed off line, and their names once more as the plan wants them.
 #[derive(Debug)]
@@ -47,6 +54,12 @@ impl NamedColumns {
     fn read(store: &Store, kind: Kind) -> Result<Self, ColumnError> {
         let columns = columns::read_all(store.path(), kind)?;
         Ok(Self { names: columns.iter().map(|column| column.name.clone()).collect(), columns })
+    }
+
+    /// With further names, whose values are somewhere else.
+    fn with(mut self, names: &[&str]) -> Self {
+        self.names.extend(names.iter().map(|&name| name.to_owned()));
+        self
     }
 
     fn get(&self, index: usize, id: usize) -> Option<f64> {
@@ -78,12 +91,33 @@ impl<'a> ArchiveRows<'a> {
             credits: Credits::open(state)?,
             sites,
             page_columns: NamedColumns::read(store, Kind::Page)?,
-            site_columns: NamedColumns::read(store, Kind::Site)?,
+            site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
+            site_importance: OnceLock::new(),
         })
     }
 
-    fn site_of(&self, host: HostId) -> SiteId {
-        self.sites.get(host.index()).copied().unwrap_or(SiteId(u32::MAX))
+    fn site_of(&self, id: UrlId, page: &Page) -> Result<SiteId, StateError> {
+        let site = match self.credits.rules().sites {
+            SiteRule::Path(_) => self.credits.site(self.state, id)?,
+            SiteRule::Domain | SiteRule::Host => self.sites.get(page.host.index()).copied(),
+        };
+        Ok(site.unwrap_or(SiteId(u32::MAX)))
+    }
+
+    /// For each site the sum and the maximum of its pages' importance.
+    fn site_importance(&self) -> Result<Vec<[f64; 2]>, StateError> {
+        let mut found = vec![[0.0; 2]; self.state.site_count() as usize];
+        for page in self.state.pages(UrlId(0)) {
+            let (id, page) = page?;
+            let Some(importance) = self.credits.importance(&page, self.state.visit(id)?.as_ref()) else {
+                continue;
+            };
+            if let Some([sum, max]) = found.get_mut(self.site_of(id, &page)?.index()) {
+                *sum += importance;
+                *max = importance.max(*max);
+            }
+        }
+        Ok(found)
     }
 
     /// A row, or none for what is no page: robots.txt.
@@ -93,13 +127,18 @@ impl<'a> ArchiveRows<'a> {
         }
         let visit = self.state.visit(id)?;
         let seen = visit.filter(|visit| visit.captures > 0);
+        let importance = if page.flags.0 & flags::ALIAS == 0 {
+            self.credits.importance(page, visit.as_ref())
+        } else {
+            self.credits.importance_of(self.state, id)?
+        };
         Ok(Some(PageRow {
             id,
             host: page.host,
-            site: self.site_of(page.host),
+            site: self.site_of(id, page)?,
             kind: seen.map(|visit| page_type(visit.kind)),
             status: seen.map(|visit| visit.status).filter(|status| *status > 0),
-            importance: self.credits.importance_of(self.state, id)?.unwrap_or(0.0),
+            importance: importance.unwrap_or(0.0),
             captures: seen.map_or(0, |visit| visit.captures),
             versions: seen.map_or(0, |visit| visit.versions),
             first_seen: seen.and_then(|visit| time(visit.first_seen)),
@@ -117,7 +156,7 @@ impl<'a> ArchiveRows<'a> {
             if visit.captures == 0 || page.flags.0 & flags::ROBOTS != 0 {
                 continue;
             }
-            if let Some(sum) = sums.get_mut(self.site_of(page.host).index()) {
+            if let Some(sum) = sums.get_mut(self.site_of(id, &page)?.index()) {
                 sum.add(&visit);
             }
         }
@@ -191,7 +230,17 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
-        Ok(self.site_columns.get(index, site.index()))
+        let Some(computed) = index.checked_sub(self.site_columns.columns.len()) else {
+            return Ok(self.site_columns.get(index, site.index()));
+        };
+        let all = match self.site_importance.get() {
+            Some(all) => all,
+            None => {
+                let all = self.site_importance()?;
+                self.site_importance.get_or_init(|| all)
+            }
+        };
+        Ok(all.get(site.index()).and_then(|values| values.get(computed)).copied())
     }
 
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {

@@ -1,9 +1,9 @@
 //! The link graph of an archive.
 
-use archive_storage::{SiteId, State, StateError, UrlId};
+use archive_storage::{State, StateError, UrlId};
 
 use crate::importance::{Graph, GraphError};
-use crate::ledger::{LinkCode, account_of, page_flags as flags};
+use crate::ledger::{CreditError, Credits, LinkCode, account_of, page_flags as flags};
 
 /// Why an archive gives no graph.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum StoredError {
     /// There are too many links.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// The archive's rules cannot be read.
+    #[error(transparent)]
+    Rules(#[from] CreditError),
 }
 
 /// The pages of an archive, numbered densely, and the links of their newest captures that carry importance.
@@ -73,14 +76,13 @@ impl SiteGraph {
     /// # Errors
     /// When the store cannot be read, or there are too many links.
     pub fn read(state: &State) -> Result<Self, StoredError> {
-        let hosts: Vec<SiteId> =
-            state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
+        let credits = Credits::open(state)?;
         let mut sites = vec![u32::MAX; state.url_count() as usize];
         let counted = flags::ACCOUNT | flags::ALIAS;
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if let Some(site) = hosts.get(page.host.index()).filter(|_| page.flags.0 & counted != 0) {
-                sites[id.index()] = site.0;
+            if page.flags.0 & counted != 0 {
+                sites[id.index()] = credits.site(state, id)?.map_or(u32::MAX, |site| site.0);
             }
         }
         let site = |id: UrlId| sites.get(id.index()).copied().filter(|&site| site != u32::MAX);

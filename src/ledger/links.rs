@@ -1,0 +1,142 @@
+//! The links of a page that is credited: who they lead to, what they say of it, and what they are worth.
+
+use std::borrow::Cow;
+
+use archive_storage::{Page, PageFlags, State, UrlId};
+
+use super::credit::{CreditError, Credits, hangs_on_links, refuse_in};
+use super::link_code::LinkCode;
+use super::outcome::{Kind, OutLink, Outcome};
+use super::page_flags as flags;
+use super::refusal::Refusal;
+use super::standing::account_of;
+use crate::importance::Weight;
+
+/// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
+/// pictures.
+const REQUISITE_DEPTH_MAX: u16 = 6;
+
+/// A link of the page being credited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// Where it leads.
+    pub(super) link: UrlId,
+    /// The page that is paid for it: another one where redirects or duplicates share an account.
+    pub(super) account: UrlId,
+    /// What is stored of it.
+    pub(super) code: LinkCode,
+    /// What it weighs; nothing when nobody is to be paid.
+    pub(super) weight: Weight,
+    /// What the page gets beyond, in times of what the link pays.
+    pub(super) bonus: f64,
+}
+
+impl Credits {
+    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
+    pub(super) fn resolve_links(
+        &mut self,
+        state: &mut State,
+        source: UrlId,
+        from: &Page,
+        outcome: &Outcome,
+    ) -> Result<(), CreditError> {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        if outcome.kind == Kind::NotModified
+            || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
+        {
+            for link in state.links(source)?.links {
+                targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind), None)?);
+            }
+        } else {
+            for link in &outcome.facts.links {
+                let target = self.know(state, &link.url, link.hash)?;
+                let unfollowed = if outcome.facts.copies.is_some() {
+                    Some(Refusal::SameContent)
+                } else {
+                    (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
+                };
+                self.note_link(state, target, source, from, link, unfollowed)?;
+                let code = LinkCode::new(link.kind, link.nofollow, link.template);
+                targets.push(self.target(state, from, target, code, Some(&link.url))?);
+            }
+        }
+        self.targets = targets;
+        Ok(())
+    }
+
+    /// Who is paid how much for a link. A robots.txt has no account: what it would get stays with the virtual page.
+    fn target(
+        &self,
+        state: &State,
+        from: &Page,
+        link: UrlId,
+        code: LinkCode,
+        url: Option<&str>,
+    ) -> Result<Target, CreditError> {
+        let payee = if code.carries_cash() { account_of(state, link)? } else { None };
+        let weight = match payee {
+            Some(page) => self.rules.weights.of(code.traits(state.page(page)?.host != from.host)),
+            None => Weight::NONE,
+        };
+        let mut bonus = payee.and_then(|page| self.favoured.get(&page).copied()).unwrap_or(0.0);
+        if weight != Weight::NONE && !self.rules.favours.is_empty() {
+            let url = url.map_or_else(|| state.url(link).map(Cow::Owned), |url| Ok(Cow::Borrowed(url)))?;
+            bonus = f64::max(bonus, self.rules.bonus(&url, code.kind()));
+        }
+        Ok(Target { link, account: payee.unwrap_or(link), code, weight, bonus })
+    }
+
+    /// What a link says of its target: that it is a page or a requisite, how far from a seed it is, how it was found.
+    ///
+    /// A page that is only known by links that are not followed is refused until another link leads to it.
+    fn note_link(
+        &mut self,
+        state: &mut State,
+        target: UrlId,
+        source: UrlId,
+        from: &Page,
+        link: &OutLink,
+        unfollowed: Option<Refusal>,
+    ) -> Result<(), CreditError> {
+        let mut page = state.page(target)?;
+        let before = page;
+        if page.flags.0 & flags::ROBOTS != 0 {
+            return Ok(());
+        }
+        let is_known = page.flags.0 & (flags::ACCOUNT | flags::REQUISITE) != 0;
+        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
+        let depth = from.depth.saturating_add(step);
+        if !is_known || depth < page.depth {
+            page.depth = depth;
+            page.via = Some(source);
+            page.hop = link.kind.hop() as u8;
+        }
+        let opened = link.kind.carries_cash() && self.open_account(&mut page);
+        match unfollowed {
+            Some(why) if opened && page.flags.0 & flags::SEED == 0 => refuse_in(&mut page, Some(why)),
+            None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
+            _ => {}
+        }
+        if opened || page.depth < before.depth {
+            let inside = self.is_inside(state, &link.url, &page)?;
+            page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
+        }
+        if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
+            let distance = flags::requisite_depth(from.flags.0) + 1;
+            if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
+                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
+            }
+        }
+        if page != before {
+            state.set_page(target, &page)?;
+        }
+        if opened && page.flags.0 & flags::FETCHED != 0 {
+            // It was captured before as a part of a page: as a page of its own it has nothing to hand on.
+            let kept = std::mem::take(&mut self.targets);
+            self.pay_pages(state, target)?;
+            self.targets = kept;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! How cash is divided, as people choose it. The rules are kept with the archive, so that a replay after a crash and the
+//! next run divide like the run before.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use archive_storage::address::site_of;
+use serde::{Deserialize, Serialize};
+
+use super::authority::{authority, host_name};
+use crate::importance::{LinkWeights, Policy};
+use crate::parse::LinkKind;
+
+/// The largest bonus of a favoured page, in times of what a link pays it.
+const BONUS_MAX: f64 = 100.0;
+
+/// The bonus when none is given: a favoured page gets three times of what others get.
+const BONUS_DEFAULT: f64 = 2.0;
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CashRules {
+    /// What links weigh.
+    pub weights: LinkWeights,
+    /// What an unread page receives from the virtual page, relative to `refresh`.
+    pub discovery: u16,
+    /// What a read page receives from the virtual page, relative to `discovery`.
+    pub refresh: u16,
+    /// What is paid more for, out of the virtual page's cash.
+    pub favours: Vec<Favour>,
+    /// What a site is.
+    pub sites: SiteRule,
+}
+
+impl Default for CashRules {
+    fn default() -> Self {
+        let Policy { discovery, refresh, .. } = Policy::default();
+        Self {
+            weights: LinkWeights::default(),
+            discovery,
+            refresh,
+            favours: Vec::new(),
+            sites: SiteRule::default(),
+        }
+    }
+}
+
+impl CashRules {
+    /// The policy of the page ledger.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy { discovery: self.discovery, refresh: self.refresh, ..Policy::default() }
+    }
+
+    /// The bonus of a link to this URL, in times of what the link pays.
+    #[must_use]
+    pub fn bonus(&self, url: &str, kind: Option<LinkKind>) -> f64 {
+        let favours = self.favours.iter().filter(|favour| favour.topic.is_of(url, kind));
+        favours.map(|favour| favour.bonus).fold(0.0, f64::max)
+    }
+}
+
+/// Pages that get more than their links pay them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Favour {
+    /// Which pages.
+    pub topic: Topic,
+    /// What they get beyond, in times of what the link pays, 0 to 100.
+    pub bonus: f64,
+}
+
+/// What pages are about, as far as their address tells before they are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Topic {
+    /// This word stands in the URL, as `news` does in `https://example.org/news/7`.
+    Word(String),
+    /// The URL looks like XML, or a sitemap or feed says so.
+    Xml,
+    /// What a query finds. Only the command line knows the query; the books are told the pages.
+    Query(String),
+}
+
+impl Topic {
+    fn is_of(&self, url: &str, kind: Option<LinkKind>) -> bool {
+        const XML_ENDINGS: [&str; 4] = [".xml", ".rss", ".atom", ".rdf"];
+        match self {
+            Self::Word(word) => {
+                url.split(|c: char| !c.is_alphanumeric()).any(|part| part.eq_ignore_ascii_case(word))
+            }
+            Self::Xml => {
+                let path = url.split(['?', '#']).next().unwrap_or(url);
+                XML_ENDINGS.iter().any(|ending| path.ends_with(ending))
+                    || matches!(kind, Some(LinkKind::Sitemap | LinkKind::FeedPage))
+            }
+            Self::Query(_) => false,
+        }
+    }
+}
+
+impl FromStr for Favour {
+    type Err = String;
+
+    /// `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, a word, or a query in brackets.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (topic, bonus) = match text.rsplit_once('*') {
+            Some((topic, bonus)) if !bonus.contains(')') => (topic.trim(), Some(bonus.trim())),
+            _ => (text.trim(), None),
+        };
+        let bonus = match bonus {
+            Some(bonus) => bonus.parse().ok().filter(|bonus| (0.0..=BONUS_MAX).contains(bonus)),
+            None => Some(BONUS_DEFAULT),
+        };
+        let bonus =
+            bonus.ok_or_else(|| format!("the bonus in '{text}' has to be a number from 0 to {BONUS_MAX}"))?;
+        let query = topic.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let is_word = !topic.is_empty() && topic.chars().all(char::is_alphanumeric);
+        let topic = match (topic, query) {
+            (_, Some(query)) => Topic::Query(query.trim().to_owned()),
+            ("xml", _) => Topic::Xml,
+            (word, _) if is_word => Topic::Word(word.to_lowercase()),
+            _ => return Err(format!("'{topic}' is no topic: write xml, a word of URLs, or (a query)")),
+        };
+        Ok(Self { topic, bonus })
+    }
+}
+
+/// What a site is: pages whose owner is one, for all that the address tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SiteRule {
+    /// All hosts under a registrable domain, by the public suffix list.
+    #[default]
+    Domain,
+    /// A host.
+    Host,
+    /// A host and so many folders: `example.org/~ann` for 1.
+    Path(u8),
+}
+
+impl SiteRule {
+    /// The name of the site that a canonical URL belongs to.
+    #[must_use]
+    pub fn site(self, url: &str) -> Cow<'_, str> {
+        let host = host_name(authority(url));
+        match self {
+            Self::Domain => Cow::Borrowed(site_of(host)),
+            Self::Host => Cow::Borrowed(host),
+            Self::Path(depth) => {
+                let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+                let path = path.split(['?', '#']).next().unwrap_or(path);
+                let mut parts = path.split('/').skip(1).peekable();
+                let mut name = host.to_owned();
+                for _ in 0..depth {
+                    let Some(part) = parts.next() else { break };
+                    // The last part is a file, unless it is somebody's home.
+                    if part.is_empty() || (parts.peek().is_none() && !part.starts_with('~')) {
+                        break;
+                    }
+                    name.push('/');
+                    name.push_str(part);
+                }
+                Cow::Owned(name)
+            }
+        }
+    }
+}
+
+impl FromStr for SiteRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "domain" => Ok(Self::Domain),
+            None if text == "host" => Ok(Self::Host),
+            Some(("path", depth)) => depth
+                .parse()
+                .ok()
+                .filter(|depth| *depth > 0)
+                .map(Self::Path)
+                .ok_or_else(|| format!("'{depth}' is no number of folders; write path:1")),
+            _ => Err(format!("'{text}' is no kind of site; there are domain, host and path:FOLDERS")),
+        }
+    }
+}
+
+impl fmt::Display for SiteRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Domain => f.write_str("domain"),
+            Self::Host => f.write_str("host"),
+            Self::Path(depth) => write!(f, "path:{depth}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_named_by_the_rule() {
+        let url = "https://www.lib.example.co.uk:8080/~ann/cv/index.html?x=/y/";
+        for (rule, name) in [
+            ("domain", "example.co.uk"),
+            ("host", "www.lib.example.co.uk"),
+            ("path:1", "www.lib.example.co.uk/~ann"),
+            ("path:2", "www.lib.example.co.uk/~ann/cv"),
+            ("path:9", "www.lib.example.co.uk/~ann/cv"),
+        ] {
+            let parsed: SiteRule = rule.parse().unwrap();
+            assert_eq!((parsed.site(url).as_ref(), parsed.to_string().as_str()), (name, rule));
+        }
+        let by_path = SiteRule::Path(1);
+        assert_eq!(by_path.site("http://a.test/index.html"), "a.test");
+        assert_eq!(by_path.site("http://a.test/"), "a.test");
+        assert_eq!(by_path.site("http://a.test/~bob"), "a.test/~bob");
+        for wrong in ["", "page", "path:", "path:0", "path:300"] {
+            assert!(wrong.parse::<SiteRule>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn favours_are_read_and_found_in_urls() {
+        let favour = |text: &str| text.parse::<Favour>().unwrap();
+        assert_eq!(favour("news"), Favour { topic: Topic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
+        assert_eq!(favour("xml*0.5"), Favour { topic: Topic::Xml, bonus: 0.5 });
+        assert_eq!(favour("(depth < 3)*4").topic, Topic::Query("depth < 3".to_owned()));
+        assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
+        for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {
+            assert!(wrong.parse::<Favour>().is_err(), "{wrong}");
+        }
+        let rules = CashRules { favours: vec![favour("news*3"), favour("xml")], ..CashRules::default() };
+        for (url, bonus) in [
+            ("http://a.test/News/1", 3.0),
+            ("http://news.test/", 3.0),
+            ("http://a.test/newspaper", 0.0),
+            ("http://a.test/feed.xml?page=2", 2.0),
+            ("http://a.test/news/feed.rss", 3.0),
+        ] {
+            assert_eq!(rules.bonus(url, None), bonus, "{url}");
+        }
+        assert_eq!(rules.bonus("http://a.test/map", Some(LinkKind::Sitemap)), 2.0);
+    }
+}

@@ -149,6 +149,8 @@ struct Story {
     acknowledged: usize,
     count: u64,
     power_failures: u64,
+    /// A capture was stored that the state does not know: no checkpoint may be made any more, so the process ends.
+    is_unbooked: bool,
 }
 
 impl Story {
@@ -167,7 +169,16 @@ impl Story {
             clock: Clock::of(now),
             ..SegmentOptions::default()
         };
-        Self { random, disk, options, given: Vec::new(), acknowledged: 0, count: 0, power_failures: 0 }
+        Self {
+            random,
+            disk,
+            options,
+            given: Vec::new(),
+            acknowledged: 0,
+            count: 0,
+            power_failures: 0,
+            is_unbooked: false,
+        }
     }
 
     fn crash(&mut self) {
@@ -318,7 +329,7 @@ impl Story {
             location,
             original,
         };
-        book(store.state_mut(), &booked)
+        book(store.state_mut(), &booked).inspect_err(|_| self.is_unbooked = true)
     }
 
     /// One random step.
@@ -456,13 +467,13 @@ impl Story {
             }
             // A crawl waits for room and ends at any other failure; some go on a little nevertheless.
             if let Err(error) = self.step(&mut store)
-                && !error.is_disk_full()
-                && self.random.below(2) == 0
+                && (self.is_unbooked || (!error.is_disk_full() && self.random.below(2) == 0))
             {
                 break;
             }
         }
         drop(store);
+        self.is_unbooked = false;
         self.disk.set_faults(Faults::default());
         if self.disk.operations() >= fails_at || self.random.below(2) == 0 {
             self.crash();

@@ -85,9 +85,17 @@ pub(super) fn recover(
         closed.insert(name.id, info);
     }
     let limit = first_lost(&open, &closed, relied_on);
+    // All are durable before the first is closed for good: it may hold what comes after something in another.
     let mut recovered = Vec::new();
+    let mut cut = Vec::new();
     for found in open {
-        recovered.extend(found.recover(disk.as_ref(), folder, (relied_on, guard, limit), &mut closed)?);
+        let (report, rest) = found.cut(disk.as_ref(), folder, (relied_on, guard, limit))?;
+        recovered.extend(report);
+        cut.extend(rest);
+    }
+    for Open { name, path, file, mut scan, .. } in cut {
+        complete(&mut scan.info, &file, &path)?;
+        seal(disk.as_ref(), folder, &name, &scan.info, &scan.index, &mut closed)?;
     }
     if known != closed {
         ledger::save(disk.as_ref(), folder, &closed)?;
@@ -244,16 +252,16 @@ impl Open {
         relied_on.of(self.name.id).unwrap_or(u64::MAX)
     }
 
-    /// Brings the segment into the closed state, without the captures from number `limit` on.
-    fn recover(
-        self,
+    /// Cuts off what cannot be read and the captures from number `limit` on, and makes the rest durable. Nothing is left of
+    /// a segment of which nothing was ever promised.
+    fn cut(
+        mut self,
         disk: &dyn Disk,
         folder: &Path,
         (relied_on, guard, limit): (&Watermarks, Guard, u64),
-        closed: &mut Closed,
-    ) -> Result<Option<Recovered>, SegmentError> {
+    ) -> Result<(Option<Recovered>, Option<Self>), SegmentError> {
         let relied_length = self.relied_length(relied_on);
-        let Self { name, path, file, length, mut scan } = self;
+        let (name, path, file, scan) = (&self.name, &self.path, &self.file, &mut self.scan);
         let mut recovered = Recovered {
             segment: name.id,
             name: name.closed().to_owned(),
@@ -262,44 +270,41 @@ impl Open {
             kept_as: None,
             damage: Vec::new(),
         };
-        if scan.good_end < relied_length.min(length) {
+        if scan.good_end < relied_length.min(self.length) {
             let broken = std::mem::take(&mut scan.broken).into_iter();
             recovered.damage =
                 broken.map(|place| Damage { offset: place.offset, what: place.what }).collect();
-        } else {
-            let kept = scan.ends.iter().rev().find(|(number, _)| *number < limit);
-            let end = if scan.ends.is_empty() {
-                scan.good_end
-            } else {
-                kept.map_or(scan.start, |(_, end)| *end).max(relied_length.min(scan.good_end))
-            };
-            let continues = scan.continues || end < scan.good_end;
-            if continues {
-                recovered.kept_as = Some(keep(disk, folder, &name, file.as_ref(), end..length)?);
-            }
-            if relied_length == 0 && (continues || scan.info.captures == 0) && kept.is_none() {
-                // Nothing was ever promised of this file.
-                disk.remove(&path).context("remove", &path)?;
-                disk.sync_dir(folder).context("sync", folder)?;
-                recovered.captures = 0;
-                return Ok(Some(recovered).filter(|recovered| recovered.kept_as.is_some()));
-            }
-            file.set_len(end).context("cut", &path)?;
-            if continues {
-                scan = self::scan(&file, &name, &path, scan.info.captures_before)?;
-                recovered.captures = scan.info.captures;
-            }
-            let tail = dictionary::load_if_whole(file.as_ref(), name.id, &path)?
-                .map(|(dictionary, _)| dictionary.last_frame(guard))
-                .unwrap_or_default();
-            rewrite(file.as_ref(), relied_length..end).context("write", &path)?;
-            file.write_at(&tail, end).context("write", &path)?;
-            recovered.cut_bytes = length.saturating_sub(end + tail.len() as u64);
-            file.sync().context("sync", &path)?;
+            return Ok((Some(recovered), Some(self)));
         }
-        complete(&mut scan.info, &file, &path)?;
-        seal(disk, folder, &name, &scan.info, &scan.index, closed)?;
-        Ok(Some(recovered))
+        let kept = scan.ends.iter().rev().find(|(number, _)| *number < limit).copied();
+        let end = if scan.ends.is_empty() {
+            scan.good_end
+        } else {
+            kept.map_or(scan.start, |(_, end)| end).max(relied_length.min(scan.good_end))
+        };
+        let continues = scan.continues || end < scan.good_end;
+        if continues {
+            recovered.kept_as = Some(keep(disk, folder, name, file.as_ref(), end..self.length)?);
+        }
+        if relied_length == 0 && (continues || scan.info.captures == 0) && kept.is_none() {
+            disk.remove(path).context("remove", path)?;
+            disk.sync_dir(folder).context("sync", folder)?;
+            recovered.captures = 0;
+            return Ok((Some(recovered).filter(|recovered| recovered.kept_as.is_some()), None));
+        }
+        file.set_len(end).context("cut", path)?;
+        if continues {
+            *scan = self::scan(file, name, path, scan.info.captures_before)?;
+            recovered.captures = scan.info.captures;
+        }
+        let tail = dictionary::load_if_whole(file.as_ref(), name.id, path)?
+            .map(|(dictionary, _)| dictionary.last_frame(guard))
+            .unwrap_or_default();
+        rewrite(file.as_ref(), relied_length..end).context("write", path)?;
+        file.write_at(&tail, end).context("write", path)?;
+        recovered.cut_bytes = self.length.saturating_sub(end + tail.len() as u64);
+        file.sync().context("sync", path)?;
+        Ok((Some(recovered), Some(self)))
     }
 }
 

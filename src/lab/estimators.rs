@@ -233,24 +233,6 @@ fn maximum(value: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_archives_estimates_hold_what_they_state() {
-        let setting = Setting { pages: 400, visits: 20, seed: 1 };
-        for spacing in [Spacing::Regular, Spacing::Irregular] {
-            let results = study(&setting, spacing, &[0.1, 0.5, 2.0]);
-            let of = |estimator| results.iter().filter(move |result| result.estimator == estimator);
-            let error = |estimator| of(estimator).map(|result| result.error).sum::<f64>() / 3.0;
-            let name = spacing.name();
-            assert!(error(Estimator::Archive) < error(Estimator::Naive), "{name}: {results:?}");
-            assert!(error(Estimator::Archive) < error(Estimator::PrintedSum), "{name}: {results:?}");
-            assert!(error(Estimator::ArchiveDated) < error(Estimator::Archive), "{name}: {results:?}");
-            for estimator in [Estimator::Archive, Estimator::ArchiveDated] {
-                let coverage = of(estimator).filter_map(|result| result.coverage).sum::<f64>() / 3.0;
-                assert!((0.85..0.96).contains(&coverage), "{name}: {coverage} of {estimator:?}");
-            }
-        }
-    }
-
     /// At one change in two days a visit a day finds 1 - e^(-1/2) of them.
     #[test]
     fn the_naive_estimate_is_biased_as_computed() {

@@ -163,6 +163,7 @@ impl<'m> Incoming<'m> {
             None => Message::Whole(self.buffer.freeze()),
             Some(mut spool) => {
                 spool.append(&self.buffer[self.head_length..])?;
+                spool.truncate(body_length);
                 self.buffer.truncate(self.head_length);
                 self.held.set(0);
                 Message::Spooled { head: Bytes::copy_from_slice(&self.buffer), body: Arc::new(spool) }

@@ -183,7 +183,8 @@ impl Reader<'_> {
             let kind = match link.attribute("rel").unwrap_or("alternate") {
                 "alternate" => LinkKind::FeedEntry,
                 "enclosure" => LinkKind::Enclosure,
-                "edit" | "edit-media" | "self" => continue,
+                "edit" | "edit-media" => continue,
+                "self" => LinkKind::Alternate,
                 _ => LinkKind::Related,
             };
             let added = self.add(link, href, kind);

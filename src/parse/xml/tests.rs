@@ -90,7 +90,14 @@ fn rss_in_its_versions() {
     );
     assert_eq!(
         links(&two),
-        ["Related /", "FeedPage /b/c.xml?page=2", "FeedEntry /1", "Enclosure /1.mp3", "FeedEntry /2"]
+        [
+            "Related /",
+            "Alternate /b/self",
+            "FeedPage /b/c.xml?page=2",
+            "FeedEntry /1",
+            "Enclosure /1.mp3",
+            "FeedEntry /2"
+        ]
     );
     assert_eq!((two.kind, two.title.as_str()), (DocumentKind::Feed, "News"));
     assert_eq!(two.text, "All news\nOne\nFirst & last");
@@ -116,7 +123,14 @@ fn atom_with_bases() {
     );
     assert_eq!(
         links(&parsed),
-        ["Related /", "FeedPage /d/2", "FeedEntry /d/e/1", "Enclosure /d/e/1.mp3", "FeedEntry /d/4"]
+        [
+            "Alternate /d/s",
+            "Related /",
+            "FeedPage /d/2",
+            "FeedEntry /d/e/1",
+            "Enclosure /d/e/1.mp3",
+            "FeedEntry /d/4"
+        ]
     );
     assert_eq!(parsed.text, "Text");
     assert_eq!(parsed.entries.len(), 1);

@@ -45,6 +45,11 @@ impl Spool {
         Ok(())
     }
 
+    /// Forgets what lies behind so many bytes.
+    pub fn truncate(&mut self, length: u64) {
+        self.length = self.length.min(length);
+    }
+
     /// Bytes written.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -121,6 +126,8 @@ mod tests {
             })
             .unwrap();
         assert_eq!(pieces, [&b"abc"[..], b"def", b"gh"]);
+        spool.truncate(5);
+        assert_eq!(spool.beginning(99).unwrap(), b"abcde");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

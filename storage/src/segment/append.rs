@@ -298,7 +298,7 @@ impl Segments {
 
     fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
         let level = match &dictionary {
-            Some(dictionary) if !dictionary.is_small() => self.options.dictionary_level,
+            Some(dictionary) if !dictionary.is_trained() => self.options.dictionary_level,
             _ => self.options.plain_level(self.codec),
         };
         self.encoder.generation(level, dictionary.map(Arc::new))

@@ -64,6 +64,8 @@ pub struct Dictionary {
     bytes: Vec<u8>,
     /// What the frames hold: the bytes, compressed.
     packed: Vec<u8>,
+    /// Whether it was trained in this process: then low levels make the best of it.
+    is_trained: bool,
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -130,7 +132,7 @@ impl Dictionary {
         bytes.extend_from_slice(heads);
         name(&mut bytes);
         let packed = pack(&bytes)?;
-        Ok(Self { bytes, packed })
+        Ok(Self { bytes, packed, is_trained: false })
     }
 
     /// Trains a small dictionary on records that will not come again, but whose like will. `None` when there is too little
@@ -142,12 +144,12 @@ impl Dictionary {
         let Some(mut bytes) = samples.train(TRAINED_BYTES_MAX) else { return Ok(None) };
         name(&mut bytes);
         let packed = pack(&bytes)?;
-        Ok(Some(Self { bytes, packed }))
+        Ok(Some(Self { bytes, packed, is_trained: true }))
     }
 
-    /// Whether it is small enough for the match finders of low levels, as a trained one is.
-    pub(super) fn is_small(&self) -> bool {
-        self.bytes.len() <= TRAINED_BYTES_MAX
+    /// Whether it was trained on a sample, and holds no whole versions.
+    pub(super) fn is_trained(&self) -> bool {
+        self.is_trained
     }
 
     /// The dictionary's bytes.
@@ -189,7 +191,7 @@ impl Dictionary {
         if !bytes.starts_with(&DICTIONARY_MAGIC) {
             return Err("the dictionary is not in the format of RFC 8878 section 5".into());
         }
-        Ok(Self { bytes, packed })
+        Ok(Self { bytes, packed, is_trained: false })
     }
 }
 

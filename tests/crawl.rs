@@ -91,8 +91,8 @@ fn proper_pages(archive: &Archive) -> usize {
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     let state = store.state();
     let flags = |id| state.page(id).unwrap().flags.0;
-    let is_page = |flags: u16| flags & (page_flags::ACCOUNT | page_flags::REQUISITE) == page_flags::ACCOUNT;
-    state.visits().map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(flags(*id))).count()
+    let is_page = |id| page_flags::is_page(flags(id));
+    state.visits().map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(*id)).count()
 }
 
 #[test]

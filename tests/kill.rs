@@ -13,7 +13,7 @@ use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, ledger_balances};
 
-/// How often the crawl is killed.
+/// How often the crawl is killed, unless `ARCHIVE_KILLS` says otherwise.
 const KILLS: u64 = 10;
 
 /// Kills come within this time after the event they wait for.
@@ -61,9 +61,11 @@ fn written(archive: &Path) -> Option<SystemTime> {
 }
 
 #[test]
-fn a_crawl_killed_ten_times_loses_nothing_and_repeats_nothing() {
+fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
+    let kills = std::env::var("ARCHIVE_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
     let mut dice = Dice::new("kill");
-    let served = TestWeb::start(lively(21, 8, 500));
+    // Enough pages that the last kill still finds the crawl at work.
+    let served = TestWeb::start(lively(21, 8, 500 * kills.div_ceil(40)));
     let seeds = served.web.seeds(2);
     let options = everything(&served);
 
@@ -73,8 +75,8 @@ fn a_crawl_killed_ten_times_loses_nothing_and_repeats_nothing() {
     let requests = served.server.requests();
 
     let archive = Archive::new();
-    for number in 1..=KILLS {
-        let moment = Moment::draw(&mut dice, requests / KILLS);
+    for number in 1..=kills {
+        let moment = Moment::draw(&mut dice, (requests / kills).max(1));
         let mut running = start(&mut archive.crawl(&seeds, &options));
         let came = moment.wait(&mut running, &served, &archive.path);
         std::thread::sleep(Duration::from_micros(dice.below(SPREAD_MICROS)));

@@ -77,6 +77,13 @@ fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
     let few = refresh(&archive, &served, "20");
     assert!(few.errors.contains("the report of 'all' waits for"), "{}", few.errors);
     assert!(!feed.exists());
+    let again = refresh(&archive, &served, "20");
+    assert!(again.errors.contains("the report of 'all' waits for"), "{}", again.errors);
+    let waits = |run: &Finished| -> u32 {
+        let (_, after) = run.errors.split_once("waits for ").unwrap();
+        after.split(' ').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(waits(&again) + 20, waits(&few), "the second run goes on where the first one ended");
     let enough = refresh(&archive, &served, "1000");
     assert!(!enough.errors.contains("waits"), "{}", enough.errors);
     let text = |format: &str| {

@@ -45,12 +45,17 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let (data, _) = why(&archive, "http://faults.test/many-links");
     let problems = data["last_fetch"]["problems"].to_string();
     assert!(problems.contains("links beyond the limit"), "{problems}");
+    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "{data}");
     let (data, _) = why(&archive, "http://faults.test/bomb");
     let problems = data["last_fetch"]["problems"].to_string();
     assert!(problems.contains("when decoded"), "{problems}");
+    assert!(data["outlook"]["of"].as_u64().unwrap() > 1, "{data}");
     let (data, _) = why(&archive, "http://faults.test/nothing-here");
     assert_eq!(data["last_fetch"]["status"], 404);
-    assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "{data}");
+    assert!(
+        data["outlook"].is_null() && data["importance"].is_null(),
+        "what is not there is not due: {data}"
+    );
 
     let (data, text) = why(&archive, "http://faults.test/many-links?7");
     assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 links"), "{data}");

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, Conduct, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{
+    self, Conduct, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of,
+};
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
@@ -57,6 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let server =
         Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
     let mut options = options(&server)?;
+    // The archive lives by the clock of its web.
+    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
 
     heading(&format!(
         "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",
@@ -148,6 +152,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         limit: None,
         time: None,
         // The test web is this process's own, so it need not be spared.
+        front_max: 100_000,
         politeness: Politeness {
             host_delay: Duration::ZERO,
             address_delay: Duration::ZERO,
@@ -168,6 +173,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         full_text: true,
         disk_min: 0,
         status: None,
+        memory: Memory::default(),
     })
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use archive_storage::{CaptureKind, Store};
+use archive::ledger::capture_flags;
+use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
@@ -30,6 +31,8 @@ struct Row {
     time: String,
     status: u16,
     kind: CaptureKind,
+    /// What differs from the version before: its content, or only bytes.
+    changed: Option<&'static str>,
     content_type: String,
     bytes: u32,
     digest: String,
@@ -50,8 +53,8 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
     let store = Store::read_only(archive)?;
     let state = store.state();
     let id = super::find_url(&store, url)?;
-    let mut table = output::table(&["captured", "status", "what", "type", "bytes", "digest"]);
-    output::align(&mut table, &[1, 4], CellAlignment::Right);
+    let mut table = output::table(&["captured", "status", "what", "changed", "type", "bytes", "digest"]);
+    output::align(&mut table, &[1, 5], CellAlignment::Right);
     for capture in state.history(id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
@@ -59,6 +62,7 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
             time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
             status: capture.status,
             kind: capture.kind,
+            changed: changed(&capture),
             content_type: state.mime(capture.mime).to_owned(),
             bytes: capture.length,
             digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -77,6 +81,7 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
             local,
             status,
             row.error.map_or_else(|| kind_name(row.kind).to_owned(), |error| format!("no answer: {error}")),
+            row.changed.unwrap_or("-").to_owned(),
             row.content_type,
             row.bytes.to_string(),
             digest,
@@ -86,6 +91,17 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
         output::print(&table)?;
     }
     Ok(())
+}
+
+/// What a capture changed.
+const fn changed(capture: &Capture) -> Option<&'static str> {
+    if capture.flags & capture_flags::CONTENT_CHANGED != 0 {
+        Some("content")
+    } else if capture.flags & capture_flags::BYTES_CHANGED != 0 {
+        Some("bytes")
+    } else {
+        None
+    }
 }
 
 const fn kind_name(kind: CaptureKind) -> &'static str {

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Conduct, Politeness, read_duration};
+use archive::crawl::{self, Conduct, Memory, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::Clock;
 use archive_storage::segment::Codec;
 use chrono::{DateTime, Utc};
 
 use super::logging;
+use super::rank::bytes;
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -48,6 +49,9 @@ pub(crate) struct FetchArgs {
     /// Requests under way at the same time
     #[arg(long, default_value_t = 256, value_name = "N")]
     workers: usize,
+    /// URLs that wait in memory, about: the best of each host; all others wait on disk
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    front: usize,
     /// How the crawler names itself; give an address where its operator can be reached
     #[arg(long, default_value = concat!("archive/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
     user_agent: String,
@@ -78,6 +82,9 @@ pub(crate) struct FetchArgs {
     /// Write a log to this file, a JSON object a line; $ARCHIVE_LOG filters it, as in 'info,capture=off'
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = bytes)]
+    memory: usize,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -126,6 +133,10 @@ impl FetchArgs {
         if !(0.0..=1000.0).contains(&self.delay_factor) {
             return Err(super::UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
         }
+        if self.memory < Memory::BYTES_MIN {
+            let least = Memory::BYTES_MIN >> 20;
+            return Err(super::UsageError(format!("--memory has to be at least {least}MiB")).into());
+        }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
         Ok(crawl::Options {
@@ -133,6 +144,7 @@ impl FetchArgs {
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
             time: None,
+            front_max: self.front,
             politeness: Politeness {
                 host_delay: self.delay,
                 address_delay,
@@ -164,6 +176,7 @@ impl FetchArgs {
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,
+            memory: Memory::new(self.memory),
         })
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let reports = if end == End::Stopped {
         0
     } else {
-        let deliveries = watch::deliver(awaited, &store, now, options.fetch.clock.now());
+        let deliveries = watch::deliver(awaited, &store, options.fetch.clock.now());
         tell(&args.archive.path, &deliveries, args.json)?
     };
     store.close()?;

@@ -250,7 +250,6 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let mut options = args.fetch.options()?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, None, Some(&options.fetch))?;
-    let begun = options.fetch.clock.now();
     let awaited = awaited(vec![watch.clone()], &store, &options);
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));
@@ -259,7 +258,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
         progress.show(status);
     })?;
     if end != End::Stopped {
-        let deliveries = watch::deliver(awaited, &store, begun, options.fetch.clock.now());
+        let deliveries = watch::deliver(awaited, &store, options.fetch.clock.now());
         // The report itself is printed in the form that was asked for.
         let untold: Vec<_> =
             deliveries.into_iter().filter(|one| !matches!(one, watch::Delivery::Made(_))).collect();

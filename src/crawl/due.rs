@@ -24,6 +24,10 @@ const PRIOR_VISITS_MAX: usize = 20_000;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
+/// What fetching a redirect or a duplicate again is worth, as a share of the page that it stands for: it tells whether it still
+/// does, and nothing of that page's content.
+const ALIAS_SHARE: f64 = 0.1;
+
 /// A page that could be refreshed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Overdue {
@@ -90,7 +94,9 @@ pub fn refreshable(
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
     let page = state.page(id)?;
-    let own = credits.importance_of(state, id)?;
+    let is_alias = page.flags.0 & flags::ALIAS != 0;
+    let share = if is_alias { ALIAS_SHARE } else { 1.0 };
+    let own = credits.importance_of(state, id)?.map(|importance| importance * share);
     if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
         return Ok(own);
     }

@@ -11,10 +11,11 @@ use crossbeam::channel::{Sender, bounded};
 use url::Url;
 
 use super::engine::CrawlError;
+use super::memory::Memory;
 use super::process::{has_text, read_page};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
-use crate::search::{Document, Error, FOLDER, Options, Writer};
+use crate::search::{Document, Error, FOLDER, Writer};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -36,8 +37,8 @@ pub(crate) struct Indexer {
 
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
-    pub(crate) fn open(store: &Store) -> Result<Self, CrawlError> {
-        let mut writer = Writer::open(&store.path().join(FOLDER), Options::default())?;
+    pub(crate) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
+        let mut writer = Writer::open(&store.path().join(FOLDER), memory.index())?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
         let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {
@@ -78,7 +79,7 @@ impl Indexer {
 
 /// Makes an index of a whole archive in a folder.
 pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
-    let mut writer = Writer::open(folder, Options::default())?;
+    let mut writer = Writer::open(folder, Memory::default().index())?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
 }

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::conduct::Conduct;
 use super::frontier::Politeness;
+use super::memory::Memory;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
@@ -27,6 +28,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
+    /// URLs that wait in memory, about; all others wait on disk.
+    pub front_max: usize,
     /// How servers are treated.
     pub politeness: Politeness,
     /// How URLs are fetched.
@@ -43,6 +46,8 @@ pub struct Options {
     pub disk_min: u64,
     /// Where the state of the run is told to machines: JSON and Prometheus metrics.
     pub status: Option<SocketAddr>,
+    /// How much memory may be used.
+    pub memory: Memory,
 }
 
 /// What a run is to do.

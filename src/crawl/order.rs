@@ -14,14 +14,16 @@ use super::engine::CrawlError;
 use crate::importance::order::{
     Backlinks, BreadthFirst, Depth, Endowed, Fractional, Link, Order, Queue, Random,
 };
-use crate::ledger::{LEVEL_PAGE_MAX, page_flags as flags};
-use crate::parse::LinkKind;
+use crate::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 
 /// The seed of the random order: a crawl that goes on draws for the same pages in the same order again.
 const RANDOM_SEED: u64 = 1;
 
 /// The weight of a link to another host in FPR@M, unless said otherwise: the paper found it best.
 const HOST_WEIGHT: f64 = 100.0;
+
+/// Flags of pages: of those with an account, and of those that turned out to lead to another one or to nothing.
+const WAITS_OR_LEADS: u16 = flags::ACCOUNT | flags::ALIAS | flags::VANISHED;
 
 /// Levels of one doubling of a value.
 const LEVELS_PER_DOUBLING: f64 = 4.0;
@@ -150,9 +152,8 @@ impl Ordering {
             links.clear();
             let host = state.page(source)?.host;
             for target in targets {
-                let kind = LinkKind::from_code(target.kind);
                 let page = state.page(target.target)?;
-                if kind.is_some_and(LinkKind::carries_cash) && page.flags.0 & flags::ACCOUNT != 0 {
+                if LinkCode::from_byte(target.kind).carries_cash() && page.flags.0 & WAITS_OR_LEADS != 0 {
                     links.push(Link { target: target.target.0, between_hosts: page.host != host });
                 }
             }
@@ -174,7 +175,7 @@ impl Ordering {
         self.links.clear();
         for target in targets {
             let record = state.page(target)?;
-            if record.flags.0 & flags::ACCOUNT != 0 {
+            if record.flags.0 & WAITS_OR_LEADS != 0 {
                 self.links.push(Link { target: target.0, between_hosts: record.host != host });
             }
         }

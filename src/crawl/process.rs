@@ -2,18 +2,20 @@
 
 use archive_storage::address::{canonical, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
-use archive_storage::warc::{HttpHead, dechunk, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Digest, HostId, UrlId};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, Sender};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
+use super::payload::Payload;
 use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
-use crate::fetch::{Answer, Exchange, FetchError};
+use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 use crate::parse::{
     self, DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives, Source, decode_content,
@@ -84,6 +86,8 @@ pub(super) struct Processed {
     /// Redirect target of a robots.txt.
     pub(super) location: Option<String>,
     pub(super) document: Option<Box<Document>>,
+    /// The place of its body in memory, given up when it is stored.
+    pub(super) _held: Held,
 }
 
 /// What a processing thread reads of a response.
@@ -97,6 +101,8 @@ pub(super) struct Reading {
     pub(super) obey_nofollow: bool,
     /// Whether pages that ask for it are not kept.
     pub(super) obey_noarchive: bool,
+    /// The folder of bodies that are too long for memory.
+    pub(super) spools: PathBuf,
 }
 
 /// One processing thread: takes answers until nobody sends any more.
@@ -135,12 +141,9 @@ fn process(
     reading: &Reading,
     watch: &mut Stopwatch,
 ) -> Result<Processed, SegmentError> {
-    let (head_bytes, body) = split(&exchange.http);
-    let head = HttpHead::parse(&head_bytes);
-    // Judges of WARC files verify the body as it came; copies are found by what it was without its chunks.
-    let received_digest = Digest::sha256(&body);
-    let payload = if head.is_chunked() { dechunk(&body) } else { body };
-    let digest = if head.is_chunked() { Digest::sha256(&payload) } else { received_digest };
+    let payload = Payload::of(&exchange.http, reading.limits.body_bytes_max.saturating_add(1));
+    let Payload { head_bytes, head, received_digest, digest, beginning, length } = payload
+        .map_err(|source| SegmentError::Io { action: "read from", path: reading.spools.clone(), source })?;
     watch.lap(Stage::Digest);
     let mut facts = Facts {
         via: tag.via.clone(),
@@ -158,7 +161,7 @@ fn process(
     if tag.robots {
         if exchange.status == 200 {
             let plain =
-                decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+                decode_content(&beginning, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
             let rules = Robots::parse(&plain.body, &reading.limits.robot);
             facts.links = sitemap_links(tag, &rules);
             robots = Some(rules);
@@ -166,7 +169,7 @@ fn process(
     } else if !not_modified {
         let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
         facts.problems.extend(cut);
-        let mut parsed = read_page(&tag.url, exchange.status, &head, &payload, &reading.limits);
+        let mut parsed = read_page(&tag.url, exchange.status, &head, &beginning, &reading.limits);
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
@@ -186,7 +189,7 @@ fn process(
     let kind = match &tag.previous {
         _ if facts.error.is_some() => Kind::Failed,
         Some(_) if not_modified => Kind::NotModified,
-        Some(previous) if previous.entity == digest.prefix() && !payload.is_empty() => Kind::Identical,
+        Some(previous) if previous.entity == digest.prefix() && length > 0 => Kind::Identical,
         _ => Kind::Response,
     };
     let outcome = Outcome {
@@ -195,16 +198,17 @@ fn process(
         kind,
         status: exchange.status,
         media_type: head.media_type().unwrap_or_default(),
-        payload_bytes: payload.len() as u64,
+        payload_bytes: length,
         digest: match (&tag.previous, kind) {
             (Some(previous), Kind::NotModified) => previous.entity,
             _ => digest.prefix(),
         },
         facts,
     };
-    let received_bytes = exchange.http.len() as u64;
+    let received_bytes = exchange.http.len();
     let elapsed = exchange.elapsed;
-    let group = group(tag, exchange, &outcome, head_bytes, received_digest);
+    // What is not stored need not be kept, and what is stored counts until it is.
+    let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
     watch.lap(Stage::Metadata);
     let encoded = encoder.encode(group)?;
     watch.lap(Stage::Records);
@@ -217,6 +221,7 @@ fn process(
         document,
         outcome,
         encoded,
+        _held: held,
     })
 }
 
@@ -226,7 +231,7 @@ fn group(
     outcome: &Outcome,
     head: Bytes,
     received_digest: Digest,
-) -> CaptureGroup {
+) -> (CaptureGroup, Held) {
     let previous = tag.previous.as_ref();
     let original = previous.map(|p| (p.original_url.clone(), p.original_time));
     let payload_digest = match (outcome.kind, previous) {
@@ -241,9 +246,14 @@ fn group(
             CaptureBody::Identical { head, original_url, original_time }
         }
         (Kind::Failed, _) => CaptureBody::Failed,
-        _ => CaptureBody::Response { http: exchange.http, truncated: exchange.truncated },
+        _ => match exchange.http {
+            Message::Whole(http) => CaptureBody::Response { http, truncated: exchange.truncated },
+            Message::Spooled { head, body } => {
+                CaptureBody::Spooled { head, body, truncated: exchange.truncated }
+            }
+        },
     };
-    CaptureGroup {
+    let group = CaptureGroup {
         url: outcome.url.clone(),
         time: outcome.time,
         address: Some(exchange.address),
@@ -252,7 +262,8 @@ fn group(
         payload_digest: Some(payload_digest),
         protocols: exchange.protocols,
         metadata: outcome.facts.to_fields(),
-    }
+    };
+    (group, exchange.held)
 }
 
 /// The records of a fetch that gave nothing.

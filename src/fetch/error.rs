@@ -36,6 +36,9 @@ pub enum FetchError {
     /// What came back is not HTTP/1.
     #[error("the answer is not HTTP/1")]
     NotHttp,
+    /// The body was too long for memory, and could not be kept on disk.
+    #[error("the body could not be kept on disk: {0}")]
+    Spool(io::ErrorKind),
     /// The URL cannot be asked for.
     #[error("not a URL that can be fetched over HTTP")]
     Unfetchable,

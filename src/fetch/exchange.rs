@@ -1,5 +1,6 @@
 //! One request and its response, kept byte for byte.
 
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
 use super::FetchError;
+use super::body::{BodyMemory, Held, Incoming, Message};
 use super::connect::Connection;
 use super::framing::{Chunks, Framing, Head, HeadState, Progress, read_head};
 use super::service::Limits;
@@ -16,18 +18,21 @@ use archive_storage::segment::Truncated;
 /// Room asked for before each read, when the length of the body is not known.
 const READ_BYTES: usize = 16 * 1024;
 
+/// Room asked for at once, when the length is known.
+const READ_BYTES_MAX: usize = 256 * 1024;
+
 /// More interim (1xx) responses than this before the real one are a trick.
 const INTERIM_RESPONSES_MAX: usize = 8;
 
 /// What was sent and what came back.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Exchange {
     /// The request as sent.
     pub request: Bytes,
     /// The response as received: head and body with all codings. Interim (1xx) responses are left out.
-    pub http: Bytes,
-    /// Bytes of `http` that are the head.
-    pub head_length: usize,
+    pub http: Message,
+    /// Its place in memory; to be dropped with it.
+    pub held: Held,
     /// The status code.
     pub status: u16,
     /// Why the body is not whole, if it is not.
@@ -44,7 +49,8 @@ pub struct Exchange {
 
 /// A response, and whether the connection can be used again.
 pub(super) struct Received {
-    pub(super) http: Bytes,
+    pub(super) http: Message,
+    pub(super) held: Held,
     pub(super) head: Head,
     pub(super) truncated: Option<Truncated>,
     pub(super) reusable: bool,
@@ -62,6 +68,7 @@ pub(super) async fn exchange(
     connection: &mut Connection,
     request: &[u8],
     limits: &Limits,
+    memory: &BodyMemory,
 ) -> Result<Received, Failed> {
     let deadline = Instant::now() + limits.total;
     match timeout_at(deadline, connection.write_all(request)).await {
@@ -71,12 +78,17 @@ pub(super) async fn exchange(
     }
     let mut buffer = BytesMut::new();
     let head = receive_head(connection, &mut buffer, limits, deadline).await?;
-    let (body_bytes, truncated) = receive_body(connection, &mut buffer, &head, limits, deadline).await;
-    let whole = head.length + body_bytes;
+    let mut incoming = Incoming::new(memory, head.length, buffer);
+    let received = receive_body(connection, &mut incoming, &head, limits, deadline).await;
+    let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
     // Bytes behind the end of the message belong to no response; a connection that sends them is not used again.
-    let reusable = truncated.is_none() && head.keep_alive && buffer.len() == whole;
-    buffer.truncate(whole);
-    Ok(Received { http: buffer.freeze(), head, truncated, reusable })
+    let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
+    let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
+    Ok(Received { http, held, head, truncated, reusable })
+}
+
+fn on_disk(error: &io::Error) -> Failed {
+    Failed::Error(FetchError::Spool(error.kind()))
 }
 
 async fn receive_head(
@@ -117,40 +129,43 @@ async fn receive_head(
 /// Reads until the body is whole or something cuts it; gives its length and the cut.
 async fn receive_body(
     connection: &mut Connection,
-    buffer: &mut BytesMut,
+    incoming: &mut Incoming<'_>,
     head: &Head,
     limits: &Limits,
     deadline: Instant,
-) -> (usize, Option<Truncated>) {
+) -> io::Result<(u64, Option<Truncated>)> {
     let mut chunks = Chunks::default();
-    let body_max = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+    let body_max = limits.body_bytes;
     loop {
-        let body = buffer.len() - head.length;
-        match head.framing {
-            Framing::Length(length) if body as u64 >= length.min(limits.body_bytes) => {
-                let end = usize::try_from(length.min(limits.body_bytes)).unwrap_or(usize::MAX);
-                return (end, (length > limits.body_bytes).then_some(Truncated::Length));
+        let body = incoming.body_length();
+        let room = match head.framing {
+            Framing::Length(length) if body >= length.min(body_max) => {
+                return Ok((length.min(body_max), (length > body_max).then_some(Truncated::Length)));
             }
             Framing::Length(length) => {
-                let missing = usize::try_from(length).unwrap_or(usize::MAX).min(body_max) - body;
-                buffer.reserve(missing.min(1 << 20));
+                let missing = length.min(body_max) - body;
+                usize::try_from(missing).unwrap_or(usize::MAX).min(READ_BYTES_MAX)
             }
-            Framing::Chunked => match chunks.advance(&buffer[head.length..]) {
-                Progress::End(end) => return (end, None),
-                Progress::Broken => return (body.min(body_max), Some(Truncated::Unspecified)),
-                Progress::More => buffer.reserve(READ_BYTES),
+            Framing::Chunked => match chunks.advance(incoming.tail()) {
+                Progress::End(end) => return Ok((incoming.spooled() + end as u64, None)),
+                Progress::Broken => return Ok((body.min(body_max), Some(Truncated::Unspecified))),
+                Progress::More => READ_BYTES,
             },
-            Framing::UntilClose => buffer.reserve(READ_BYTES),
-        }
+            Framing::UntilClose => READ_BYTES,
+        };
         if body >= body_max {
-            return (body_max, Some(Truncated::Length));
+            return Ok((body_max, Some(Truncated::Length)));
         }
+        let settled =
+            if head.framing == Framing::Chunked { chunks.position() } else { incoming.tail().len() };
+        chunks.forget(incoming.settle(settled)?);
+        incoming.buffer().reserve(room);
         let idle_deadline = deadline.min(Instant::now() + limits.idle);
-        match timeout_at(idle_deadline, connection.read(buffer)).await {
+        match timeout_at(idle_deadline, connection.read(incoming.buffer())).await {
             Ok(Ok(1..)) => {}
-            Ok(Ok(0)) if head.framing == Framing::UntilClose => return (body, None),
-            Ok(Ok(0) | Err(_)) => return (body, Some(Truncated::Disconnect)),
-            Err(_) => return (body, Some(Truncated::Time)),
+            Ok(Ok(0)) if head.framing == Framing::UntilClose => return Ok((body, None)),
+            Ok(Ok(0) | Err(_)) => return Ok((body, Some(Truncated::Disconnect))),
+            Err(_) => return Ok((body, Some(Truncated::Time))),
         }
     }
 }

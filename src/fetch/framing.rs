@@ -155,6 +155,16 @@ impl Chunks {
         }
     }
 
+    /// Bytes of the body that were followed, and are not needed any more.
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Says that so many bytes in front, at most [`Chunks::position`], will be missing from now on.
+    pub(super) fn forget(&mut self, bytes: usize) {
+        self.position = self.position.saturating_sub(bytes);
+    }
+
     fn next_line<'b>(&mut self, body: &'b [u8]) -> Option<&'b [u8]> {
         let rest = body.get(self.position..)?;
         let end = memchr::memchr(b'\n', rest)?;

@@ -3,7 +3,9 @@
 //! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and that buffer, untouched, is what
 //! the archive stores: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here:
 //! each answer is a capture of its own.
+//! A body that is too long for memory goes to a file while it comes ([`BodyMemory`]).
 
+mod body;
 mod connect;
 mod connect_to;
 mod error;
@@ -14,6 +16,7 @@ mod request;
 pub mod robots;
 mod service;
 
+pub use body::{BodyMemory, Held, Message};
 pub use connect::Endpoint;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::FetchError;

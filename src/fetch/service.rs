@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::connect::{Connection, Connector};
 use super::exchange::{Exchange, Failed, exchange};
-use super::{ConnectTo, Endpoint, FetchError, Request};
+use super::{BodyMemory, ConnectTo, Endpoint, FetchError, Request};
 
 /// Idle connections kept open to one server.
 const IDLE_PER_ENDPOINT_MAX: usize = 8;
@@ -135,12 +135,12 @@ impl<T: Send + 'static> Fetcher<T> {
     ///
     /// # Errors
     /// When the operating system gives no thread or no event queue.
-    pub fn start(settings: Settings, answers: Sender<(T, Answer)>) -> io::Result<Self> {
+    pub fn start(settings: Settings, memory: BodyMemory, answers: Sender<(T, Answer)>) -> io::Result<Self> {
         let (jobs, mut queue) = mpsc::unbounded_channel::<Job<T>>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("fetch".to_owned()).spawn(move || {
             let local = tokio::task::LocalSet::new();
-            let client = Rc::new(Client::new(settings));
+            let client = Rc::new(Client::new(settings, memory));
             local.block_on(&runtime, async move {
                 while let Some(Job { task, tag }) = queue.recv().await {
                     let client = Rc::clone(&client);
@@ -167,15 +167,16 @@ impl<T: Send + 'static> Fetcher<T> {
 
 struct Client {
     settings: Settings,
+    memory: BodyMemory,
     connector: Connector,
     idle: RefCell<HashMap<Endpoint, Vec<(Instant, Connection)>>>,
 }
 
 impl Client {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: Settings, memory: BodyMemory) -> Self {
         let connector =
             Connector::new(settings.connect_to.clone(), settings.allow_private, settings.limits.connect);
-        Self { settings, connector, idle: RefCell::default() }
+        Self { settings, memory, connector, idle: RefCell::default() }
     }
 
     async fn run(&self, task: Task) -> Answer {
@@ -198,12 +199,12 @@ impl Client {
             };
             let started = self.settings.clock.now();
             let clock = Instant::now();
-            match exchange(&mut connection, &sent, &self.settings.limits).await {
+            match exchange(&mut connection, &sent, &self.settings.limits, &self.memory).await {
                 Ok(received) => {
                     let exchange = Exchange {
                         request: sent,
                         http: received.http,
-                        head_length: received.head.length,
+                        held: received.held,
                         status: received.head.status,
                         truncated: received.truncated,
                         address: endpoint.address.ip(),

@@ -1,6 +1,7 @@
 //! The papers' experiments on simulated and recorded webs.
 
 pub mod convergence;
+pub mod estimators;
 pub mod graphs;
 pub mod memory;
 pub mod orders;

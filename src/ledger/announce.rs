@@ -62,8 +62,8 @@ impl Credits {
         }
         let site = state.host(state.page(source)?.host)?.site;
         for (place, link) in outcome.facts.links.iter().enumerate() {
-            let target = self.targets.get(place).map(|target| target.link);
-            let (Some(modified), Some(target)) = (link.modified, target) else { continue };
+            let (Some(modified), Some(target)) = (link.modified, self.targets.get(place)) else { continue };
+            let target = target.link;
             if target != source && state.host(state.page(target)?.host)?.site == site {
                 self.announce(state, target, modified, outcome.time)?;
             }

@@ -21,7 +21,6 @@ use super::scope::Scope;
 use super::settings::{PAGE_LEDGER, SCOPE, SITE_LEDGER, open_ledger, read_setting, write_setting};
 use super::standing::account_of;
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, SiteAccount, Weight};
-use crate::parse::LinkKind;
 
 /// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
 /// pictures.
@@ -159,10 +158,7 @@ impl Credits {
 
     /// The pages that the page credited last leads to.
     pub fn last_links(&self) -> impl Iterator<Item = UrlId> + '_ {
-        self.targets
-            .iter()
-            .filter(|target| target.code.kind().is_some_and(LinkKind::carries_cash))
-            .map(|target| target.link)
+        self.targets.iter().filter(|target| target.code.carries_cash()).map(|target| target.link)
     }
 
     /// Enters seeds (canonical URLs) that are not known yet.

@@ -24,6 +24,12 @@ const REQUISITE_DEPTH_MASK: u16 = 0b111;
 /// Any of these bits: it is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
 pub const REQUISITE: u16 = REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT;
 
+/// Whether a URL counts as a page: it has or had an account, or shares one, and is no part of another page.
+#[must_use]
+pub const fn is_page(flags: u16) -> bool {
+    flags & (ACCOUNT | ALIAS | VANISHED) != 0 && flags & REQUISITE == 0
+}
+
 /// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
 const REFUSAL_LOW_SHIFT: u16 = 8;
 const REFUSAL_HIGH_SHIFT: u16 = 14;

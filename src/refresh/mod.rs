@@ -3,6 +3,8 @@
 //! Times are days, rates are changes a day, importance has mean 1 over the known pages. The crawler, the lab and the
 //! benches run this very code; where the numbers come from and where they are kept is their business.
 
+pub mod folders;
+pub mod outlook;
 pub mod policy;
 pub mod rate;
 pub mod schedule;

@@ -164,7 +164,7 @@ impl Watch {
         self.since.checked_add_signed(every * periods).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
-    /// The pages it is about now.
+    /// The pages it is about now, of those that were captured.
     ///
     /// # Errors
     /// When the query cannot be answered.
@@ -173,7 +173,8 @@ impl Watch {
         let plan = plan(&self.query, &rows, now)?;
         let index = if plan.searches_text() { open_index(store)? } else { None };
         let full_text = index.as_ref().map(|index| index as &dyn FullText);
-        Ok(plan.select_pages(&rows, full_text)?.into_iter().map(|row| row.id).collect())
+        let found = plan.select_pages(&rows, full_text)?.into_iter();
+        Ok(found.filter(|row| row.captures > 0).map(|row| row.id).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Watch, WatchError};
 use crate::change::{Comparison, compare, is_version, version_until};
-use crate::ledger::capture_flags;
+use crate::ledger::{capture_flags, page_flags};
 
 /// What happened to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +94,9 @@ impl Report {
             let visit = store.state().visit(id)?;
             let is_fetched =
                 visit.is_some_and(|visit| i64::from(visit.last_seen) >= fetched_from.timestamp());
-            report.not_fetched += usize::from(!is_fetched);
+            // What must not be fetched is not waited for.
+            let is_refused = page_flags::refusal_code(store.state().page(id)?.flags.0) != 0;
+            report.not_fetched += usize::from(!is_fetched && !is_refused);
             report.news.extend(page_news(store, id, watch.since.timestamp_micros())?);
         }
         Ok(report)

@@ -7,13 +7,15 @@ use chrono::{DateTime, Utc};
 
 use super::{Report, Watch, WatchError, keep};
 
-/// A watch whose report is due, and the pages that are to be fetched before.
+/// A watch whose report is wanted, and the pages that are to be fetched before.
 #[derive(Clone, Debug)]
 pub struct Awaited {
     /// The watch.
     pub watch: Watch,
-    /// Its pages.
+    /// Its pages that are to be fetched.
     pub pages: Vec<UrlId>,
+    /// What was fetched from this time on need not be fetched again: a run that could not fetch all is gone on with.
+    pub fetched_from: DateTime<Utc>,
 }
 
 /// What became of a report.
@@ -46,12 +48,34 @@ pub fn await_pages(
 ) -> (Vec<Awaited>, Vec<(Watch, WatchError)>) {
     let (mut awaited, mut failed) = (Vec::new(), Vec::new());
     for watch in watches {
-        match watch.pages(store, now) {
-            Ok(pages) => awaited.push(Awaited { watch, pages }),
+        // A report that nobody waited for is one of now.
+        let fetched_from = watch.due_at().min(now);
+        match unfetched(&watch, store, fetched_from, now) {
+            Ok(pages) => awaited.push(Awaited { watch, pages, fetched_from }),
             Err(error) => failed.push((watch, error)),
         }
     }
     (awaited, failed)
+}
+
+/// The pages of a watch that were not fetched from a time on.
+fn unfetched(
+    watch: &Watch,
+    store: &Store,
+    fetched_from: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Vec<UrlId>, WatchError> {
+    let mut pages = watch.pages(store, now)?;
+    let mut outcome = Ok(());
+    pages.retain(|page| match store.state().visit(*page) {
+        Ok(visit) => visit.is_none_or(|visit| i64::from(visit.last_seen) < fetched_from.timestamp()),
+        Err(error) => {
+            outcome = Err(error);
+            false
+        }
+    });
+    outcome?;
+    Ok(pages)
 }
 
 /// The pages that somebody waits for, each once, the first watch's first.
@@ -61,19 +85,15 @@ pub fn pages_of(awaited: &[Awaited]) -> Vec<UrlId> {
     awaited.iter().flat_map(|awaited| &awaited.pages).copied().filter(|page| taken.insert(*page)).collect()
 }
 
-/// Makes the reports of watches after a run that fetched from `begun` on; `now` is where they end.
+/// Makes the reports of watches after a run; `now` is where they end.
 #[must_use]
-pub fn deliver(
-    awaited: Vec<Awaited>,
-    store: &Store,
-    begun: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> Vec<Delivery> {
-    awaited.into_iter().map(|awaited| deliver_one(awaited.watch, store, begun, now)).collect()
+pub fn deliver(awaited: Vec<Awaited>, store: &Store, now: DateTime<Utc>) -> Vec<Delivery> {
+    awaited.into_iter().map(|awaited| deliver_one(awaited, store, now)).collect()
 }
 
-fn deliver_one(watch: Watch, store: &Store, begun: DateTime<Utc>, now: DateTime<Utc>) -> Delivery {
-    let report = match Report::of(&watch, store, begun, now) {
+fn deliver_one(awaited: Awaited, store: &Store, now: DateTime<Utc>) -> Delivery {
+    let Awaited { watch, fetched_from, .. } = awaited;
+    let report = match Report::of(&watch, store, fetched_from, now) {
         Ok(report) => report,
         Err(error) => return Delivery::Failed { watch, error },
     };

@@ -5,11 +5,14 @@
 //! clarified in iipc/warc-specifications #48 and #80), so two equal digests have equal texts.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
+
+use crate::backend::Spool;
 
 /// RFC 4648 section 6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -72,6 +75,29 @@ impl Digest {
             Algorithm::Sha256 => Self::sha256(data),
             Algorithm::Sha1 => Self::sha1(data),
         }
+    }
+
+    /// The digest of some bytes and those of a spool behind them.
+    ///
+    /// # Errors
+    /// When the spool cannot be read.
+    pub fn of_spooled(algorithm: Algorithm, head: &[u8], body: &Spool) -> io::Result<Self> {
+        fn feed<D: sha2::Digest>(
+            mut hasher: D,
+            head: &[u8],
+            body: &Spool,
+        ) -> io::Result<sha2::digest::Output<D>> {
+            hasher.update(head);
+            body.each_piece(|piece| {
+                hasher.update(piece);
+                io::Result::Ok(())
+            })?;
+            Ok(hasher.finalize())
+        }
+        Ok(match algorithm {
+            Algorithm::Sha256 => Self::from_sha256(feed(Sha256::new(), head, body)?.into()),
+            Algorithm::Sha1 => Self::from_sha1(feed(Sha1::new(), head, body)?.into()),
+        })
     }
 
     /// A SHA-256 value computed elsewhere.

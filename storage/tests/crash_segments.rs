@@ -324,8 +324,12 @@ impl Story {
 fn content(body: &CaptureBody) -> Bytes {
     match body {
         CaptureBody::Response { http, .. } => http.clone(),
+        CaptureBody::Spooled { head, body, .. } => {
+            [&head[..], &body.beginning(usize::MAX).expect("read")].concat().into()
+        }
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),
+        CaptureBody::Imported(record) => record.content.clone(),
         CaptureBody::NotModified { .. } | CaptureBody::Failed => Bytes::new(),
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::crawl::{Conduct, Options, Politeness, SYNC_EVERY};
+use archive::crawl::{Conduct, Memory, Options, Politeness, SYNC_EVERY};
 use archive::fetch;
 use archive::testweb::{Config, Server, Web};
 use archive_storage::Clock;
@@ -54,6 +54,7 @@ impl TestWeb {
             threads: 2,
             limit: None,
             time: None,
+            front_max: 1000,
             politeness: Politeness {
                 host_delay: Duration::ZERO,
                 address_delay: Duration::ZERO,
@@ -74,6 +75,7 @@ impl TestWeb {
             full_text: false,
             disk_min: 0,
             status: None,
+            memory: Memory::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::{Matching, matching};
 use super::order;
-use super::tree::{Attribute, Content, Name, Place, Tree};
+use super::tree::{Attribute, Content, Name, Paths, Place, Tree};
 
 /// One node of what is inserted or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,8 @@ struct Differ<'a> {
     old: &'a Tree,
     new: &'a Tree,
     found: &'a Matching,
+    old_paths: Paths<'a>,
+    new_paths: Paths<'a>,
     old_numbers: Vec<u32>,
     new_numbers: Vec<u32>,
     /// For each node of the new version whether it stays among its siblings.
@@ -145,7 +147,9 @@ impl<'a> Differ<'a> {
                 stays[new.nodes[parent].children[position]] = true;
             }
         }
-        Self { old, new, found, old_numbers, new_numbers, stays, operations: Vec::new() }
+        let (old_paths, new_paths) = (Paths::of(old), Paths::of(new));
+        let operations = Vec::new();
+        Self { old, new, found, old_paths, new_paths, old_numbers, new_numbers, stays, operations }
     }
 
     /// Deletions.
@@ -190,10 +194,10 @@ impl<'a> Differ<'a> {
             }
             let id = self.old_numbers[partner];
             if let (Content::Element(_, before), Content::Element(_, after)) = (before, after) {
-                let path = self.new.path(place);
+                let path = self.new_paths.to(place);
                 self.operations.extend(attributes(id, &path, before, after));
             } else if let (Some(before), Some(after)) = (before.value(), after.value()) {
-                let path = self.new.path(place);
+                let path = self.new_paths.to(place);
                 let (old, new) = (before.to_owned(), after.to_owned());
                 self.operations.push(Operation::Update { id, path, old, new });
             }
@@ -202,12 +206,12 @@ impl<'a> Differ<'a> {
 
     fn old_slot(&self, place: Place) -> Slot {
         let parent = self.old_numbers[self.old.nodes[place].parent];
-        Slot { parent, position: self.old.position(place), path: self.old.path(place) }
+        Slot { parent, position: self.old.position(place), path: self.old_paths.to(place) }
     }
 
     fn new_slot(&self, place: Place) -> Slot {
         let parent = self.new_numbers[self.new.nodes[place].parent];
-        Slot { parent, position: self.new.position(place), path: self.new.path(place) }
+        Slot { parent, position: self.new.position(place), path: self.new_paths.to(place) }
     }
 }
 

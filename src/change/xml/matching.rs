@@ -5,13 +5,13 @@
 //! at last what stands between matched siblings is matched by its name. Identifiers (`xml:id`, `id`) match first. Time
 //! is O(n log n) in the number of nodes, but for candidates of equal subtrees, of which [`CANDIDATES_MAX`] are looked at.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::order;
-use super::tree::{Content, Place, Tree};
+use super::tree::{Content, Likeness, Place, Tree};
 
 /// Equal subtrees of the old document that are looked at for one of the new.
 const CANDIDATES_MAX: usize = 50;
@@ -129,16 +129,16 @@ impl Matcher<'_> {
     }
 
     fn match_subtrees(&mut self) {
-        let mut by_hash: HashMap<u64, Vec<Place>> = HashMap::new();
+        let mut by_hash: HashMap<u64, VecDeque<Place>> = HashMap::new();
         for (place, subtree) in self.old_subtrees.iter().enumerate().skip(1) {
-            by_hash.entry(subtree.hash).or_default().push(place);
+            by_hash.entry(subtree.hash).or_default().push_back(place);
         }
         let mut waiting = BinaryHeap::new();
         let waits = |place: Place, subtrees: &[Subtree]| Waiting { weight: subtrees[place].weight, place };
         waiting.push(waits(0, &self.new_subtrees));
         while let Some(Waiting { place, .. }) = waiting.pop() {
             if self.found.old_of[place].is_none()
-                && let Some(candidates) = by_hash.get(&self.new_subtrees[place].hash)
+                && let Some(candidates) = by_hash.get_mut(&self.new_subtrees[place].hash)
                 && let Some(old) = self.best(place, candidates)
             {
                 self.join_subtrees(old, place);
@@ -153,9 +153,13 @@ impl Matcher<'_> {
 
     /// Of equal subtrees the one whose ancestors are matched with those of the node, as near as possible; else the first
     /// that is free.
-    fn best(&self, new: Place, candidates: &[Place]) -> Option<Place> {
+    fn best(&self, new: Place, candidates: &mut VecDeque<Place>) -> Option<Place> {
+        // Each is thrown out once, so that many equal subtrees cost no more than others.
+        while candidates.front().is_some_and(|old| self.found.new_of[*old].is_some()) {
+            candidates.pop_front();
+        }
         let is_free = |old: &Place| self.found.new_of[*old].is_none() && self.can_join(*old, new);
-        let free = || candidates.iter().copied().filter(is_free).take(CANDIDATES_MAX);
+        let free = || candidates.iter().take(CANDIDATES_MAX).copied().filter(is_free);
         let first = free().next()?;
         let mut ancestor = new;
         for step in 1..=self.reach(new) {
@@ -201,7 +205,7 @@ impl Matcher<'_> {
         let (mut old, mut new) = (old, new);
         for _ in 0..self.reach(new) {
             (old, new) = (self.old.nodes[old].parent, self.new.nodes[new].parent);
-            let alike = self.old.nodes[old].content.resembles(&self.new.nodes[new].content);
+            let alike = self.old.nodes[old].content.likeness() == self.new.nodes[new].content.likeness();
             if !alike || !self.found.are_free(old, new) {
                 return;
             }
@@ -228,19 +232,20 @@ impl Matcher<'_> {
     }
 
     fn match_run(&mut self, old: &[Place], new: &[Place]) {
-        let mut at = 0;
-        for &new in new {
-            if self.found.old_of[new].is_some() {
-                continue;
-            }
-            let content = &self.new.nodes[new].content;
-            let fits = |old: &Place| {
-                self.found.new_of[*old].is_none() && self.old.nodes[*old].content.resembles(content)
-            };
-            let Some(rest) = old.get(at..) else { return };
-            if let Some(step) = rest.iter().position(fits) {
-                self.found.join(rest[step], new);
-                at += step + 1;
+        let mut waiting: HashMap<Likeness<'_>, VecDeque<Place>> = HashMap::new();
+        for &old in old.iter().filter(|old| self.found.new_of[**old].is_none()) {
+            waiting.entry(self.old.nodes[old].content.likeness()).or_default().push_back(old);
+        }
+        // Both in order: what was passed is not gone back to.
+        let mut passed = 0;
+        for &new in new.iter().filter(|new| self.found.old_of[**new].is_none()).collect::<Vec<_>>() {
+            let Some(alike) = waiting.get_mut(&self.new.nodes[new].content.likeness()) else { continue };
+            while let Some(old) = alike.pop_front() {
+                if old >= passed {
+                    self.found.join(old, new);
+                    passed = old;
+                    break;
+                }
             }
         }
     }

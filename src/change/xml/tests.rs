@@ -130,6 +130,19 @@ fn a_large_flat_list_takes_little_time() {
     assert_eq!(delta.operations.len(), 100);
 }
 
+#[test]
+fn documents_that_repeat_themselves_take_little_time_too() {
+    let many = |root: &str, inner: &str| format!("<{root}>{}</{root}>", inner.repeat(30_000));
+    for (old, new) in [
+        (many("r", "<a/>"), many("r", "<b/>")),
+        (many("r", "<a>x</a>"), many("s", "<a>x</a>")),
+        (many("r", "<a/><b/>"), many("r", "<b/><a/>")),
+        (many("r", "<a k='1'>x</a>"), many("r", "<a k='2'>y</a>")),
+    ] {
+        delta(&old, &new);
+    }
+}
+
 /// A random document: few names and texts, so that much repeats.
 fn document() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec!["one", "two", "three words more", "&amp;"]);

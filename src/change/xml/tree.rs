@@ -3,6 +3,8 @@
 //! White space between elements is left out, since it says nothing; prefixes and the order of attributes too. Invariant:
 //! nodes stand in the order of the document (each before its children), so two trees of the same content are equal.
 
+use std::collections::HashMap;
+
 use roxmltree::{Document, NodeType};
 use serde::{Deserialize, Serialize};
 
@@ -45,15 +47,14 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether two nodes can be versions of one: elements of a name, or texts, comments, instructions with a target.
-    pub(super) fn resembles(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Document, Self::Document)
-            | (Self::Text(_), Self::Text(_))
-            | (Self::Comment(_), Self::Comment(_)) => true,
-            (Self::Element(name, _), Self::Element(other, _)) => name == other,
-            (Self::Instruction(target, _), Self::Instruction(other, _)) => target == other,
-            _ => false,
+    /// What versions of one node have in common.
+    pub(super) fn likeness(&self) -> Likeness<'_> {
+        match self {
+            Self::Document => Likeness::Document,
+            Self::Element(name, _) => Likeness::Element(name),
+            Self::Text(_) => Likeness::Text,
+            Self::Comment(_) => Likeness::Comment,
+            Self::Instruction(target, _) => Likeness::Instruction(target),
         }
     }
 
@@ -64,6 +65,16 @@ impl Content {
             Self::Document | Self::Element(..) => None,
         }
     }
+}
+
+/// What versions of one node have in common: elements their name, instructions their target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Likeness<'a> {
+    Document,
+    Element(&'a Name),
+    Text,
+    Comment,
+    Instruction(&'a str),
 }
 
 /// A node.
@@ -152,17 +163,38 @@ impl Tree {
         // Siblings stand in the order of their places.
         siblings.binary_search(&place).unwrap_or(0)
     }
+}
 
-    /// A way to a node that people can read, in the manner of XPath: `/rss/channel/item[3]/title`.
-    pub(super) fn path(&self, place: Place) -> String {
+/// Ways to nodes that people can read, in the manner of XPath: `/rss/channel/item[3]/title`.
+#[derive(Debug)]
+pub(super) struct Paths<'a> {
+    tree: &'a Tree,
+    /// For each node which one it is among its siblings of the same likeness, from 1 on; 0 where it is the only one.
+    ordinals: Vec<usize>,
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn of(tree: &'a Tree) -> Self {
+        let mut ordinals = vec![0; tree.nodes.len()];
+        for node in &tree.nodes {
+            let mut alike: HashMap<Likeness<'_>, (Place, usize)> = HashMap::new();
+            for &child in &node.children {
+                let (first, count) = alike.entry(tree.nodes[child].content.likeness()).or_insert((child, 0));
+                *count += 1;
+                if *count == 2 {
+                    ordinals[*first] = 1;
+                }
+                ordinals[child] = if *count == 1 { 0 } else { *count };
+            }
+        }
+        Self { tree, ordinals }
+    }
+
+    pub(super) fn to(&self, place: Place) -> String {
         let mut steps = Vec::new();
         let mut at = place;
         while at != 0 {
-            let node = &self.nodes[at];
-            let siblings = &self.nodes[node.parent].children;
-            let alike = |other: &&Place| self.nodes[**other].content.resembles(&node.content);
-            let count = siblings.iter().filter(alike).count();
-            let before = siblings.iter().take_while(|other| **other != at).filter(alike).count();
+            let node = &self.tree.nodes[at];
             let step = match &node.content {
                 Content::Document => String::new(),
                 Content::Element(name, _) => name.local.clone(),
@@ -170,15 +202,13 @@ impl Tree {
                 Content::Comment(_) => "comment()".to_owned(),
                 Content::Instruction(target, _) => format!("processing-instruction({target})"),
             };
-            steps.push(if count > 1 { format!("{step}[{}]", before + 1) } else { step });
+            steps.push(match self.ordinals[at] {
+                0 => format!("/{step}"),
+                ordinal => format!("/{step}[{ordinal}]"),
+            });
             at = node.parent;
         }
-        let mut path = String::new();
-        for step in steps.iter().rev() {
-            path.push('/');
-            path.push_str(step);
-        }
-        if path.is_empty() { "/".to_owned() } else { path }
+        if steps.is_empty() { "/".to_owned() } else { steps.into_iter().rev().collect() }
     }
 }
 

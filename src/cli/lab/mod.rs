@@ -1,6 +1,7 @@
 //! `archive lab`: the papers' experiments.
 
 mod convergence;
+mod estimators;
 mod orders;
 mod passes;
 mod refresh;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Orders(orders::Args),
     Passes(passes::Args),
     Refresh(refresh::Args),
+    Estimators(estimators::Args),
     Slices(slices::Args),
     Transfers(transfers::Args),
 }
@@ -28,6 +30,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Windows(args) => windows::run(args),
         Command::Passes(args) => passes::run(args),
         Command::Refresh(args) => refresh::run(args),
+        Command::Estimators(args) => estimators::run(args),
         Command::Slices(args) => slices::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),

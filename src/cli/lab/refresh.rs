@@ -29,7 +29,7 @@ use crate::cli::output;
   archive lab refresh --history curl-www.tsv.gz --start 2014-01-01 --end 2026-08-01 --dt 0.5 --beta 0.25,1,4
   archive lab refresh --history histories/ --setting all --policy default,evh_hindex,clairvoyant --json
 
-A policy is uniform, RULE_ESTIMATE (xyleme, prop, chogm, azar, lambda, index, hindex with mle, mles, naive, lln, lm, eb,
+A policy is default (the archive's own), uniform, RULE_ESTIMATE (xyleme, prop, chogm, azar, lambda, index, hindex with mle, mles, naive, lln, lm, eb,
 ebmean, true), evd_index, evh_hindex, gf_hindex_naive, nutch_fifo, heritrix_fifo, storm_strict, nutch_tuned1 or
 clairvoyant; _true knows the rates in hindsight, _h365 behind a name lets visits fade with that half-life in days.")]
 pub(crate) struct Args {
@@ -59,7 +59,7 @@ pub(crate) struct Args {
         long,
         value_name = "NAME",
         value_delimiter = ',',
-        default_value = "uniform,nutch,xyleme,chogm,lambdacrawl,hindex,evh_hindex,clairvoyant"
+        default_value = "default,uniform,nutch,xyleme,chogm,lambdacrawl,hindex,evh_hindex,clairvoyant"
     )]
     policy: Vec<PolicyName>,
     /// At most so many pages of each history

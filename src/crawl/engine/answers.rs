@@ -7,6 +7,7 @@ use archive_storage::warc::split;
 use archive_storage::{HostId, StoreError};
 use url::Url;
 
+use super::super::order::Ordering;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
 use super::super::robots_cache::Rules;
@@ -160,8 +161,10 @@ impl Run<'_> {
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
             return Ok(());
         }
-        let CaptureBody::Response { http, truncated: None } = &processed.encoded.group().body else {
-            return Ok(());
+        let head = match &processed.encoded.group().body {
+            CaptureBody::Response { http, truncated: None } => split(http).0,
+            CaptureBody::Spooled { head, truncated: None, .. } => head.clone(),
+            _ => return Ok(()),
         };
         let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
@@ -175,7 +178,6 @@ impl Run<'_> {
                 None => return Ok(()),
             },
         };
-        let (head, _) = split(http);
         let Previous { original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };
@@ -203,10 +205,7 @@ impl Run<'_> {
 
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
-        let level = match &self.ordering {
-            Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
-            _ => candidate.level,
-        };
+        let level = level(self.ordering.as_ref(), &candidate);
         if let Err(why) = self.frontier.push(candidate.url, candidate.host, level, now) {
             Credits::put_off(self.store.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
@@ -279,5 +278,13 @@ impl Run<'_> {
             previous: None,
         };
         self.store_failure(Box::new(tag), error)
+    }
+}
+
+/// The level under which a candidate waits: that of its cash, or by the order that was chosen instead.
+pub(super) fn level(ordering: Option<&Ordering>, candidate: &Candidate) -> u8 {
+    match ordering {
+        Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
+        _ => candidate.level,
     }
 }

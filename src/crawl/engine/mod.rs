@@ -32,7 +32,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
-use crate::fetch::Fetcher;
+use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
 use crate::search;
@@ -77,6 +77,9 @@ pub enum CrawlError {
     /// No threads or sockets.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
+    /// The URLs that wait cannot be kept on disk.
+    #[error("cannot keep the URLs that wait in a file: {0}")]
+    Frontier(std::io::Error),
     /// The settings file cannot be taken.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -112,18 +115,26 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    let fetcher = Fetcher::start(options.fetch.clone(), answer_sender)?;
-    let index = if options.full_text { Some(indexer::Indexer::open(store)?) } else { None };
+    store.state_mut().set_cache_bytes(options.memory.state());
+    let spools = store.path().join(archive_storage::segment::FOLDER);
+    let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
+    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
+    let index = if options.full_text { Some(indexer::Indexer::open(store, options.memory)?) } else { None };
     let mut credits = Credits::open(store.state())?;
     credits.set_obey_nofollow(options.conduct.obey_nofollow);
     let counters = Counters::default();
     thread::scope(|scope| {
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits =
-                Limits { robot: options.conduct.robots_name.to_ascii_lowercase(), ..Limits::default() };
+            let limits = Limits {
+                robot: options.conduct.robots_name.to_ascii_lowercase(),
+                body_bytes_max: options.memory.document().min(Limits::default().body_bytes_max),
+                ..Limits::default()
+            };
             let Conduct { obey_nofollow, obey_noarchive, .. } = options.conduct;
-            let reading = Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive };
+            let spools = spools.clone();
+            let reading =
+                Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive, spools };
             let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
@@ -131,6 +142,8 @@ pub fn run(
         }
         drop(done_sender);
         drop(answers);
+        // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.
+        let file_of_frontier = tempfile::tempfile_in(store.path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(store.path());
         let mut run = Run {
             store,
@@ -145,7 +158,7 @@ pub fn run(
             counted: UnderWay::default(),
             pages_under_way: 0,
             credits,
-            frontier: Frontier::new(options.politeness.clone()),
+            frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
             robots: RobotsCache::default(),
             fetcher,
             done,
@@ -261,15 +274,18 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let mut candidates = std::mem::take(&mut self.candidates);
-        self.credits.waiting(self.store.state(), |candidate| {
-            candidates.push(candidate);
+        let Self { credits, store, frontier, ordering, .. } = self;
+        let mut refused = Vec::new();
+        credits.waiting(store.state(), |candidate| {
+            let level = answers::level(ordering.as_ref(), &candidate);
+            if let Err(why) = frontier.push(candidate.url, candidate.host, level, now) {
+                refused.push((candidate.url, why));
+            }
             Ok(())
         })?;
-        for candidate in candidates.drain(..) {
-            self.enqueue(candidate, now)?;
+        for (url, why) in refused {
+            Credits::put_off(store.state_mut(), url, why)?;
         }
-        self.candidates = candidates;
         Ok(())
     }
 
@@ -292,6 +308,9 @@ impl Run<'_> {
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
+            if let Some(error) = self.frontier.failure() {
+                return Err(CrawlError::Frontier(error));
+            }
             let is_paused = self.look_around(now)?;
             self.watch.start();
             if ending.is_none() {
@@ -355,8 +374,8 @@ impl Run<'_> {
         }
         if settled || self.checkpoint_deferred {
             self.store.checkpoint_waiting()?;
-            self.watch.lap(Stage::Checkpoint);
         }
+        self.watch.lap(Stage::Checkpoint);
         if let Some(index) = self.index.take() {
             index.finish(self.store.state().totals().captures)?;
         }

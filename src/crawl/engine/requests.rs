@@ -121,7 +121,7 @@ impl Run<'_> {
         }
         let flags = self.store.state().page(id)?.flags.0;
         // A seed was asked for by a person, and parts of a page belong to it.
-        if flags & flags::SEED != 0 || !counts(flags) {
+        if flags & flags::SEED != 0 || !flags::is_page(flags) {
             return Ok(None);
         }
         let trap = endless_path(url).or_else(|| self.variations.count(url, self.conduct.query_variations));
@@ -152,7 +152,7 @@ impl Run<'_> {
             request.if_modified_since = stored.last_modified;
             previous = Some(stored.previous);
         }
-        let is_page = !robots && counts(page.flags.0);
+        let is_page = !robots && flags::is_page(page.flags.0);
         if is_page {
             self.pages_under_way += 1;
             self.counted.begin(self.store.state(), host)?;
@@ -180,9 +180,4 @@ impl Run<'_> {
         let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };
         Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
     }
-}
-
-/// Whether a URL counts for limits and budgets: a page that is no part of another.
-const fn counts(flags: u16) -> bool {
-    flags & flags::ACCOUNT != 0 && flags & flags::REQUISITE == 0
 }

@@ -7,15 +7,32 @@
 //!
 //! Entries are never searched for: a URL that rises is entered again, and what is met out of date is passed over. The
 //! frontier itself is derived: after a restart it is filled anew from the page states.
+//!
+//! Of a host's URLs the best are in memory, the others on disk. How many are in memory altogether, the front, is the one
+//! number that says how much memory the frontier takes (BUbiNG has the same: Boldi, Marino, Santini, Vigna, "BUbiNG:
+//! massive crawling for the masses", WWW 2014, section 4.5).
+
+mod host_queue;
+mod schedule;
+mod size;
+mod spill;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::File;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use archive_storage::{HostId, UrlId};
 
+use self::host_queue::HostQueue;
+use self::spill::Spill;
 use crate::ledger::{LEVEL_REQUISITE, Refusal};
+
+/// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
+const SHARE_MIN: usize = 32;
+const SHARE_MAX: usize = 512;
 
 /// Hosts whose address is asked for at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -65,8 +82,7 @@ enum Phase {
 
 #[derive(Debug, Default)]
 struct Host {
-    /// By level, lowest first; within a level in order of arrival.
-    levels: Vec<(u8, VecDeque<UrlId>)>,
+    queue: HostQueue,
     phase: Phase,
     robots_known: bool,
     robots_under_way: bool,
@@ -115,6 +131,14 @@ pub struct Frontier {
     /// Counts entries, so that equals leave a heap in the order they came.
     ticket: u64,
     active: usize,
+    /// Hosts that have a request under way.
+    hosts_active: usize,
+    /// Where URLs go that are not in memory; nothing for a frontier that is all in memory.
+    spill: Option<Spill>,
+    /// URLs in memory, about.
+    front_max: usize,
+    /// What the disk refused; told by [`Frontier::failure`].
+    failure: Option<io::Error>,
     /// Until when an earlier run may have asked servers.
     earlier: Option<Instant>,
 }
@@ -138,8 +162,23 @@ impl Frontier {
             waiting: BinaryHeap::new(),
             ticket: 0,
             active: 0,
+            hosts_active: 0,
+            spill: None,
+            front_max: usize::MAX,
+            failure: None,
             earlier: None,
         }
+    }
+
+    /// An empty frontier that keeps about `front_max` URLs in memory and the others in a file that nobody else uses.
+    #[must_use]
+    pub fn on_disk(politeness: Politeness, front_max: usize, file: File) -> Self {
+        Self { spill: Some(Spill::new(file)), front_max, ..Self::new(politeness) }
+    }
+
+    /// What the disk has refused since it was asked last. URLs that could not be read back are lost to this run.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
     }
 
     /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
@@ -173,7 +212,7 @@ impl Frontier {
     /// Hosts that have a request under way.
     #[must_use]
     pub fn hosts_active(&self) -> usize {
-        self.hosts.iter().filter(|host| host.active > 0).count()
+        self.hosts_active
     }
 
     /// Enters `url` under `level` (1 to 254), or raises it to that level.
@@ -199,9 +238,15 @@ impl Frontier {
         self.queued += u64::from(*known == 0);
         self.requisites += u64::from(level == LEVEL_REQUISITE);
         *known = level;
-        match entry.levels.binary_search_by_key(&level, |(l, _)| *l) {
-            Ok(place) => entry.levels[place].1.push_back(url),
-            Err(place) => entry.levels.insert(place, (level, VecDeque::from([url]))),
+        entry.queue.push((level, url));
+        if let Some(spill) = &mut self.spill {
+            let share = (self.front_max / self.hosts.len()).clamp(SHARE_MIN, SHARE_MAX);
+            let queue = &mut self.hosts[host.index()].queue;
+            if queue.len() > share
+                && let Err(error) = queue.spill(spill)
+            {
+                self.failure.get_or_insert(error);
+            }
         }
         self.offer(host, now);
         Ok(())
@@ -302,8 +347,8 @@ impl Frontier {
     /// the time of `pause`.
     pub fn completed(&mut self, host: HostId, now: Instant, elapsed: Duration, pause: Option<Duration>) {
         self.active = self.active.saturating_sub(1);
+        self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.active = entry.active.saturating_sub(1);
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
         // A server that takes long to answer is busy: it is left in peace for a multiple of that time.
         let adapted = elapsed.mul_f64(self.politeness.answer_factor).min(ADAPTED_DELAY_MAX);
@@ -323,8 +368,8 @@ impl Frontier {
     /// Says that a request that was picked has not been sent after all, so that it counts for no delay.
     pub fn cancelled(&mut self, host: HostId, now: Instant) {
         self.active = self.active.saturating_sub(1);
+        self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.active = entry.active.saturating_sub(1);
         entry.next = None;
         let Phase::At(number, _) = entry.phase else { return };
         let address = &mut self.addresses[number];
@@ -338,7 +383,7 @@ impl Frontier {
     pub fn best(&mut self, host: HostId) -> Option<UrlId> {
         self.hosts.get(host.index())?;
         self.top_level(host)?;
-        self.hosts.get(host.index())?.levels.last().and_then(|(_, urls)| urls.front().copied())
+        self.hosts.get(host.index())?.queue.best().map(|(_, url)| url)
     }
 
     /// Asks for the robots.txt of `host` even if no URL of it waits.
@@ -364,239 +409,20 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;
-        let levels = std::mem::take(&mut entry.levels);
+        let entries = entry.queue.take_all(self.spill.as_mut()).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            Vec::new()
+        });
         let mut left = Vec::new();
-        for (level, urls) in levels {
-            for url in urls {
-                if self.level_of[url.index()] == level {
-                    self.level_of[url.index()] = 0;
-                    self.requisites -= u64::from(level == LEVEL_REQUISITE);
-                    left.push(url);
-                }
+        for (level, url) in entries {
+            if self.level_of[url.index()] == level {
+                self.level_of[url.index()] = 0;
+                self.requisites -= u64::from(level == LEVEL_REQUISITE);
+                left.push(url);
             }
         }
         self.queued -= left.len() as u64;
         left
-    }
-
-    fn grow(&mut self, host: HostId) {
-        if self.hosts.len() <= host.index() {
-            self.hosts.resize_with(host.index() + 1, Host::default);
-        }
-    }
-
-    fn next_unresolved(&mut self) -> Option<HostId> {
-        while self.resolving < RESOLVING_MAX {
-            let &(level, _, host) = self.unresolved.peek()?;
-            if level < self.floor {
-                return None;
-            }
-            self.unresolved.pop();
-            let entry = &mut self.hosts[host.index()];
-            if entry.phase == Phase::New && (entry.robots_wanted || !entry.levels.is_empty()) {
-                entry.phase = Phase::Resolving;
-                self.resolving += 1;
-                return Some(host);
-            }
-        }
-        None
-    }
-
-    /// Moves addresses whose time has come from the waiting to the ready.
-    fn wake_addresses(&mut self, now: Instant) {
-        while let Some(Reverse((time, number))) = self.waiting.peek().copied() {
-            if time > now {
-                return;
-            }
-            self.waiting.pop();
-            if self.addresses[number].waits_until == Some(time) {
-                self.addresses[number].waits_until = None;
-                self.enter(number, now);
-            }
-        }
-    }
-
-    /// Takes one request from the best host at an address.
-    fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
-        while let Some(&(level, _, host)) = self.addresses[number].awake.peek() {
-            if level < self.floor {
-                return None;
-            }
-            self.addresses[number].awake.pop();
-            let entry = &mut self.hosts[host.index()];
-            if entry.awake_level != Some(level) {
-                continue;
-            }
-            entry.awake_level = None;
-            match self.top_level(host) {
-                Some(top) if top < level => {
-                    // Another request has taken what it stood here for.
-                    self.offer(host, now);
-                    continue;
-                }
-                _ => {}
-            }
-            let entry = &mut self.hosts[host.index()];
-            let Phase::At(_, address) = entry.phase else { continue };
-            let pick = if entry.robots_known {
-                Pick::Page(host, self.pop_url(host)?, address)
-            } else if entry.robots_under_way {
-                continue;
-            } else {
-                entry.robots_under_way = true;
-                Pick::Robots(host, address)
-            };
-            let entry = &mut self.hosts[host.index()];
-            entry.active += 1;
-            self.active += 1;
-            let delay = entry.delay.unwrap_or(self.politeness.host_delay);
-            // Until the answer is there nobody knows when the next request may go out, but never before this.
-            entry.next = after(Some(now), delay);
-            let address_delay = self.politeness.address_delay;
-            let address = &mut self.addresses[number];
-            address.active += 1;
-            address.next = after(Some(now), address_delay);
-            self.offer(host, now);
-            return Some(pick);
-        }
-        None
-    }
-
-    /// The best URL of a host; out-of-date entries on the way are dropped.
-    fn pop_url(&mut self, host: HostId) -> Option<UrlId> {
-        let levels = &mut self.hosts[host.index()].levels;
-        while let Some((level, urls)) = levels.last_mut() {
-            let Some(url) = urls.pop_front() else {
-                levels.pop();
-                continue;
-            };
-            if self.level_of[url.index()] == *level {
-                self.level_of[url.index()] = PICKED;
-                self.queued -= 1;
-                self.requisites -= u64::from(*level == LEVEL_REQUISITE);
-                if urls.is_empty() {
-                    levels.pop();
-                }
-                return Some(url);
-            }
-        }
-        None
-    }
-
-    /// Drops out-of-date entries from the top of a host's levels and tells its best level.
-    fn top_level(&mut self, host: HostId) -> Option<u8> {
-        let levels = &mut self.hosts[host.index()].levels;
-        while let Some((level, urls)) = levels.last_mut() {
-            while urls.front().is_some_and(|url| self.level_of[url.index()] != *level) {
-                urls.pop_front();
-            }
-            if !urls.is_empty() {
-                return Some(*level);
-            }
-            levels.pop();
-        }
-        self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE)
-    }
-
-    /// Puts a host that could be asked (now or later) where it will be found.
-    fn offer(&mut self, host: HostId, now: Instant) {
-        let Some(level) = self.top_level(host) else { return };
-        let per_host = self.politeness.per_host;
-        self.ticket += 1;
-        let ticket = Reverse(self.ticket);
-        let entry = &mut self.hosts[host.index()];
-        match entry.phase {
-            Phase::New if entry.awake_level.is_none_or(|known| known < level) => {
-                entry.awake_level = Some(level);
-                self.unresolved.push((level, ticket, host));
-            }
-            Phase::At(number, _)
-                if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) =>
-            {
-                let address = &mut self.addresses[number];
-                match entry.next {
-                    Some(time) if time > now && entry.asleep => {}
-                    Some(time) if time > now => {
-                        entry.asleep = true;
-                        address.asleep.push(Reverse((time, host)));
-                    }
-                    _ if entry.awake_level.is_none_or(|known| known < level) => {
-                        entry.awake_level = Some(level);
-                        address.awake.push((level, ticket, host));
-                    }
-                    _ => {}
-                }
-                self.enter(number, now);
-            }
-            Phase::New | Phase::At(..) | Phase::Resolving | Phase::GivenUp(_) => {}
-        }
-    }
-
-    /// Puts an address among the ready or the waiting, as its hosts and its own delay demand.
-    fn enter(&mut self, number: usize, now: Instant) {
-        self.wake_hosts(number, now);
-        let address = &mut self.addresses[number];
-        if address.active >= self.politeness.per_address {
-            return;
-        }
-        while let Some((level, _, host)) = address.awake.peek() {
-            if self.hosts[host.index()].awake_level == Some(*level) {
-                break;
-            }
-            address.awake.pop();
-        }
-        let own_time = address.next.filter(|time| *time > now);
-        let wake = match (address.awake.peek(), address.asleep.peek()) {
-            (Some((level, _, _)), _) if own_time.is_none() => {
-                if address.ready_level.is_none_or(|known| known < *level) {
-                    address.ready_level = Some(*level);
-                    self.ticket += 1;
-                    self.ready.push((*level, Reverse(self.ticket), number));
-                }
-                return;
-            }
-            (Some(_), _) => own_time,
-            (None, Some(Reverse((time, _)))) => Some(own_time.map_or(*time, |own| own.max(*time))),
-            (None, None) => None,
-        };
-        if let Some(time) = wake
-            && address.waits_until.is_none_or(|known| time < known)
-        {
-            address.waits_until = Some(time);
-            self.waiting.push(Reverse((time, number)));
-        }
-    }
-
-    /// Wakes the hosts of an address whose time has come.
-    fn wake_hosts(&mut self, number: usize, now: Instant) {
-        while let Some(Reverse((time, host))) = self.addresses[number].asleep.peek().copied() {
-            if time > now {
-                return;
-            }
-            self.addresses[number].asleep.pop();
-            let entry = &mut self.hosts[host.index()];
-            entry.asleep = false;
-            match entry.next {
-                // Its time was moved while it slept.
-                Some(later) if later > now => {
-                    entry.asleep = true;
-                    self.addresses[number].asleep.push(Reverse((later, host)));
-                }
-                _ => self.wake_host(number, host),
-            }
-        }
-    }
-
-    fn wake_host(&mut self, number: usize, host: HostId) {
-        let Some(level) = self.top_level(host) else { return };
-        let entry = &mut self.hosts[host.index()];
-        let free = entry.active < self.politeness.per_host && (entry.robots_known || !entry.robots_under_way);
-        if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
-        {
-            entry.awake_level = Some(level);
-            self.ticket += 1;
-            self.addresses[number].awake.push((level, Reverse(self.ticket), host));
-        }
     }
 }
 

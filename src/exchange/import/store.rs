@@ -14,7 +14,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use super::prepare::{Prepared, Refused, prepare};
 use super::read::{Item, read_files};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
-use crate::crawl::{Control, Indexer};
+use crate::crawl::{Control, Indexer, Memory};
 use crate::ledger::{Candidate, Credits, Kind, Outcome};
 use crate::originals;
 use crate::parse::Limits;
@@ -51,7 +51,7 @@ pub fn run(
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
     let (ready_sender, ready) = bounded(threads * WAITING_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
-    let index = if options.full_text { Some(Indexer::open(store)?) } else { None };
+    let index = if options.full_text { Some(Indexer::open(store, Memory::default())?) } else { None };
     let credits = Credits::open(store.state())?;
     thread::scope(|scope| {
         let (files, counted) = (&options.files, Arc::clone(&bytes));

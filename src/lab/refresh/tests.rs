@@ -136,3 +136,12 @@ fn results_are_those_of_the_reference() {
         }
     }
 }
+
+/// The default is at least as good as shared events, the best on-line policy of the tables for these pages.
+#[test]
+fn the_default_keeps_up_with_the_best() {
+    let Some(folder) = test_data("histories") else { return };
+    let world = settings::find("jquery").unwrap().world(&folder).unwrap();
+    let (default, best) = (outcome(&world, "default", 0.25), outcome(&world, "evh_hindex", 0.25));
+    assert!(default.freshness > best.freshness - 0.005, "{default:?} against {best:?}");
+}

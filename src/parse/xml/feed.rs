@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use roxmltree::{Document, Node};
 
 use super::super::html::{anchors_of, fragment_text};
@@ -39,6 +41,24 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> FeedFact
         reader.rss(root);
     }
     reader.facts
+}
+
+/// Whether a text is written in base64, as Atom 0.3 allowed (section 3.1.2).
+fn is_base64(node: Node<'_, '_>) -> bool {
+    node.attribute("mode") == Some("base64")
+}
+
+/// The text of a title, summary or content.
+fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
+    let text = text_of(node);
+    if !is_base64(node) {
+        return text;
+    }
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    match STANDARD.decode(symbols) {
+        Ok(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(_) => text,
+    }
 }
 
 struct Reader<'o> {
@@ -92,7 +112,9 @@ impl Reader<'_> {
     /// An Atom link of the feed itself.
     fn feed_link(&mut self, link: Node<'_, '_>, href: &str) {
         let kind = match link.attribute("rel").unwrap_or("alternate") {
-            "self" | "hub" | "search" | "edit" => return,
+            "hub" | "search" | "edit" => return,
+            // Where the feed wants to be read: mostly here, but not always.
+            "self" => LinkKind::Alternate,
             "next" | "previous" | "prev" | "first" | "last" | "next-archive" | "prev-archive" | "current" => {
                 LinkKind::FeedPage
             }
@@ -185,7 +207,7 @@ impl Reader<'_> {
     fn about(&mut self, node: Node<'_, '_>, description: &'static str) {
         self.mentioned(node);
         if self.facts.title.is_empty() {
-            self.facts.title = child(node, "title").map(text_of).unwrap_or_default().into_owned();
+            self.facts.title = child(node, "title").map(content_of).unwrap_or_default().into_owned();
         }
         self.item_text(node, &[description]);
     }
@@ -209,6 +231,19 @@ impl Reader<'_> {
                     let reference = attribute.map_or_else(|| text_of(found), Cow::Borrowed);
                     self.add(found, &reference, LinkKind::Related);
                 }
+                // The page that a search form of the feed leads to.
+                "textInput" | "textinput" => {
+                    if let Some(link) = child(found, "link") {
+                        self.add(link, &text_of(link), LinkKind::Related);
+                    }
+                }
+                // The taxonomy that a category is of may be a page, or a mere name.
+                "category" => {
+                    let taxonomy = found.attribute("domain").or_else(|| found.attribute("scheme"));
+                    if let Some(taxonomy) = taxonomy.filter(|taxonomy| taxonomy.contains("://")) {
+                        self.add(found, taxonomy, LinkKind::Speculative);
+                    }
+                }
                 "generator" => {
                     for page in ["uri", "url"].iter().filter_map(|name| found.attribute(*name)) {
                         self.add(found, page, LinkKind::Speculative);
@@ -221,6 +256,12 @@ impl Reader<'_> {
 
     /// The links that a person sees in a text, whether it is marked up as XML or as escaped HTML.
     fn anchors(&mut self, node: Node<'_, '_>) {
+        if is_base64(node) {
+            anchors_of(&content_of(node), |href| {
+                self.add(node, href, LinkKind::Anchor);
+            });
+            return;
+        }
         for inner in node.descendants() {
             if let Some(href) = inner.attribute("href").filter(|_| inner.tag_name().name() == "a") {
                 self.add(inner, href, LinkKind::Anchor);
@@ -237,7 +278,7 @@ impl Reader<'_> {
     fn item_text(&mut self, node: Node<'_, '_>, names: &[&'static str]) {
         for name in names {
             if let Some(found) = child(node, name) {
-                self.push_line(&fragment_text(&text_of(found)));
+                self.push_line(&fragment_text(&content_of(found)));
             }
         }
     }

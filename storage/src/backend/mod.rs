@@ -10,6 +10,7 @@
 
 mod real;
 mod simulated;
+mod spool;
 
 use std::fmt::Debug;
 use std::io;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 pub use real::RealDisk;
 pub use simulated::{Faults, SimulatedDisk};
+pub use spool::Spool;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

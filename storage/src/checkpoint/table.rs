@@ -76,6 +76,11 @@ pub(crate) struct Table<R> {
     record: PhantomData<R>,
 }
 
+/// Frames that fit into so many bytes, and at least a few.
+fn frames_in(bytes: usize) -> usize {
+    (bytes / BLOCK_BYTES).max(4)
+}
+
 impl<R: Record> Table<R> {
     /// Records in a block.
     pub(crate) const PER_BLOCK: u32 = (PAYLOAD_BYTES / R::BYTES) as u32;
@@ -108,11 +113,16 @@ impl<R: Record> Table<R> {
             frame_of: vec![ABSENT; committed as usize],
             frames: Vec::new(),
             hand: 0,
-            capacity: (capacity_bytes / BLOCK_BYTES).max(4),
+            capacity: frames_in(capacity_bytes),
             changed_in_place: 0,
             unsynced: false,
             record: PhantomData,
         })
+    }
+
+    /// Sets how many bytes of blocks to keep in memory. What is there above that is thrown out as it is met.
+    pub(crate) fn set_capacity(&mut self, bytes: usize) {
+        self.capacity = frames_in(bytes);
     }
 
     pub(crate) fn len(&self) -> u32 {

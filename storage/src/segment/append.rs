@@ -90,7 +90,7 @@ impl Segments {
         });
         let newest = closed.values().next_back().and_then(|info| SegmentName::parse(&info.name));
         let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
-        let encoder = Encoder::new(options.algorithm, ids, codec);
+        let encoder = Encoder::new(disk.clone(), folder.clone(), options.algorithm, ids, codec);
         let reader = SegmentReader::new(disk.clone(), archive);
         let mut versions = Versions::new(options.guard);
         if codec == Codec::Zstd {
@@ -179,8 +179,8 @@ impl Segments {
         if let Some(facts) = &encoded.facts {
             let group = &encoded.group;
             active.index.add(&group.url, group.time, facts, group.payload_digest, main);
-            if encoded.is_version() {
-                writer.versions.count(&group.url, encoded.plain_length, main);
+            if encoded.is_version() && writer.versions.count(&group.url, encoded.plain_length, main) {
+                writer.versions.sample(group);
             }
         }
         Ok(Appended { main, end: active.end() })
@@ -297,9 +297,9 @@ impl Segments {
     }
 
     fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
-        let level = match dictionary {
-            Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(self.codec),
+        let level = match &dictionary {
+            Some(dictionary) if !dictionary.is_small() => self.options.dictionary_level,
+            _ => self.options.plain_level(self.codec),
         };
         self.encoder.generation(level, dictionary.map(Arc::new))
     }
@@ -482,7 +482,7 @@ impl Segments {
         head.field("WARC-Filename", active.name.closed());
         head.field("Content-Type", "application/warc-fields");
         head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        self.encoder.single(generation, &head.finish(fields.len()), fields.as_bytes())
+        self.encoder.single(generation, &head.finish(fields.len() as u64), fields.as_bytes())
     }
 
     /// Closes a writer's segment, if it has one.

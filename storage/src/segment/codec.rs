@@ -4,12 +4,16 @@
 //! the IIPC proposal demands. A record is one frame; a content over [`FRAME_BYTES_MAX`] goes into several, the head into
 //! one of its own, so that a reader never needs much memory for one frame. gzip: one member a record.
 
+use std::io;
+use std::path::Path;
+
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use serde::{Deserialize, Serialize};
 use zstd::zstd_safe::{self, CCtx, CParameter};
 
 use super::error::SegmentError;
+use crate::backend::Spool;
 
 /// How segments are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +96,39 @@ impl Compressor {
         Ok(())
     }
 
+    /// Compresses a record whose content is a spool behind some bytes, piece by piece.
+    pub(super) fn spooled_record(
+        &mut self,
+        head: &[u8],
+        beginning: &[u8],
+        body: &Spool,
+        output: &mut Spool,
+    ) -> Result<(), SpoolingError> {
+        let mut packed = Vec::new();
+        if let Kind::Gzip(deflater) = &mut self.kind {
+            // One member holds the whole record.
+            deflater.reset();
+            let mut put = |piece: &[u8], flush| -> Result<(), SpoolingError> {
+                packed.clear();
+                deflate(deflater, piece, flush, &mut packed)?;
+                Ok(output.append(&packed)?)
+            };
+            put(head, FlushCompress::None)?;
+            put(beginning, FlushCompress::None)?;
+            body.pieces(FRAME_BYTES, |piece| put(piece, FlushCompress::None))?;
+            return put(RECORD_END, FlushCompress::Finish);
+        }
+        let mut put = |parts: &[&[u8]]| -> Result<(), SpoolingError> {
+            packed.clear();
+            self.frame(parts, &mut packed)?;
+            Ok(output.append(&packed)?)
+        };
+        put(&[head])?;
+        put(&[beginning])?;
+        body.pieces(FRAME_BYTES, |piece| put(&[piece]))?;
+        put(&[RECORD_END])
+    }
+
     fn frame(&mut self, parts: &[&[u8]], output: &mut Vec<u8>) -> Result<(), SegmentError> {
         self.plain.clear();
         for part in parts {
@@ -133,18 +170,52 @@ fn compression(code: usize) -> SegmentError {
     SegmentError::Compression(zstd_safe::get_error_name(code).to_owned())
 }
 
-fn gzip_member(deflater: &mut Compress, mut input: &[u8], output: &mut Vec<u8>) -> Result<(), SegmentError> {
+fn gzip_member(deflater: &mut Compress, input: &[u8], output: &mut Vec<u8>) -> Result<(), SegmentError> {
     deflater.reset();
+    deflate(deflater, input, FlushCompress::Finish, output)
+}
+
+/// Compresses all of `input`, and with [`FlushCompress::Finish`] ends the member.
+fn deflate(
+    deflater: &mut Compress,
+    mut input: &[u8],
+    flush: FlushCompress,
+    output: &mut Vec<u8>,
+) -> Result<(), SegmentError> {
     loop {
         output.reserve(input.len() / 4 + 1024);
         let before = deflater.total_in();
         let status = deflater
-            .compress_vec(input, output, FlushCompress::Finish)
+            .compress_vec(input, output, flush)
             .map_err(|error| SegmentError::Compression(error.to_string()))?;
         let taken = (deflater.total_in() - before) as usize;
         input = input.get(taken..).unwrap_or_default();
-        if status == Status::StreamEnd {
+        let is_done = match flush {
+            FlushCompress::Finish => status == Status::StreamEnd,
+            // Room is left over, so nothing waits to be written.
+            _ => input.is_empty() && output.len() < output.capacity(),
+        };
+        if is_done {
             return Ok(());
+        }
+    }
+}
+
+/// Why a spool could not be compressed into another.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SpoolingError {
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+impl SpoolingError {
+    /// The error with the action that the disk refused, and where.
+    pub(super) fn at(self, action: &'static str, path: &Path) -> SegmentError {
+        match self {
+            Self::Disk(source) => SegmentError::Io { action, path: path.to_owned(), source },
+            Self::Segment(error) => error,
         }
     }
 }

@@ -12,6 +12,7 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DDict};
 use super::error::{Context, SegmentError};
 use super::group;
 use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
+use super::samples::Samples;
 use crate::backend::{DiskFile, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
@@ -19,6 +20,8 @@ use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
 pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a trained dictionary. Twice as much gains one hundredth.
+pub(super) const TRAINED_BYTES_MAX: usize = 112 << 10;
 /// Bytes that the frame of a dictionary holds, packed, when we write it: FastWARC 2.0 refuses more.
 const PACKED_BYTES_MAX: usize = 1 << 20;
 /// First bytes of a formatted dictionary.
@@ -125,13 +128,26 @@ impl Dictionary {
             bytes.extend_from_slice(&base.content);
         }
         bytes.extend_from_slice(heads);
-        // RFC 8878 section 5 leaves 32768 to 2^31 to everybody; below 65536 a frame needs two bytes for it.
-        let [low, high, ..] = Digest::sha256(&bytes).prefix();
-        if let Some(place) = bytes.get_mut(4..8) {
-            place.copy_from_slice(&[low, high | 0x80, 0, 0]);
-        }
+        name(&mut bytes);
         let packed = pack(&bytes)?;
         Ok(Self { bytes, packed })
+    }
+
+    /// Trains a small dictionary on records that will not come again, but whose like will. `None` when there is too little
+    /// to learn from. Takes less than a second.
+    ///
+    /// # Errors
+    /// When there is no memory to compress it.
+    pub(super) fn train(samples: &Samples) -> Result<Option<Self>, SegmentError> {
+        let Some(mut bytes) = samples.train(TRAINED_BYTES_MAX) else { return Ok(None) };
+        name(&mut bytes);
+        let packed = pack(&bytes)?;
+        Ok(Some(Self { bytes, packed }))
+    }
+
+    /// Whether it is small enough for the match finders of low levels, as a trained one is.
+    pub(super) fn is_small(&self) -> bool {
+        self.bytes.len() <= TRAINED_BYTES_MAX
     }
 
     /// The dictionary's bytes.
@@ -174,6 +190,17 @@ impl Dictionary {
             return Err("the dictionary is not in the format of RFC 8878 section 5".into());
         }
         Ok(Self { bytes, packed })
+    }
+}
+
+/// Gives a dictionary its number, by its content. RFC 8878 section 5 leaves 32768 to 2^31 to everybody; below 65536 a
+/// frame needs two bytes for it.
+fn name(bytes: &mut [u8]) {
+    let Some(place) = bytes.get_mut(4..8) else { return };
+    place.fill(0);
+    let [low, high, ..] = Digest::sha256(bytes).prefix();
+    if let Some(place) = bytes.get_mut(4..8) {
+        place.copy_from_slice(&[low, high | 0x80, 0, 0]);
     }
 }
 

@@ -1,15 +1,17 @@
 //! Compresses capture groups, on as many threads as there are.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use super::codec::{Codec, Compressor};
+use super::codec::{Codec, Compressor, FRAME_BYTES_MAX};
 use super::dictionary::Dictionary;
-use super::error::SegmentError;
-use super::group::{CaptureBody, CaptureGroup, ImportedRecord, blocks};
+use super::error::{Context, SegmentError};
+use super::group::{Block, CaptureBody, CaptureGroup, Content, ImportedRecord, blocks};
 use super::host_group::{HostGroup, host_hash};
 use super::index::{IndexFacts, REVISIT_MEDIA_TYPE, UNKNOWN_MEDIA_TYPE};
 use super::read::locked;
+use crate::backend::{Disk, Spool};
 use crate::digest::Algorithm;
 use crate::warc::{self, HttpHead, RecordIds};
 
@@ -32,6 +34,9 @@ pub struct Encoder {
 }
 
 struct Shared {
+    disk: Arc<dyn Disk>,
+    /// The folder in which records too long for memory are put together.
+    spools: PathBuf,
     algorithm: Algorithm,
     ids: RecordIds,
     codec: Codec,
@@ -53,7 +58,9 @@ impl std::fmt::Debug for Encoder {
 pub struct Encoded {
     pub(super) group: CaptureGroup,
     pub(super) generation: u64,
-    /// All records of the group.
+    /// The first record, when it is too long for memory.
+    pub(super) spooled: Option<Arc<Spool>>,
+    /// All other records of the group.
     pub(super) packed: Vec<u8>,
     /// Where the main record lies within, and how long it is.
     pub(super) main: (u32, u32),
@@ -83,7 +90,7 @@ impl Encoded {
     /// Bytes it takes in the segment.
     #[must_use]
     pub fn packed_length(&self) -> u64 {
-        self.packed.len() as u64
+        self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.packed.len() as u64
     }
 
     /// Bytes of its records before compression.
@@ -94,9 +101,16 @@ impl Encoded {
 }
 
 impl Encoder {
-    pub(super) fn new(algorithm: Algorithm, ids: RecordIds, codec: Codec) -> Self {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        spools: PathBuf,
+        algorithm: Algorithm,
+        ids: RecordIds,
+        codec: Codec,
+    ) -> Self {
         let (generations, routes, idle) = (AtomicU64::new(0), RwLock::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { algorithm, ids, codec, generations, routes, idle }) }
+        let shared = Shared { disk, spools, algorithm, ids, codec, generations, routes, idle };
+        Self { shared: Arc::new(shared) }
     }
 
     /// What the next segment of a group of hosts is compressed with.
@@ -180,28 +194,66 @@ impl Encoder {
     /// When a record is longer than [`super::CONTENT_BYTES_MAX`] or there is no memory to compress.
     pub fn encode(&self, group: CaptureGroup) -> Result<Encoded, SegmentError> {
         let generation = self.generation_of(&group.url);
-        let blocks = blocks(&group, &self.shared.ids, self.shared.algorithm);
-        let (mut packed, mut plain_length) = (Vec::new(), 0);
+        let spools = &self.shared.spools;
+        let blocks = blocks(&group, &self.shared.ids, self.shared.algorithm).context("read", spools)?;
+        let (mut packed, mut spooled, mut plain_length) = (Vec::new(), None, 0);
         let mut places = Vec::with_capacity(blocks.len());
         self.with_compressor(&generation, |compressor| {
             for block in &blocks {
-                let bytes = block.content.len() as u64;
+                let bytes = block.content.len();
                 if bytes > super::CONTENT_BYTES_MAX {
                     return Err(SegmentError::TooLong { bytes, maximum: super::CONTENT_BYTES_MAX });
                 }
-                let start = packed.len();
-                compressor.record(block.head.as_bytes(), &block.content, &mut packed)?;
-                places.push((start as u32, (packed.len() - start) as u32));
                 plain_length += block.head.len() as u64 + bytes + 4;
+                let start = packed.len();
+                spooled = self.record(block, compressor, &mut packed)?.or(spooled.take());
+                places.push((start as u32, (packed.len() - start) as u32));
             }
             Ok(())
         })?;
+        if let (Some(spool), Some(first)) = (&spooled, places.first_mut()) {
+            // No longer than the content and a little, which was looked at above.
+            *first = (0, spool.len() as u32);
+        }
         let records = blocks.len() as u32;
         drop(blocks);
         let main = if matches!(group.body, CaptureBody::Failed) { places.last() } else { places.first() };
         let main = main.copied().unwrap_or_default();
         let facts = facts(&group.body);
-        Ok(Encoded { group, generation: generation.number, packed, main, records, plain_length, facts })
+        let spooled = spooled.map(Arc::new);
+        Ok(Encoded {
+            group,
+            generation: generation.number,
+            spooled,
+            packed,
+            main,
+            records,
+            plain_length,
+            facts,
+        })
+    }
+
+    /// Compresses a record to the end of `packed`, or a long one that is spooled into a spool of its own.
+    fn record(
+        &self,
+        block: &Block<'_>,
+        compressor: &mut Compressor,
+        packed: &mut Vec<u8>,
+    ) -> Result<Option<Spool>, SegmentError> {
+        let head = block.head.as_bytes();
+        let (beginning, body) = match &block.content {
+            Content::Bytes(content) => return compressor.record(head, content, packed).map(|()| None),
+            Content::Spooled(beginning, body) => (*beginning, *body),
+        };
+        let folder = &self.shared.spools;
+        if block.content.len() < FRAME_BYTES_MAX as u64 {
+            let mut content = beginning.to_vec();
+            content.extend_from_slice(&body.beginning(FRAME_BYTES_MAX).context("read", folder)?);
+            return compressor.record(head, &content, packed).map(|()| None);
+        }
+        let mut output = Spool::create(self.shared.disk.as_ref(), folder).context("create", folder)?;
+        let written = compressor.spooled_record(head, beginning, body, &mut output);
+        written.map_err(|error| error.at("write to a file in", folder)).map(|()| Some(output))
     }
 }
 
@@ -224,8 +276,8 @@ fn facts(body: &CaptureBody) -> Option<IndexFacts> {
     let head = |message| HttpHead::parse(&warc::split(message).0);
     let unknown = || UNKNOWN_MEDIA_TYPE.to_owned();
     let (status, mime) = match body {
-        CaptureBody::Response { http, .. } => {
-            let head = head(http);
+        CaptureBody::Response { http: message, .. } | CaptureBody::Spooled { head: message, .. } => {
+            let head = head(message);
             (head.status(), head.media_type().unwrap_or_else(unknown))
         }
         CaptureBody::Identical { head: message, .. } | CaptureBody::NotModified { head: message, .. } => {

@@ -3,11 +3,15 @@
 //! The records of one capture form a *group*: the main record (response, revisit or resource), the request, and last the
 //! metadata record. The metadata record is always there. It ends the group: without it a capture is not whole.
 
+use std::borrow::Cow;
+use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
+use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
 use crate::warc::{HeadWriter, RecordIds, RecordType, media_type};
 
@@ -67,6 +71,15 @@ pub enum CaptureBody {
     Response {
         /// Head and body as received.
         http: Bytes,
+        /// Why the body is not all of it.
+        truncated: Option<Truncated>,
+    },
+    /// A complete answer that is too long for memory.
+    Spooled {
+        /// The head as received, with its empty line.
+        head: Bytes,
+        /// The body as received.
+        body: Arc<Spool>,
         /// Why the body is not all of it.
         truncated: Option<Truncated>,
     },
@@ -180,17 +193,43 @@ pub(super) struct Block<'a> {
     /// Its head with the empty line.
     pub head: String,
     /// Its content; two line ends follow in the file.
-    pub content: std::borrow::Cow<'a, [u8]>,
+    pub content: Content<'a>,
+}
+
+/// The content of a record.
+pub(super) enum Content<'a> {
+    Bytes(Cow<'a, [u8]>),
+    /// Some bytes and those of a spool behind them.
+    Spooled(&'a [u8], &'a Spool),
+}
+
+impl Content<'_> {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Spooled(head, body) => head.len() as u64 + body.len(),
+        }
+    }
+}
+
+impl<'a, T: Into<Cow<'a, [u8]>>> From<T> for Content<'a> {
+    fn from(bytes: T) -> Self {
+        Self::Bytes(bytes.into())
+    }
 }
 
 /// The records of a group in file order. All but the last belong to a capture that something answered.
-pub(super) fn blocks<'a>(group: &'a CaptureGroup, ids: &RecordIds, algorithm: Algorithm) -> Vec<Block<'a>> {
+pub(super) fn blocks<'a>(
+    group: &'a CaptureGroup,
+    ids: &RecordIds,
+    algorithm: Algorithm,
+) -> io::Result<Vec<Block<'a>>> {
     let id = match &group.body {
         CaptureBody::Imported(record) => record.id.clone().unwrap_or_else(|| ids.next()),
         _ => ids.next(),
     };
     let mut blocks = Vec::with_capacity(3);
-    blocks.extend(main_block(group, &id, algorithm));
+    blocks.extend(main_block(group, &id, algorithm)?);
     let concurrent_to = (!blocks.is_empty()).then_some(id);
     if let Some(request) = &group.request {
         let mut head = start(group, "request", &ids.next());
@@ -203,8 +242,8 @@ pub(super) fn blocks<'a>(group: &'a CaptureGroup, ids: &RecordIds, algorithm: Al
     head.field("Content-Type", "application/warc-fields");
     let fields = metadata_fields(group);
     head.field("WARC-Block-Digest", Digest::of(algorithm, &fields));
-    blocks.push(Block { head: head.finish(fields.len()), content: fields.into() });
-    blocks
+    blocks.push(Block { head: head.finish(fields.len() as u64), content: fields.into() });
+    Ok(blocks)
 }
 
 fn start(group: &CaptureGroup, record_type: &str, id: &str) -> HeadWriter {
@@ -221,16 +260,16 @@ fn concern(head: &mut HeadWriter, main: Option<&str>) {
 
 fn finish(mut head: HeadWriter, content: &[u8], algorithm: Algorithm) -> Block<'_> {
     head.field("WARC-Block-Digest", Digest::of(algorithm, content));
-    Block { head: head.finish(content.len()), content: content.into() }
+    Block { head: head.finish(content.len() as u64), content: content.into() }
 }
 
-fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> Option<Block<'a>> {
+fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io::Result<Option<Block<'a>>> {
     let record_type = match &group.body {
-        CaptureBody::Response { .. } => "response",
+        CaptureBody::Response { .. } | CaptureBody::Spooled { .. } => "response",
         CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
         CaptureBody::Resource { .. } => "resource",
-        CaptureBody::Imported(record) => return Some(imported_block(group, record, id, algorithm)),
-        CaptureBody::Failed => return None,
+        CaptureBody::Imported(record) => return Ok(Some(imported_block(group, record, id, algorithm))),
+        CaptureBody::Failed => return Ok(None),
     };
     let mut head = start(group, record_type, id);
     if let Some(address) = group.address {
@@ -242,13 +281,18 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> Op
     if let Some(digest) = group.payload_digest {
         head.field("WARC-Payload-Digest", digest);
     }
-    match &group.body {
-        CaptureBody::Response { http, truncated } => {
-            if let Some(reason) = truncated {
-                head.field("WARC-Truncated", reason.as_str());
-            }
-            head.field("Content-Type", "application/http;msgtype=response");
-            Some(finish(head, http, algorithm))
+    if let CaptureBody::Response { truncated, .. } | CaptureBody::Spooled { truncated, .. } = &group.body {
+        if let Some(reason) = truncated {
+            head.field("WARC-Truncated", reason.as_str());
+        }
+        head.field("Content-Type", "application/http;msgtype=response");
+    }
+    Ok(match &group.body {
+        CaptureBody::Response { http, .. } => Some(finish(head, http, algorithm)),
+        CaptureBody::Spooled { head: http_head, body, .. } => {
+            head.field("WARC-Block-Digest", Digest::of_spooled(algorithm, http_head, body)?);
+            let content = Content::Spooled(http_head, body);
+            Some(Block { head: head.finish(content.len()), content })
         }
         CaptureBody::Identical { head: http_head, original_url, original_time } => {
             refer(&mut head, PROFILE_IDENTICAL, original_url, *original_time);
@@ -259,14 +303,14 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> Op
         }
         CaptureBody::NotModified { original_url, original_time, .. } => {
             refer(&mut head, PROFILE_NOT_MODIFIED, original_url, *original_time);
-            Some(Block { head: head.finish(0), content: (&[]).into() })
+            Some(Block { head: head.finish(0), content: (&[][..]).into() })
         }
         CaptureBody::Resource { content_type, body } => {
             head.field("Content-Type", content_type);
             Some(finish(head, body, algorithm))
         }
         CaptureBody::Failed | CaptureBody::Imported(_) => None,
-    }
+    })
 }
 
 fn imported_block<'a>(
@@ -286,7 +330,7 @@ fn imported_block<'a>(
         Some(digest) => head.field("WARC-Block-Digest", digest),
         None => head.field("WARC-Block-Digest", Digest::of(algorithm, &record.content)),
     }
-    Block { head: head.finish(record.content.len()), content: (&record.content[..]).into() }
+    Block { head: head.finish(record.content.len() as u64), content: (&record.content[..]).into() }
 }
 
 fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {
@@ -356,9 +400,11 @@ pub(super) fn typical_heads<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<u8> 
                 ("outlink".into(), "https://www.".into()),
             ],
         };
-        for block in blocks(&group, &ids, Algorithm::Sha256) {
+        for block in blocks(&group, &ids, Algorithm::Sha256).into_iter().flatten() {
             text.extend_from_slice(block.head.as_bytes());
-            text.extend_from_slice(&block.content);
+            if let Content::Bytes(content) = &block.content {
+                text.extend_from_slice(content);
+            }
             text.extend_from_slice(b"\r\n\r\n");
         }
     }

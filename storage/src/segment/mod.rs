@@ -30,6 +30,7 @@ mod order;
 mod read;
 mod recover;
 mod replay;
+mod samples;
 mod survey;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::*;
-use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, read_file, replace_file};
+use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, Spool, read_file, replace_file};
 use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
 use crate::ids::SegmentId;
@@ -565,20 +565,20 @@ fn a_group_is_split_when_it_outgrows_its_dictionary() {
         (0..length).map(|place| (place.wrapping_mul(place + number * 7919) >> 9) as u8).collect()
     };
     let group = |number: u32| {
-        let url = format!("http://host{}.org/{number}", number % 24);
+        let url = format!("http://host{}.org/{number}", number % 21);
         CaptureGroup { url, ..response(number, &body(u64::from(number), 400_000)) }
     };
     let mut number = 0;
     while segments.list().iter().filter(|info| info.is_open).count() < 2 {
-        append(&mut segments, [group(number % 24)]);
+        append(&mut segments, [group(number % 21)]);
         segments.rotate_due().expect("a good disk");
         number += 1;
-        assert!(number < 200, "9.6 MB of pages were never split");
+        assert!(number < 200, "8.4 MB of pages were never split");
     }
     // Every page has its base now, in one segment or the other.
-    let appended = append(&mut segments, (0..24).map(group));
+    let appended = append(&mut segments, (0..21).map(group));
     assert!(appended.iter().all(|appended| appended.main.length < 20_000), "{appended:?}");
-    assert_eq!(replayed(&segments, Watermarks::default()).len(), number as usize + 24);
+    assert_eq!(replayed(&segments, Watermarks::default()).len(), number as usize + 21);
 }
 
 #[test]
@@ -690,4 +690,44 @@ fn an_archive_keeps_its_codec_until_another_one_is_asked_for() {
     append(&archive);
     archive.options.codec = None;
     assert_eq!(append(&archive).into_iter().filter(|is_gzip| *is_gzip).count(), 2);
+}
+
+#[test]
+fn a_spooled_body_is_the_record_it_would_be_in_memory() {
+    let head = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n");
+    for (codec, length) in [(Codec::Zstd, 20 << 20), (Codec::Gzip, 9 << 20), (Codec::Zstd, 100_000)] {
+        let archive = Archive::new(codec);
+        let (mut segments, _) = archive.open();
+        let body: Vec<u8> =
+            (0..length as u32).flat_map(|word| (word / 5).to_le_bytes()).take(length).collect();
+        let mut spool = Spool::create(&archive.disk, &Archive::path("")).expect("a spool");
+        body.chunks(1_000_000).for_each(|piece| spool.append(piece).expect("write"));
+        let body_in_file = CaptureBody::Spooled {
+            head: head.clone(),
+            body: Arc::new(spool),
+            truncated: Some(Truncated::Length),
+        };
+        let http = Bytes::from([&head[..], &body].concat());
+        let in_memory = CaptureBody::Response { http: http.clone(), truncated: Some(Truncated::Length) };
+        let group = |number, body_of| CaptureGroup {
+            payload_digest: Some(Digest::sha256(&body)),
+            body: body_of,
+            ..response(number, b"")
+        };
+        let appended =
+            append(&mut segments, [group(1, body_in_file), group(2, in_memory), response(3, b"last")]);
+        segments.sync().expect("sync");
+        let read = |place: usize| segments.reader().read(appended[place].main).expect("read");
+        let (spooled, whole) = (read(0), read(1));
+        assert_eq!(spooled.content, http);
+        for field in
+            ["WARC-Block-Digest", "WARC-Payload-Digest", "Content-Length", "WARC-Truncated", "Content-Type"]
+        {
+            assert_eq!(spooled.header.get(field), whole.header.get(field), "{field}");
+        }
+        let urls: Vec<String> =
+            replayed(&segments, Watermark::default()).into_iter().map(|one| one.url).collect();
+        assert_eq!(urls, [1, 2, 3].map(|number| format!("http://example.org/page/{number}")));
+        assert!(archive.files().iter().all(|name| !name.starts_with("spool")));
+    }
 }

@@ -14,9 +14,11 @@ use std::collections::HashMap;
 
 use super::dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 use super::error::SegmentError;
+use super::group::CaptureGroup;
 use super::guard::Guard;
 use super::host_group::{HostGroup, host_hash};
 use super::read::SegmentReader;
+use super::samples::Samples;
 use crate::address::url_hash;
 use crate::ids::Location;
 
@@ -27,6 +29,10 @@ const SHRINKING: u64 = 64;
 const FRAME_SHARE: u64 = 2;
 /// Bytes of first captures, before compression, beyond which more of them would teach a dictionary little.
 const FRAMES_BYTES_MAX: u64 = 2 << 20;
+/// Bytes of first captures, before compression, that a dictionary is trained on at least.
+const TRAINING_BYTES_MIN: u64 = 4 << 20;
+/// What a trained dictionary takes with what guards it, about.
+const TRAINED_COST_BYTES: u64 = 80 << 10;
 /// First captures by which the ratio is known that a dictionary gives them when it is new.
 const NEW_CAPTURES: u64 = 64;
 /// A version that an earlier process appended is taken to have been so many times as long before compression.
@@ -100,6 +106,8 @@ pub(super) struct Versions {
     cost: u64,
     /// Bytes that a new dictionary would hold.
     content: u64,
+    /// Of the first captures of this segment.
+    samples: Samples,
 }
 
 impl Versions {
@@ -115,6 +123,7 @@ impl Versions {
             first,
             cost,
             content: 0,
+            samples: Samples::default(),
         }
     }
 
@@ -145,8 +154,9 @@ impl Versions {
         }
     }
 
-    /// Notes a version, and its bytes before compression.
-    pub(super) fn count(&mut self, url: &str, plain_length: u64, location: Location) {
+    /// Notes a version, and its bytes before compression. Says whether others can learn from it: it is of a page that comes
+    /// for the first time, and of a kind that shrinks.
+    pub(super) fn count(&mut self, url: &str, plain_length: u64, location: Location) -> bool {
         let packed_length = u64::from(location.length);
         if let Some(version) = self.pages.get_mut(&url_hash(url)) {
             self.order += 1;
@@ -156,7 +166,7 @@ impl Versions {
             version.captures = version.captures.saturating_add(1);
             (version.location, version.order) = (location, self.order);
             (version.is_due, version.plain_length) = (false, plain_length);
-            return;
+            return false;
         }
         self.first.count(plain_length, packed_length);
         self.content += plain_length;
@@ -166,16 +176,37 @@ impl Versions {
             self.cost += base + self.guard.length(base);
         }
         self.set(url, location, plain_length);
+        packed_length < plain_length / 2
     }
 
     /// Whether a new dictionary would have paid by now.
     pub(super) fn dictionary_pays(&self) -> bool {
-        self.excess + self.first.excess(self.has_dictionary) >= self.cost
+        let first = self.first.excess(self.has_dictionary);
+        let excess = self.excess + first;
+        if self.should_train() {
+            return self.first.plain >= TRAINING_BYTES_MIN
+                && excess >= TRAINED_COST_BYTES + SEGMENT_COST_BYTES;
+        }
+        // Few long pages that were never seen before: more of them are awaited, to train on.
+        let is_early = first > self.excess && self.first.plain < DICTIONARY_BYTES_MAX as u64;
+        excess >= self.cost && !is_early
+    }
+
+    /// Whether the segment suffers more from pages captured for the first time than from those that came again: then the
+    /// next dictionary is trained on a sample of their records, and else made of whole versions.
+    fn should_train(&self) -> bool {
+        self.first.excess(self.has_dictionary) > self.excess && self.samples.are_enough()
+    }
+
+    /// Takes a capture of a page into the sample, as one that came for the first time.
+    pub(super) fn sample(&mut self, group: &CaptureGroup) {
+        self.samples.offer(group);
     }
 
     /// Begins a new segment.
     pub(super) fn rotate(&mut self, dictionary: Option<&Dictionary>) {
         (self.excess, self.first) = (0, FirstCaptures::default());
+        self.samples = Samples::default();
         self.has_dictionary = dictionary.is_some();
         self.cost =
             SEGMENT_COST_BYTES + dictionary.map_or(0, |dictionary| dictionary.stored_length(self.guard));
@@ -220,7 +251,8 @@ impl Versions {
     }
 
     pub(super) fn plan(&self, hosts: HostGroup, reader: SegmentReader) -> DictionaryPlan {
-        DictionaryPlan { reader, locations: self.locations(hosts) }
+        let samples = self.should_train().then(|| self.samples.of(hosts));
+        DictionaryPlan { reader, locations: self.locations(hosts), samples }
     }
 }
 
@@ -230,6 +262,8 @@ pub(super) struct DictionaryPlan {
     reader: SegmentReader,
     /// The most valuable first.
     locations: Vec<Location>,
+    /// What to train a small dictionary on instead.
+    samples: Option<Samples>,
 }
 
 impl DictionaryPlan {
@@ -239,6 +273,9 @@ impl DictionaryPlan {
     /// # Errors
     /// When a segment can't be read, or there is no memory.
     pub(super) fn build(&self) -> Result<Option<Dictionary>, SegmentError> {
+        if let Some(samples) = &self.samples {
+            return Dictionary::train(samples);
+        }
         let (mut bases, mut length, mut passed_over) = (Vec::new(), 0, 0);
         for location in &self.locations {
             let record = match self.reader.read(*location) {
@@ -294,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn first_captures_make_one_pay_once_they_are_more_than_it_can_hold() {
+    fn first_captures_make_one_pay_once_there_is_no_more_waiting_for_a_sample() {
         let mut versions = Versions::new(Guard::Parity);
         let pages = (0..2000).find(|page| {
             versions.count(&format!("http://a/{page}"), 100_000, at(15_000));
             versions.dictionary_pays()
         });
-        assert!(pages.is_some_and(|pages| (20..60).contains(&pages)), "{pages:?}");
+        assert!(pages.is_some_and(|pages| (80..90).contains(&pages)), "{pages:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
+use super::codec::SpoolingError;
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Generation};
 use super::error::{Context, SegmentError};
@@ -143,17 +144,34 @@ impl Active {
     pub(super) fn append(&mut self, encoded: &Encoded, number: u64) -> Result<Location, SegmentError> {
         let mut start = self.info.bytes;
         if number == self.info.captures_until && !self.says_number {
-            self.write(&encoded.packed)?;
+            self.write_group(&[], encoded)?;
         } else {
-            let mut bytes = order::number_frame(number);
-            start += bytes.len() as u64;
-            bytes.extend_from_slice(&encoded.packed);
-            self.write(&bytes)?;
+            let frame = order::number_frame(number);
+            start += frame.len() as u64;
+            self.write_group(&frame, encoded)?;
         }
         self.says_number = false;
         self.info.count(number, encoded.group.time, u64::from(encoded.records), encoded.plain_length);
         let (offset, length) = encoded.main;
         Ok(Location { segment: self.info.id, offset: start + u64::from(offset), length })
+    }
+
+    /// Writes a group behind a frame: all of it, or nothing.
+    fn write_group(&mut self, frame: &[u8], encoded: &Encoded) -> Result<(), SegmentError> {
+        if encoded.spooled.is_none() && frame.is_empty() {
+            return self.write(&encoded.packed);
+        }
+        let Some(spool) = &encoded.spooled else { return self.write(&[frame, &encoded.packed].concat()) };
+        let (hasher, end) = (self.hasher.clone(), self.info.bytes);
+        let spooled = self.write(frame).map_err(SpoolingError::from);
+        let spooled = spooled.and_then(|()| spool.each_piece(|piece| Ok(self.write(piece)?)));
+        let written = spooled.map_err(|error| error.at("read", &self.path));
+        let written = written.and_then(|()| self.write(&encoded.packed));
+        if written.is_err() {
+            (self.hasher, self.info.bytes, self.torn) = (hasher, end, true);
+            let _ = self.file.set_len(end);
+        }
+        written
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {

@@ -28,7 +28,23 @@ fn table_file(table: &str) -> String {
     format!("{table}.table")
 }
 
+/// What part of the cache each table gets.
+const PAGES_SHARE: usize = 2;
+const VISITS_SHARE: usize = 4;
+const CAPTURES_SHARE: usize = 8;
+const HOSTS_SHARE: usize = 16;
+const SITES_SHARE: usize = 16;
+
 impl State {
+    /// Sets how much of pages, visits, captures, hosts and sites is kept in memory, from now on.
+    pub fn set_cache_bytes(&mut self, bytes: usize) {
+        self.pages.set_capacity(bytes / PAGES_SHARE);
+        self.visits.set_capacity(bytes / VISITS_SHARE);
+        self.captures.set_capacity(bytes / CAPTURES_SHARE);
+        self.hosts.set_capacity(bytes / HOSTS_SHARE);
+        self.sites.set_capacity(bytes / SITES_SHARE);
+    }
+
     /// Opens the archive in a folder.
     ///
     /// # Errors
@@ -128,11 +144,11 @@ impl State {
             urls: files.names("urls", "pages")?,
             host_names: files.names("host-names", "hosts")?,
             site_names: files.names("site-names", "sites")?,
-            pages: files.table(0, cache / 2)?,
-            visits: files.table(1, cache / 4)?,
-            captures: files.table(2, cache / 8)?,
-            hosts: files.table(3, cache / 16)?,
-            sites: files.table(4, cache / 16)?,
+            pages: files.table(0, cache / PAGES_SHARE)?,
+            visits: files.table(1, cache / VISITS_SHARE)?,
+            captures: files.table(2, cache / CAPTURES_SHARE)?,
+            hosts: files.table(3, cache / HOSTS_SHARE)?,
+            sites: files.table(4, cache / SITES_SHARE)?,
             titles: files.titles()?,
             links: files.links()?,
             journal: Journal::open(disk.as_ref(), state_folder.join("journal"), open_mode)?,

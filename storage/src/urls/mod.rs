@@ -9,9 +9,10 @@
 
 mod front;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -26,6 +27,8 @@ use front::{Decoder, FrontCoder, SEPARATOR};
 const NAMES_PER_BLOCK: u32 = 128;
 /// Bytes a name may have. Longer URLs are refused; browsers and servers stop far earlier.
 pub const NAME_BYTES_MAX: usize = 16 * 1024;
+/// Blocks kept decompressed, some kilobytes each.
+const RECENT_BLOCKS_MAX: usize = 64;
 /// Names whose fingerprints are gathered before they are put into the index.
 const REBUILD_NAMES: u32 = 1 << 21;
 
@@ -37,6 +40,9 @@ pub(crate) struct NameTable {
     open: FrontCoder,
     buffer: Vec<u8>,
     index: OnceLock<HashIndex>,
+    /// Full blocks read lately, the last one at the end. A crawl asks for names one by one, mostly near those it has asked
+    /// for before; decompressing a block costs as much as all else that is done to pick a page.
+    recent: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
 }
 
 impl NameTable {
@@ -52,7 +58,7 @@ impl NameTable {
         let Some(open) = FrontCoder::resume(open, count % NAMES_PER_BLOCK) else {
             return Err(log.corrupted(log.len(), "the open block in the catalogue"));
         };
-        let table = Self { log, open, buffer: Vec::new(), index: OnceLock::new() };
+        let table = Self { log, open, buffer: Vec::new(), index: OnceLock::new(), recent: Mutex::default() };
         if mode != OpenMode::Read {
             table.index()?;
         }
@@ -108,7 +114,34 @@ impl NameTable {
 
     /// The name of an id, or `None` beyond the last.
     pub(crate) fn get(&self, id: u32) -> Result<Option<String>> {
-        NameCursor::new(self).get(id).map(|name| name.map(str::to_owned))
+        let (block, slot) = (u64::from(id / NAMES_PER_BLOCK), id % NAMES_PER_BLOCK);
+        if block >= self.log.len() {
+            return NameCursor::new(self).get(id).map(|name| name.map(str::to_owned));
+        }
+        let raw = self.block(block)?;
+        let mut decoder = Decoder::default();
+        decoder.start(&raw, NAMES_PER_BLOCK).ok_or_else(|| self.damaged(block))?;
+        let name = decoder.seek(&raw, slot).map(str::to_owned);
+        name.map(Some).ok_or_else(|| self.damaged(block))
+    }
+
+    /// A full block, which never changes.
+    fn block(&self, block: u64) -> Result<Arc<[u8]>> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = recent.iter().rposition(|(known, _)| *known == block);
+        let raw = match known.and_then(|place| recent.remove(place)) {
+            Some((_, raw)) => raw,
+            None => {
+                let mut raw = Vec::new();
+                self.log.read(block, &mut raw)?;
+                raw.into()
+            }
+        };
+        if recent.len() >= RECENT_BLOCKS_MAX {
+            recent.pop_front();
+        }
+        recent.push_back((block, Arc::clone(&raw)));
+        Ok(raw)
     }
 
     /// Hands all names of a range of ids to a function, in order.

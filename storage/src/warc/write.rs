@@ -43,7 +43,7 @@ impl HeadWriter {
     }
 
     /// Ends the head of a block of so many bytes.
-    pub(crate) fn finish(mut self, content_length: usize) -> String {
+    pub(crate) fn finish(mut self, content_length: u64) -> String {
         self.field("Content-Length", content_length);
         self.text.push_str("\r\n");
         self.text

@@ -7,6 +7,7 @@ mod estimates;
 mod events;
 mod hindsight;
 mod name;
+mod outlook;
 mod ranked;
 
 pub use name::{PolicyName, UnknownPolicy};

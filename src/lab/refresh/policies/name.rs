@@ -10,6 +10,7 @@ use super::allocation::Allocation;
 use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::hindsight::{Clairvoyant, Fixed, Informed};
+use super::outlook;
 use super::ranked::{Allocated, Greedy, Uniform};
 use crate::lab::refresh::draws::Draws;
 use crate::lab::refresh::world::World;
@@ -25,7 +26,7 @@ pub struct PolicyName {
 /// A name that means no policy.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no policy {0:?}; known are uniform, RULE_ESTIMATE with RULE one of xyleme, prop, chogm, azar, lambda, \
+    "there is no policy {0:?}; known are default, uniform, RULE_ESTIMATE with RULE one of xyleme, prop, chogm, azar, lambda, \
      index, hindex and ESTIMATE one of mle, mles, naive, lln, lm, eb, ebmean, true; evd_index, evh_hindex, \
      gf_hindex_naive; nutch, heritrix, storm with _fifo, _strict, _tuned0.3; clairvoyant; _h365 behind a name lets \
      visits fade with that half-life in days"
@@ -34,6 +35,7 @@ pub struct UnknownPolicy(String);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
+    Default,
     Uniform,
     Clairvoyant,
     Greedy(Rule, Estimator, Option<f64>),
@@ -70,6 +72,7 @@ impl PolicyName {
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
         let known = world.known(budget);
         match self.kind {
+            Kind::Default => Box::new(outlook::Default::new(&known)),
             Kind::Uniform => Box::new(Uniform),
             Kind::Clairvoyant => Box::new(Clairvoyant(world)),
             Kind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, &known)),
@@ -108,6 +111,7 @@ impl FromStr for PolicyName {
             _ => (full, None),
         };
         let kind = match name {
+            "default" => Some(Kind::Default),
             "uniform" => Some(Kind::Uniform),
             "clairvoyant" => Some(Kind::Clairvoyant),
             _ => of_parts(&name.split('_').collect::<Vec<_>>(), half_life),

@@ -1,0 +1,228 @@
+//! Who is next: hosts and addresses on their way between awake and asleep, ready and waiting.
+
+use std::cmp::Reverse;
+use std::time::Instant;
+
+use archive_storage::{HostId, UrlId};
+
+use super::{Frontier, Host, PICKED, Phase, Pick, RESOLVING_MAX, after};
+use crate::ledger::LEVEL_REQUISITE;
+
+impl Frontier {
+    pub(super) fn grow(&mut self, host: HostId) {
+        if self.hosts.len() <= host.index() {
+            self.hosts.resize_with(host.index() + 1, Host::default);
+        }
+    }
+
+    pub(super) fn next_unresolved(&mut self) -> Option<HostId> {
+        while self.resolving < RESOLVING_MAX {
+            let &(level, _, host) = self.unresolved.peek()?;
+            if level < self.floor {
+                return None;
+            }
+            self.unresolved.pop();
+            let entry = &mut self.hosts[host.index()];
+            if entry.phase == Phase::New && (entry.robots_wanted || !entry.queue.is_empty()) {
+                entry.phase = Phase::Resolving;
+                self.resolving += 1;
+                return Some(host);
+            }
+        }
+        None
+    }
+
+    /// Moves addresses whose time has come from the waiting to the ready.
+    pub(super) fn wake_addresses(&mut self, now: Instant) {
+        while let Some(Reverse((time, number))) = self.waiting.peek().copied() {
+            if time > now {
+                return;
+            }
+            self.waiting.pop();
+            if self.addresses[number].waits_until == Some(time) {
+                self.addresses[number].waits_until = None;
+                self.enter(number, now);
+            }
+        }
+    }
+
+    /// Takes one request from the best host at an address.
+    pub(super) fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
+        while let Some(&(level, _, host)) = self.addresses[number].awake.peek() {
+            if level < self.floor {
+                return None;
+            }
+            self.addresses[number].awake.pop();
+            let entry = &mut self.hosts[host.index()];
+            if entry.awake_level != Some(level) {
+                continue;
+            }
+            entry.awake_level = None;
+            match self.top_level(host) {
+                Some(top) if top < level => {
+                    // Another request has taken what it stood here for.
+                    self.offer(host, now);
+                    continue;
+                }
+                _ => {}
+            }
+            let entry = &mut self.hosts[host.index()];
+            let Phase::At(_, address) = entry.phase else { continue };
+            let pick = if entry.robots_known {
+                Pick::Page(host, self.pop_url(host)?, address)
+            } else if entry.robots_under_way {
+                continue;
+            } else {
+                entry.robots_under_way = true;
+                Pick::Robots(host, address)
+            };
+            let entry = &mut self.hosts[host.index()];
+            self.hosts_active += usize::from(entry.active == 0);
+            entry.active += 1;
+            self.active += 1;
+            let delay = entry.delay.unwrap_or(self.politeness.host_delay);
+            // Until the answer is there nobody knows when the next request may go out, but never before this.
+            entry.next = after(Some(now), delay);
+            let address_delay = self.politeness.address_delay;
+            let address = &mut self.addresses[number];
+            address.active += 1;
+            address.next = after(Some(now), address_delay);
+            self.offer(host, now);
+            return Some(pick);
+        }
+        None
+    }
+
+    /// Books that a request to a host is over.
+    pub(super) fn ended(&mut self, host: HostId) {
+        let entry = &mut self.hosts[host.index()];
+        self.hosts_active -= usize::from(entry.active == 1);
+        entry.active = entry.active.saturating_sub(1);
+    }
+
+    /// The best URL of a host; out-of-date entries on the way are dropped.
+    pub(super) fn pop_url(&mut self, host: HostId) -> Option<UrlId> {
+        self.settle(host)?;
+        let (level, url) = self.hosts[host.index()].queue.pop()?;
+        self.level_of[url.index()] = PICKED;
+        self.queued -= 1;
+        self.requisites -= u64::from(level == LEVEL_REQUISITE);
+        Some(url)
+    }
+
+    /// Drops out-of-date entries from the top of a host's queue and tells its best level.
+    pub(super) fn top_level(&mut self, host: HostId) -> Option<u8> {
+        self.settle(host).or(self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE))
+    }
+
+    pub(super) fn settle(&mut self, host: HostId) -> Option<u8> {
+        let level_of = &self.level_of;
+        let is_valid = |(level, url): (u8, UrlId)| level_of[url.index()] == level;
+        let queue = &mut self.hosts[host.index()].queue;
+        queue.settle(self.spill.as_mut(), is_valid).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            None
+        })
+    }
+
+    /// Puts a host that could be asked (now or later) where it will be found.
+    pub(super) fn offer(&mut self, host: HostId, now: Instant) {
+        let Some(level) = self.top_level(host) else { return };
+        let per_host = self.politeness.per_host;
+        self.ticket += 1;
+        let ticket = Reverse(self.ticket);
+        let entry = &mut self.hosts[host.index()];
+        match entry.phase {
+            Phase::New if entry.awake_level.is_none_or(|known| known < level) => {
+                entry.awake_level = Some(level);
+                self.unresolved.push((level, ticket, host));
+            }
+            Phase::At(number, _)
+                if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) =>
+            {
+                let address = &mut self.addresses[number];
+                match entry.next {
+                    Some(time) if time > now && entry.asleep => {}
+                    Some(time) if time > now => {
+                        entry.asleep = true;
+                        address.asleep.push(Reverse((time, host)));
+                    }
+                    _ if entry.awake_level.is_none_or(|known| known < level) => {
+                        entry.awake_level = Some(level);
+                        address.awake.push((level, ticket, host));
+                    }
+                    _ => {}
+                }
+                self.enter(number, now);
+            }
+            Phase::New | Phase::At(..) | Phase::Resolving | Phase::GivenUp(_) => {}
+        }
+    }
+
+    /// Puts an address among the ready or the waiting, as its hosts and its own delay demand.
+    pub(super) fn enter(&mut self, number: usize, now: Instant) {
+        self.wake_hosts(number, now);
+        let address = &mut self.addresses[number];
+        if address.active >= self.politeness.per_address {
+            return;
+        }
+        while let Some((level, _, host)) = address.awake.peek() {
+            if self.hosts[host.index()].awake_level == Some(*level) {
+                break;
+            }
+            address.awake.pop();
+        }
+        let own_time = address.next.filter(|time| *time > now);
+        let wake = match (address.awake.peek(), address.asleep.peek()) {
+            (Some((level, _, _)), _) if own_time.is_none() => {
+                if address.ready_level.is_none_or(|known| known < *level) {
+                    address.ready_level = Some(*level);
+                    self.ticket += 1;
+                    self.ready.push((*level, Reverse(self.ticket), number));
+                }
+                return;
+            }
+            (Some(_), _) => own_time,
+            (None, Some(Reverse((time, _)))) => Some(own_time.map_or(*time, |own| own.max(*time))),
+            (None, None) => None,
+        };
+        if let Some(time) = wake
+            && address.waits_until.is_none_or(|known| time < known)
+        {
+            address.waits_until = Some(time);
+            self.waiting.push(Reverse((time, number)));
+        }
+    }
+
+    /// Wakes the hosts of an address whose time has come.
+    pub(super) fn wake_hosts(&mut self, number: usize, now: Instant) {
+        while let Some(Reverse((time, host))) = self.addresses[number].asleep.peek().copied() {
+            if time > now {
+                return;
+            }
+            self.addresses[number].asleep.pop();
+            let entry = &mut self.hosts[host.index()];
+            entry.asleep = false;
+            match entry.next {
+                // Its time was moved while it slept.
+                Some(later) if later > now => {
+                    entry.asleep = true;
+                    self.addresses[number].asleep.push(Reverse((later, host)));
+                }
+                _ => self.wake_host(number, host),
+            }
+        }
+    }
+
+    pub(super) fn wake_host(&mut self, number: usize, host: HostId) {
+        let Some(level) = self.top_level(host) else { return };
+        let entry = &mut self.hosts[host.index()];
+        let free = entry.active < self.politeness.per_host && (entry.robots_known || !entry.robots_under_way);
+        if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
+        {
+            entry.awake_level = Some(level);
+            self.ticket += 1;
+            self.addresses[number].awake.push((level, Reverse(self.ticket), host));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a frontier takes of memory and disk.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::time::Instant;
+
+use archive_storage::HostId;
+
+use super::spill::Spill;
+use super::{Address, Frontier, Host};
+
+impl Frontier {
+    /// Bytes of memory, counted over all hosts.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let of_host = |host: &Host| size_of::<Host>() + host.queue.memory_bytes();
+        let of_address = |address: &Address| {
+            size_of::<Address>()
+                + address.awake.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
+                + address.asleep.capacity() * size_of::<Reverse<(Instant, HostId)>>()
+        };
+        self.hosts.iter().map(of_host).sum::<usize>()
+            + self.addresses.iter().map(of_address).sum::<usize>()
+            + (self.hosts.capacity() - self.hosts.len()) * size_of::<Host>()
+            + self.level_of.capacity()
+            + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()
+            + self.unresolved.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
+            + self.ready.capacity() * size_of::<(u8, Reverse<u64>, usize)>()
+            + self.waiting.capacity() * size_of::<Reverse<(Instant, usize)>>()
+            + self.spill.as_ref().map_or(0, Spill::memory_bytes)
+    }
+
+    /// Bytes on disk.
+    #[must_use]
+    pub fn disk_bytes(&self) -> u64 {
+        self.spill.as_ref().map_or(0, Spill::bytes)
+    }
+
+    /// Entries on disk; a URL that rose may have more than one.
+    #[must_use]
+    pub fn on_disk_entries(&self) -> u64 {
+        self.spill.as_ref().map_or(0, Spill::entries)
+    }
+}

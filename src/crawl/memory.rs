@@ -1,0 +1,84 @@
+//! How the memory that a crawl may use is divided.
+//!
+//! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built and the
+//! cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
+//! the frontier and in the table of URLs), and for the program itself some 40 MiB.
+
+use crate::search;
+
+/// What the program takes by itself: code, sockets, threads, the catalogue's cache, compressors.
+const OWN_BYTES: usize = 64 << 20;
+
+/// How much memory a crawl may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What is left for the parts below.
+    divided: usize,
+}
+
+impl Memory {
+    /// The least that a crawl can do with, in bytes.
+    pub const BYTES_MIN: usize = 192 << 20;
+
+    /// A crawl within so many bytes, at least [`Memory::BYTES_MIN`].
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self { divided: bytes.max(Self::BYTES_MIN) - OWN_BYTES }
+    }
+
+    /// For bodies, from the first byte received to the last one stored. What is more goes through files.
+    #[must_use]
+    pub fn bodies(self) -> usize {
+        self.divided / 4
+    }
+
+    /// For a single document that is being read; what is longer is looked at up to here. A document takes several times
+    /// its length while links and text are drawn from it.
+    #[must_use]
+    pub fn document(self) -> usize {
+        self.divided / 32
+    }
+
+    /// For the full-text index: the segment being built, and texts that wait.
+    #[must_use]
+    pub fn index(self) -> search::Options {
+        let share = self.divided / 4;
+        search::Options {
+            memory_bytes: (share - share / 8).clamp(search::Options::MEMORY_BYTES_MIN, INDEX_BYTES_MAX),
+            backlog_bytes: (share / 8).min(INDEX_BACKLOG_BYTES_MAX),
+        }
+    }
+
+    /// For the state: pages, visits and captures that are being worked on.
+    #[must_use]
+    pub fn state(self) -> usize {
+        self.divided / 4
+    }
+}
+
+/// A larger segment of the index gains nothing.
+const INDEX_BYTES_MAX: usize = 512 << 20;
+
+/// Texts that wait for the index, at most.
+const INDEX_BACKLOG_BYTES_MAX: usize = 32 << 20;
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(1 << 30)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_stay_within_the_whole() {
+        for bytes in [0, Memory::BYTES_MIN, 1 << 30, 64 << 30] {
+            let memory = Memory::new(bytes);
+            let index = memory.index();
+            let sum = memory.bodies() + memory.state() + index.memory_bytes + index.backlog_bytes;
+            assert!(sum + OWN_BYTES <= bytes.max(Memory::BYTES_MIN), "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a response holds: its head, the digests of its body, and as much of the payload as is looked at.
+//!
+//! A body that is in a file is read once from end to end for its digests; only its beginning comes into memory.
+
+use std::io;
+
+use archive_storage::Digest;
+use archive_storage::backend::Spool;
+use archive_storage::warc::{HttpHead, dechunk, split};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::fetch::Message;
+
+/// A chunk-size line longer than this, with its extensions, is none.
+const CHUNK_LINE_BYTES_MAX: usize = 4096;
+
+/// A response, taken apart.
+pub(super) struct Payload {
+    pub(super) head_bytes: Bytes,
+    pub(super) head: HttpHead,
+    /// Of the body as it came: judges of WARC files verify that.
+    pub(super) received_digest: Digest,
+    /// Of the body without its chunks: copies are found by that.
+    pub(super) digest: Digest,
+    /// The body without its chunks, or the beginning of a long one.
+    pub(super) beginning: Bytes,
+    /// Bytes of the body without its chunks.
+    pub(super) length: u64,
+}
+
+impl Payload {
+    /// Takes a response apart; of a body in a file so many bytes come into memory.
+    pub(super) fn of(http: &Message, bytes_max: usize) -> io::Result<Self> {
+        match http {
+            Message::Whole(http) => {
+                let (head_bytes, body) = split(http);
+                Ok(Self::in_memory(head_bytes, body))
+            }
+            Message::Spooled { head, body } => Self::in_file(head.clone(), body, bytes_max),
+        }
+    }
+
+    fn in_memory(head_bytes: Bytes, body: Bytes) -> Self {
+        let head = HttpHead::parse(&head_bytes);
+        let received_digest = Digest::sha256(&body);
+        let is_chunked = head.is_chunked();
+        let beginning = if is_chunked { dechunk(&body) } else { body };
+        let digest = if is_chunked { Digest::sha256(&beginning) } else { received_digest };
+        let length = beginning.len() as u64;
+        Self { head_bytes, head, received_digest, digest, beginning, length }
+    }
+
+    fn in_file(head_bytes: Bytes, body: &Spool, bytes_max: usize) -> io::Result<Self> {
+        let head = HttpHead::parse(&head_bytes);
+        let (mut received, mut entity) = (Sha256::new(), Sha256::new());
+        let (mut beginning, mut length) = (Vec::new(), 0_u64);
+        let mut chunks = head.is_chunked().then(Dechunker::default);
+        body.each_piece(|piece| {
+            received.update(piece);
+            let mut take = |data: &[u8]| {
+                length += data.len() as u64;
+                let room = data.len().min(bytes_max - beginning.len());
+                beginning.extend_from_slice(&data[..room]);
+            };
+            match &mut chunks {
+                Some(chunks) => chunks.feed(piece, |data| {
+                    entity.update(data);
+                    take(data);
+                }),
+                None => take(piece),
+            }
+            io::Result::Ok(())
+        })?;
+        let received_digest = Digest::from_sha256(received.finalize().into());
+        let digest = match chunks {
+            Some(_) => Digest::from_sha256(entity.finalize().into()),
+            None => received_digest,
+        };
+        Ok(Self { head_bytes, head, received_digest, digest, beginning: beginning.into(), length })
+    }
+}
+
+/// Takes the chunks off a body that comes in pieces (RFC 9112 section 7.1). Where they break the rules, the body ends.
+#[derive(Debug, Default)]
+struct Dechunker {
+    /// A line of which the end has not come.
+    line: Vec<u8>,
+    state: State,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum State {
+    #[default]
+    SizeLine,
+    /// Bytes of the chunk still to come.
+    Data(u64),
+    DataEnd,
+    Over,
+}
+
+impl Dechunker {
+    fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(&[u8])) {
+        while !piece.is_empty() && self.state != State::Over {
+            if let State::Data(left) = self.state {
+                let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+                let (data, rest) = piece.split_at(count);
+                take(data);
+                piece = rest;
+                let left = left - count as u64;
+                self.state = if left == 0 { State::DataEnd } else { State::Data(left) };
+                continue;
+            }
+            let end = memchr::memchr(b'\n', piece).map_or(piece.len(), |end| end + 1);
+            let (line, rest) = piece.split_at(end);
+            piece = rest;
+            self.line.extend_from_slice(line);
+            if line.last() == Some(&b'\n') {
+                self.state = self.after_line();
+                self.line.clear();
+            } else if self.line.len() > CHUNK_LINE_BYTES_MAX {
+                self.state = State::Over;
+            }
+        }
+    }
+
+    fn after_line(&self) -> State {
+        let line = self.line.trim_ascii();
+        if self.state == State::DataEnd {
+            return if line.is_empty() { State::SizeLine } else { State::Over };
+        }
+        let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let size = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        match size {
+            Some(1..) => State::Data(size.unwrap_or(0)),
+            Some(0) | None => State::Over,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::backend::RealDisk;
+
+    use super::*;
+
+    /// The same response in memory and in a file.
+    fn both(head: &str, body: &[u8], bytes_max: usize) -> [Payload; 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::create(&RealDisk, folder.path()).unwrap();
+        spool.append(body).unwrap();
+        let whole = Message::Whole([head.as_bytes(), body].concat().into());
+        let spooled = Message::Spooled { head: head.to_owned().into(), body: spool.into() };
+        [Payload::of(&whole, bytes_max).unwrap(), Payload::of(&spooled, bytes_max).unwrap()]
+    }
+
+    #[test]
+    fn a_body_in_a_file_is_what_it_would_be_in_memory() {
+        let long =
+            [b"5;x=y\r\nhello\r\n3000000\r\n".to_vec(), vec![b'x'; 0x30_00000], b"\r\n0\r\n\r\n".to_vec()];
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for (head, body) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", vec![b'y'; 3_000_001]),
+            (chunked, long.concat()),
+            (chunked, b"5\r\nhello\r\n5\r\nwor".to_vec()),
+            (chunked, b"5\r\nhello\r\n0\r\nTrailer: x\r\n\r\n".to_vec()),
+            (chunked, b"5\r\nhello world\r\n".to_vec()),
+        ] {
+            let [whole, spooled] = both(head, &body, 100);
+            assert_eq!(whole.received_digest, spooled.received_digest);
+            assert_eq!(whole.digest, spooled.digest);
+            assert_eq!(whole.length, spooled.length);
+            assert_eq!(whole.head_bytes, spooled.head_bytes);
+            assert_eq!(whole.beginning[..whole.beginning.len().min(100)], spooled.beginning[..]);
+        }
+    }
+}

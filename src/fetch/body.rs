@@ -1,0 +1,213 @@
+//! Where the body of a response is kept while it comes: in memory, or in a file once it is too long for that.
+//!
+//! Invariant: all bodies in memory together, from the first byte received to the last one stored, take no more than the
+//! budget and [`KEPT_BYTES_MIN`] for every request under way.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use archive_storage::backend::{RealDisk, Spool};
+use bytes::{Bytes, BytesMut};
+
+/// A body up to this length stays in memory, in bytes: nearly all do.
+const KEPT_BYTES_MIN: usize = 256 * 1024;
+
+/// No single body takes more than this part of the budget.
+const BODY_SHARE_MAX: usize = 8;
+
+/// How much memory bodies may take, and where they go instead. Clones share the account.
+#[derive(Debug, Clone)]
+pub struct BodyMemory {
+    budget: usize,
+    folder: PathBuf,
+    held: Arc<AtomicUsize>,
+}
+
+impl BodyMemory {
+    /// An account of `budget` bytes; longer bodies go to files without a name in `folder`.
+    #[must_use]
+    pub fn new(budget: usize, folder: PathBuf) -> Self {
+        Self { budget, folder, held: Arc::default() }
+    }
+
+    /// Bytes of bodies in memory at the moment.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// An empty hold on this account.
+    pub(super) fn hold(&self) -> Held {
+        Held { held: Arc::clone(&self.held), bytes: 0 }
+    }
+
+    /// Whether a body that has come to so many bytes has to leave memory.
+    fn is_too_much(&self, bytes: usize) -> bool {
+        bytes > KEPT_BYTES_MIN && (bytes > self.budget / BODY_SHARE_MAX || self.held() > self.budget)
+    }
+}
+
+/// Bytes on the account, until dropped.
+#[derive(Debug)]
+pub struct Held {
+    held: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Held {
+    fn set(&mut self, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A response as received, without interim ones.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// Head and body in one.
+    Whole(Bytes),
+    /// A body that was too long for memory.
+    Spooled {
+        /// The head with its empty line.
+        head: Bytes,
+        /// The body with all codings.
+        body: Arc<Spool>,
+    },
+}
+
+impl Message {
+    /// Bytes received.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a response has at least a head")]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Whole(http) => http.len() as u64,
+            Self::Spooled { head, body } => head.len() as u64 + body.len(),
+        }
+    }
+}
+
+/// A response that is being received: the head, and the body or its end.
+#[derive(Debug)]
+pub(super) struct Incoming<'m> {
+    memory: &'m BodyMemory,
+    held: Held,
+    /// Bytes at the start of the buffer that are the head.
+    head_length: usize,
+    buffer: BytesMut,
+    spool: Option<Spool>,
+}
+
+impl<'m> Incoming<'m> {
+    pub(super) fn new(memory: &'m BodyMemory, head_length: usize, buffer: BytesMut) -> Self {
+        Self { memory, held: memory.hold(), head_length, buffer, spool: None }
+    }
+
+    /// What to read into; only to be appended to.
+    pub(super) fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// The end of the body: what is not in a file.
+    pub(super) fn tail(&self) -> &[u8] {
+        &self.buffer[self.head_length..]
+    }
+
+    /// Bytes of the body that are in a file.
+    pub(super) fn spooled(&self) -> u64 {
+        self.spool.as_ref().map_or(0, Spool::len)
+    }
+
+    /// Bytes of the body received.
+    pub(super) fn body_length(&self) -> u64 {
+        self.spooled() + self.tail().len() as u64
+    }
+
+    /// Takes note of what was read. Bytes up to `settled` of the tail are those the framing is done with: they may leave
+    /// memory. Gives how many did.
+    pub(super) fn settle(&mut self, settled: usize) -> io::Result<usize> {
+        self.held.set(self.buffer.capacity());
+        let must_leave = self.spool.is_some() || self.memory.is_too_much(self.buffer.len());
+        if !must_leave || settled < KEPT_BYTES_MIN / 2 {
+            return Ok(0);
+        }
+        let spool = match &mut self.spool {
+            Some(spool) => spool,
+            none => none.insert(Spool::create(&RealDisk, &self.memory.folder)?),
+        };
+        let (head, body) = self.buffer.split_at(self.head_length);
+        let (leaving, staying) = body.split_at(settled);
+        spool.append(leaving)?;
+        let mut buffer = BytesMut::with_capacity(head.len() + staying.len() + KEPT_BYTES_MIN);
+        buffer.extend_from_slice(head);
+        buffer.extend_from_slice(staying);
+        self.buffer = buffer;
+        self.held.set(self.buffer.capacity());
+        Ok(settled)
+    }
+
+    /// The message, its body cut at so many bytes.
+    pub(super) fn finish(mut self, body_length: u64) -> io::Result<(Message, Held)> {
+        let left = usize::try_from(body_length.saturating_sub(self.spooled())).unwrap_or(usize::MAX);
+        self.buffer.truncate(self.head_length.saturating_add(left));
+        let message = match self.spool {
+            None => Message::Whole(self.buffer.freeze()),
+            Some(mut spool) => {
+                spool.append(&self.buffer[self.head_length..])?;
+                self.buffer.truncate(self.head_length);
+                self.held.set(0);
+                Message::Spooled { head: Bytes::copy_from_slice(&self.buffer), body: Arc::new(spool) }
+            }
+        };
+        Ok((message, self.held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_leaves_memory_when_it_is_too_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = BodyMemory::new(4 << 20, folder.path().to_owned());
+        let mut incoming = Incoming::new(&memory, 4, BytesMut::from(&b"head"[..]));
+        let piece: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+        for _ in 0..30 {
+            incoming.buffer().extend_from_slice(&piece);
+            let settled = incoming.tail().len();
+            incoming.settle(settled).unwrap();
+            assert!(memory.held() < 2 << 20, "{}", memory.held());
+        }
+        assert_eq!(incoming.body_length(), 3_000_000);
+        assert!(incoming.spooled() > 2_000_000);
+        let (message, held) = incoming.finish(2_900_000).unwrap();
+        assert_eq!(message.len(), 2_900_004);
+        let Message::Spooled { head, body } = message else { panic!("the body was kept in memory") };
+        assert_eq!(&head[..], b"head");
+        assert_eq!(body.beginning(usize::MAX).unwrap(), [&piece[..]; 29].concat());
+        drop(held);
+        assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn short_bodies_stay_and_count() {
+        let memory = BodyMemory::new(1 << 20, PathBuf::from("/nowhere"));
+        let mut incoming = Incoming::new(&memory, 0, BytesMut::from(&[0; 1000][..]));
+        assert_eq!(incoming.settle(1000).unwrap(), 0);
+        assert_eq!(memory.held(), 1000);
+        let (message, held) = incoming.finish(1000).unwrap();
+        assert!(matches!(message, Message::Whole(http) if http.len() == 1000));
+        drop(held);
+        assert_eq!(memory.held(), 0);
+    }
+}

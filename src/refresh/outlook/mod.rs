@@ -1,0 +1,287 @@
+//! What all visits together say of each page: the policy that did best on recorded histories.
+//!
+//! Every page has a rate; pages of a site share the times at which things happen ([`timeline`]); visits of relatives
+//! since a page's own last visit, its own last change and pages that appeared beside it speak for or against a change
+//! ([`relatives`], [`cohort`]). How much each of these counts is learned on line from all visits ([`regression`]), so
+//! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
+//! expected number of changes that all this makes likely in place of λτ.
+
+mod cohort;
+mod population;
+mod regression;
+mod relatives;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use cohort::Cohorts;
+use population::Population;
+use regression::Regression;
+use relatives::Relatives;
+pub use relatives::{RELATIONS, relations};
+use timeline::Timelines;
+
+use super::policy::Rule;
+
+/// Bytes that the outlook keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
+pub const PAGE_BYTES: usize = 280;
+
+/// What is known of a page before it is visited.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Relative to the mean of all pages.
+    pub importance: f64,
+    /// Number of its site.
+    pub site: usize,
+    /// Number of its directory.
+    pub directory: usize,
+    /// Names of its groups, from [`relations`].
+    pub relations: [String; RELATIONS],
+}
+
+/// What a visit showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sighting {
+    /// Which page.
+    pub page: usize,
+    /// Days since the visit before.
+    pub age: f64,
+    /// When the page last changed, in days on the clock of the calls, if it did since the visit before.
+    pub changed: Option<f64>,
+}
+
+/// Inputs of the regression: a constant, what the rate says, the rate, the age, the page's own last change, births in
+/// site and directory, the groups, the cohort.
+const INPUTS: usize = 7 + RELATIONS + 1;
+const BIRTHS: usize = 5;
+const GROUPS: usize = 7;
+const COHORT: usize = INPUTS - 1;
+/// Weight of what relatives say before anything was learned.
+const FIRST_EVIDENCE: f64 = 0.12;
+/// Variances of the belief in the first weights.
+const VARIANCE_CONSTANT: f64 = 1.0 / 3.0;
+const VARIANCE: f64 = 1.0 / 30.0;
+/// Log-ratios given to the regression stay within this.
+const EVIDENCE_MAX: f64 = 4.0;
+/// Pages whose value is computed for each that is fetched, before the others are compared with a bound.
+const CANDIDATES: usize = 8;
+/// Relations under which births are counted: the site and the directory.
+const BIRTH_RELATIONS: [usize; 2] = [0, 3];
+
+/// The state of everything that was learned.
+#[derive(Clone, Debug)]
+pub struct Outlook {
+    pages: Vec<Place>,
+    population: Population,
+    timelines: Timelines,
+    relatives: Relatives,
+    cohorts: Cohorts,
+    regression: Regression<INPUTS>,
+    /// When each page was last visited.
+    last: Vec<f64>,
+    /// When each page last changed or appeared, as far as is known.
+    changed: Vec<f64>,
+    /// When pages appeared, by group.
+    births: Vec<Vec<f64>>,
+    /// Days between visits if all pages were visited alike.
+    interval: f64,
+}
+
+/// What of a [`Page`] is kept.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    importance: f64,
+    site: u32,
+    directory: u32,
+}
+
+/// What speaks for a change of one page.
+struct Evidence {
+    rate: f64,
+    /// Expected changes by the page's rate and its site's measure alone.
+    expected: f64,
+    inputs: [f64; INPUTS],
+}
+
+impl Outlook {
+    /// For pages in `directories` directories and `sites` sites under a budget of fetches a day.
+    pub fn new(pages: &[Page], sites: usize, directories: usize, budget: f64) -> Self {
+        let count = pages.len();
+        let place = |page: &Page| Place {
+            importance: page.importance,
+            site: page.site as u32,
+            directory: page.directory as u32,
+        };
+        let mut site_of = vec![0; directories];
+        pages.iter().for_each(|page| site_of[page.directory] = page.site);
+        let relatives = Relatives::new(pages.iter().map(|page| &page.relations));
+        let mut weights = [FIRST_EVIDENCE; INPUTS];
+        weights[..GROUPS].copy_from_slice(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let mut variances = [VARIANCE; INPUTS];
+        variances[0] = VARIANCE_CONSTANT;
+        let directory = pages.iter().map(|page| page.directory).collect();
+        Self {
+            population: Population::new(directory, directories, budget / count as f64),
+            timelines: Timelines::new(sites, &site_of),
+            births: vec![Vec::new(); relatives.len()],
+            relatives,
+            cohorts: Cohorts::new(count),
+            regression: Regression::new(weights, variances),
+            last: vec![0.0; count],
+            changed: vec![f64::NEG_INFINITY; count],
+            interval: count as f64 / budget,
+            pages: pages.iter().map(place).collect(),
+        }
+    }
+
+    /// A page appeared, or was known from the beginning when `at` is 0, and was fetched for the first time.
+    pub fn found(&mut self, page: usize, at: f64) {
+        self.last[page] = at;
+        if at > 0.0 {
+            self.changed[page] = at;
+            self.cohorts.changed(page, at);
+            for relation in BIRTH_RELATIONS {
+                self.births[self.relatives.group(page, relation)].push(at);
+            }
+        }
+    }
+
+    /// A page was not there any more.
+    pub fn gone(&mut self, page: usize) {
+        self.population.gone(page);
+        self.cohorts.gone(page);
+    }
+
+    /// The value of fetching each of `pages` now, whose copies are `ages` old. Exact are the `best` highest values; of
+    /// the others it is only certain that they are lower.
+    pub fn values(&self, now: f64, pages: &[usize], ages: &[f64], best: usize, values: &mut [f64]) {
+        let mut candidates: Vec<(f64, usize)> =
+            pages.iter().zip(ages).map(|(&page, &age)| self.value_max(page, now, age)).zip(0..).collect();
+        let first = (CANDIDATES * best).min(candidates.len());
+        if first == 0 {
+            return;
+        }
+        candidates.select_nth_unstable_by(first - 1, |a, b| b.0.total_cmp(&a.0));
+        let (likely, others) = candidates.split_at(first);
+        let mut found: Vec<f64> = Vec::with_capacity(first);
+        for &(_, place) in likely {
+            values[place] = self.value(pages[place], now, ages[place]);
+            found.push(values[place]);
+        }
+        let kth = best.min(found.len()) - 1;
+        let bar = *found.select_nth_unstable_by(kth, |a, b| b.total_cmp(a)).1;
+        for &(value_max, place) in others {
+            values[place] =
+                if value_max < bar { value_max } else { self.value(pages[place], now, ages[place]) };
+        }
+    }
+
+    /// No less than [`value`](Self::value), and found with a fraction of the work.
+    fn value_max(&self, page: usize, now: f64, age: f64) -> f64 {
+        let rate = self.population.rate(page);
+        let days = self.timelines.between(self.directory(page), now - age, now).max(1e-9);
+        // Freshness.value(w, λ, τ) is below w/λ and below w λτ²/2; the expected changes are below √(λ days · 8).
+        let bound = rate.recip().min(regression::LOG_ODDS_MAX * 1.001 / 2.0 * days);
+        self.pages[page].importance * bound
+    }
+
+    /// The value of fetching a page now, whose copy is `age` old.
+    pub fn value(&self, page: usize, now: f64, age: f64) -> f64 {
+        let evidence = self.evidence(page, now - age, now);
+        let changes = self.expected_changes(&evidence);
+        let value =
+            Rule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
+        self.population.alive(page) * value
+    }
+
+    /// The chance that the copy of a page, `age` old, is not what the live page is.
+    pub fn stale(&self, page: usize, now: f64, age: f64) -> f64 {
+        -(-self.expected_changes(&self.evidence(page, now - age, now))).exp_m1()
+    }
+
+    /// Learns from all visits of one moment.
+    pub fn seen(&mut self, now: f64, sightings: &[Sighting]) {
+        let evidence: Vec<Evidence> =
+            sightings.iter().map(|seen| self.evidence(seen.page, now - seen.age, now)).collect();
+        for (seen, evidence) in sightings.iter().zip(&evidence) {
+            self.regression.learn(&evidence.inputs, seen.changed.is_some());
+            let changed = seen.changed.unwrap_or(self.changed[seen.page]);
+            self.relatives.visited(seen.page, now, changed, evidence.rate, &self.last);
+            self.cohorts.visited(seen.page, now, changed);
+        }
+        let mut sites = Vec::new();
+        for seen in sightings {
+            let rate = self.population.rate(seen.page);
+            let from = seen.changed.unwrap_or(now - seen.age);
+            self.timelines.book(self.directory(seen.page), from, seen.changed, rate);
+            sites.push(self.pages[seen.page].site as usize);
+        }
+        sites.sort_unstable();
+        sites.dedup();
+        sites.into_iter().for_each(|site| self.timelines.close(site, now));
+        for seen in sightings {
+            let page = seen.page;
+            // The event itself belongs to what was looked at.
+            let from = seen.changed.map_or(now - seen.age, |at| at - timeline::SAME_DAYS * 1.01);
+            let days = self.timelines.between(self.directory(page), from, now).max(0.0);
+            self.population.book(page, days, seen.changed.is_some());
+            self.relatives.settle(page);
+            self.last[page] = now;
+            if let Some(at) = seen.changed {
+                self.changed[page] = at;
+                self.cohorts.changed(page, at);
+            }
+        }
+        self.population.renew();
+    }
+
+    fn directory(&self, page: usize) -> usize {
+        self.pages[page].directory as usize
+    }
+
+    fn evidence(&self, page: usize, last: f64, now: f64) -> Evidence {
+        let rate = self.population.rate(page);
+        let days = self.timelines.between(self.directory(page), last, now).max(1e-9);
+        // The mean over what the rate may be, not the changes at its mean.
+        let certainty = self.population.changes(page);
+        let expected = certainty * (rate * days / certainty).ln_1p();
+        let bounded = expected.clamp(0.01, 5.0);
+        let chance = -(-bounded).exp_m1();
+        let odds = bounded.exp_m1();
+        let age = (now - last).max(1e-3);
+        let mut inputs = [0.0; INPUTS];
+        inputs[0] = 1.0;
+        inputs[1] = odds.ln();
+        inputs[2] = (rate / self.population.mean()).ln();
+        inputs[3] = (age / self.interval).ln().clamp(-5.0, 5.0);
+        let quiet = last - self.changed[page];
+        inputs[4] = if quiet.is_finite() { (quiet / age).clamp(0.02, 50.0).ln() } else { 1.5 };
+        for (input, relation) in inputs[BIRTHS..].iter_mut().zip(BIRTH_RELATIONS) {
+            let births = &self.births[self.relatives.group(page, relation)];
+            let late = (births.len() - births.partition_point(|at| *at <= last)) as f64;
+            let usual = births.len() as f64 * age / now.max(1.0);
+            *input = ((late + 0.5) / (usual + 0.5)).ln();
+        }
+        for (input, group) in inputs[GROUPS..].iter_mut().zip(self.relatives.evidence(page)) {
+            if group.visits > 0 {
+                let (hits, expected) = (f64::from(group.hits), f64::from(group.expected.max(0.0)));
+                *input = ((hits + chance) / (expected + chance)).ln().clamp(-EVIDENCE_MAX, EVIDENCE_MAX);
+            }
+        }
+        let (visits, hits) = self.cohorts.evidence(page, last);
+        if visits > 0.0 {
+            let share: f64 = ((hits + chance) / (visits + 1.0)).clamp(0.003, 0.997);
+            inputs[COHORT] = (share / (1.0 - share)).ln() - inputs[1];
+        }
+        Evidence { rate, expected, inputs }
+    }
+
+    /// Expected changes since the last visit: the geometric mean of what the regression and the rate alone say, because
+    /// the regression only learns from pages that were worth a visit.
+    fn expected_changes(&self, evidence: &Evidence) -> f64 {
+        let log_odds = self.regression.log_odds(&evidence.inputs);
+        // -ln(1 - p) of p = 1/(1 + e^-z).
+        let learned = log_odds.max(0.0) + (-log_odds.abs()).exp().ln_1p();
+        (learned * evidence.expected).sqrt()
+    }
+}

@@ -1,0 +1,161 @@
+//! Rates of single pages, in changes a day of their site's measure, with what the directory and all pages say of them.
+//!
+//! Rates have a Gamma law, whose shape and scale are learned from all visited pages by expectation and maximisation
+//! (empirical Bayes), and a factor for each directory.
+
+/// Pseudo changes that hold a directory's factor near 1.
+const DIRECTORY_CAUTION: f64 = 3.0;
+/// Pseudo pages of the law that is assumed before pages were visited, and its shape.
+const ASSUMED_PAGES: f64 = 3.0;
+const ASSUMED_SHAPE: f64 = 0.7;
+/// Shape of the law at the very beginning.
+const FIRST_SHAPE: f64 = 0.5;
+const SHAPES: (f64, f64) = (0.05, 20.0);
+/// The law is learned anew when the number of visits has grown by this share and these.
+const RENEWAL_SHARE: usize = 10;
+const RENEWAL_VISITS: usize = 10;
+const STEPS_MAX: usize = 30;
+
+/// Changes and days of a page or a directory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    changes: f64,
+    days: f64,
+    visits: f64,
+    gone: f64,
+}
+
+/// Bytes of the state of a page.
+#[cfg(test)]
+pub(super) const PAGE_BYTES: usize = size_of::<Counted>() + size_of::<usize>();
+
+/// The rates of all pages.
+#[derive(Clone, Debug)]
+pub(super) struct Population {
+    pages: Vec<Counted>,
+    directory: Vec<usize>,
+    directories: Vec<Counted>,
+    all: Counted,
+    assumed_mean: f64,
+    shape: f64,
+    days: f64,
+    visits: usize,
+    renew_at: usize,
+}
+
+impl Population {
+    /// Pages by their directory; `mean` is the rate assumed before any visit, in changes a day.
+    pub(super) fn new(directory: Vec<usize>, directories: usize, mean: f64) -> Self {
+        Self {
+            pages: vec![Counted::default(); directory.len()],
+            directory,
+            directories: vec![Counted::default(); directories],
+            all: Counted::default(),
+            assumed_mean: mean,
+            shape: FIRST_SHAPE,
+            days: FIRST_SHAPE / mean,
+            visits: 0,
+            renew_at: 2 * RENEWAL_VISITS,
+        }
+    }
+
+    /// The rate of `page`.
+    pub(super) fn rate(&self, page: usize) -> f64 {
+        let directory = &self.directories[self.directory[page]];
+        let mean = self.mean();
+        let factor = (directory.changes + DIRECTORY_CAUTION) / (directory.days * mean + DIRECTORY_CAUTION);
+        let page = &self.pages[page];
+        (page.changes + self.shape) / (page.days + self.days / factor)
+    }
+
+    /// The mean rate of the law.
+    pub(super) fn mean(&self) -> f64 {
+        self.shape / self.days
+    }
+
+    /// How many changes the estimate of the rate of `page` rests on, pseudo changes included.
+    pub(super) fn changes(&self, page: usize) -> f64 {
+        self.pages[page].changes + self.shape
+    }
+
+    /// The chance that a page of the directory of `page` is still there.
+    pub(super) fn alive(&self, page: usize) -> f64 {
+        let directory = &self.directories[self.directory[page]];
+        let everywhere = (self.all.gone + 1.0) / (self.all.visits + 100.0);
+        let gone = directory.gone + DIRECTORY_CAUTION * everywhere;
+        1.0 - gone / (directory.visits + directory.gone + DIRECTORY_CAUTION)
+    }
+
+    /// Books a visit that found `page` free of changes for a measure of `days` before it, and changed before that or not.
+    pub(super) fn book(&mut self, page: usize, days: f64, changed: bool) {
+        let changes = f64::from(u8::from(changed));
+        for counted in [&mut self.pages[page], &mut self.directories[self.directory[page]], &mut self.all] {
+            counted.changes += changes;
+            counted.days += days;
+            counted.visits += 1.0;
+        }
+        self.visits += 1;
+    }
+
+    /// Books that `page` was not there any more.
+    pub(super) fn gone(&mut self, page: usize) {
+        self.directories[self.directory[page]].gone += 1.0;
+        self.all.gone += 1.0;
+    }
+
+    /// Learns the law of rates anew when there is enough that is new.
+    pub(super) fn renew(&mut self) {
+        if self.visits <= self.renew_at {
+            return;
+        }
+        self.renew_at = self.visits + self.visits / RENEWAL_SHARE + RENEWAL_VISITS;
+        let (mut shape, mut days) = (self.shape, self.days);
+        for _ in 0..STEPS_MAX {
+            let (mut sum, mut logs, mut count) = (0.0, 0.0, 0.0);
+            for page in self.pages.iter().filter(|page| page.visits > 0.0) {
+                let (p, q) = (page.changes + shape, page.days + days);
+                sum += p / q;
+                logs += digamma(p) - q.ln();
+                count += 1.0;
+            }
+            let assumed = (sum / count * self.assumed_mean).sqrt();
+            sum += ASSUMED_PAGES * assumed;
+            logs += ASSUMED_PAGES * (digamma(ASSUMED_SHAPE) - (ASSUMED_SHAPE / assumed).ln());
+            count += ASSUMED_PAGES;
+            let mean = sum / count;
+            let s = mean.ln() - logs / count;
+            // Minka, "Estimating a Gamma distribution" (2002): the closed form that starts his Newton steps.
+            let next = (3.0 - s + ((s - 3.0).powi(2) + 24.0 * s).sqrt()) / (12.0 * s);
+            let next = next.clamp(SHAPES.0, SHAPES.1);
+            let moved = (next - shape).abs() / shape;
+            (shape, days) = (next, next / mean);
+            if moved < 1e-3 {
+                break;
+            }
+        }
+        (self.shape, self.days) = (shape, days);
+    }
+}
+
+/// The logarithmic derivative of the Gamma function for positive `x`.
+fn digamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 6.0 {
+        sum -= x.recip();
+        x += 1.0;
+    }
+    let square = (x * x).recip();
+    sum + x.ln() - 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digamma_has_known_values() {
+        assert!((digamma(1.0) + 0.577_215_664_9).abs() < 1e-7);
+        assert!((digamma(0.5) + 1.963_510_026).abs() < 1e-7);
+        assert!((digamma(10.0) - 2.251_752_589).abs() < 1e-7);
+    }
+}

@@ -1,0 +1,121 @@
+//! What the outlook must conclude from visits, and that its shortcuts change nothing.
+
+use super::*;
+use crate::lab::random::Random;
+
+/// Four directories of 25 pages on two sites.
+fn pages() -> Vec<Page> {
+    let page = |number: usize| {
+        let (site, directory) = (number / 50, number / 25);
+        let path = format!("d{directory}/page{}.html", number % 25);
+        Page {
+            importance: 0.5 + (number as f64 * 0.618).fract(),
+            site,
+            directory,
+            relations: relations(site, &path),
+        }
+    };
+    (0..100).map(page).collect()
+}
+
+fn outlook() -> Outlook {
+    let mut outlook = Outlook::new(&pages(), 2, 4, 5.0);
+    (0..100).for_each(|page| outlook.found(page, 0.0));
+    outlook
+}
+
+/// A life of random visits: directories change together now and then, pages alone too.
+fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
+    let mut random = Random::new(seed);
+    let mut outlook = outlook();
+    let mut last = vec![0.0; 100];
+    let mut changed = vec![0.0; 100];
+    for day in 1..=days {
+        let now = day as f64;
+        let busy = random.below(40) as usize;
+        for page in (0..100).filter(|page| page / 25 == busy || random.below(60) == 0) {
+            changed[page] = now - 0.5;
+        }
+        let visit = |page: u32| {
+            let page = page as usize;
+            Sighting {
+                page,
+                age: now - last[page],
+                changed: Some(changed[page]).filter(|at| *at > last[page]),
+            }
+        };
+        let sightings: Vec<Sighting> = random.choose(100, 5).into_iter().map(visit).collect();
+        outlook.seen(now, &sightings);
+        sightings.iter().for_each(|seen| last[seen.page] = now);
+    }
+    (outlook, last)
+}
+
+#[test]
+fn the_best_values_are_exact() {
+    for seed in 1..6 {
+        let (outlook, last) = lived(seed, 400);
+        let pages: Vec<usize> = (0..100).collect();
+        let now = 400.5;
+        let ages: Vec<f64> = last.iter().map(|last| now - last).collect();
+        let exact: Vec<f64> = pages.iter().map(|&page| outlook.value(page, now, ages[page])).collect();
+        let mut order = pages.clone();
+        order.sort_by(|&a, &b| exact[b].total_cmp(&exact[a]));
+        for best in [1, 7, 40, 100, 1000] {
+            let mut values = vec![0.0; 100];
+            outlook.values(now, &pages, &ages, best, &mut values);
+            let (top, rest) = order.split_at(best.min(100));
+            assert!(top.iter().all(|&page| values[page] == exact[page]), "seed {seed}, best {best}");
+            let bar = exact[*top.last().unwrap()];
+            assert!(rest.iter().all(|&page| values[page] <= bar), "seed {seed}, best {best}");
+        }
+    }
+}
+
+#[test]
+fn what_was_learned_is_finite_and_repeatable() {
+    let (first, last) = lived(3, 600);
+    let (second, _) = lived(3, 600);
+    for (page, last) in last.iter().enumerate() {
+        for age in [0.0, 1e-6, 1.0, 1e4] {
+            let value = first.value(page, last + age, age);
+            assert!(value.is_finite() && value >= 0.0, "{value}");
+            assert_eq!(value, second.value(page, last + age, age));
+        }
+    }
+}
+
+/// Ten pages of a directory changed at the same hour: their siblings probably did, other sites' pages did not.
+#[test]
+fn siblings_of_changed_pages_are_suspected() {
+    let mut outlook = outlook();
+    let sightings = |changed: Option<f64>| {
+        (0..10).map(move |page| Sighting { page, age: 50.0, changed }).collect::<Vec<_>>()
+    };
+    let mut quiet = outlook.clone();
+    outlook.seen(50.0, &sightings(Some(40.0)));
+    quiet.seen(50.0, &sightings(None));
+    let stale = |outlook: &Outlook, page| outlook.stale(page, 50.0, 50.0);
+    assert!(stale(&outlook, 11) > 2.0 * stale(&quiet, 11));
+    assert!(stale(&outlook, 11) > stale(&outlook, 90));
+    // Once it was seen to be as it was, the event is no reason any more.
+    outlook.seen(50.0, &[Sighting { page: 11, age: 50.0, changed: None }]);
+    assert!(outlook.stale(11, 51.0, 1.0) < stale(&outlook, 12) / 4.0);
+}
+
+/// A directory whose pages keep vanishing is worth fewer fetches.
+#[test]
+fn pages_that_vanish_lose_value() {
+    let (mut outlook, last) = lived(1, 200);
+    let before = outlook.value(0, 210.0, 210.0 - last[0]);
+    (1..20).for_each(|page| outlook.gone(page));
+    assert!(outlook.value(0, 210.0, 210.0 - last[0]) < before);
+}
+
+/// The state of a page, of fixed size; groups, events and spans come on top, bounded for each site and group.
+#[test]
+fn a_page_takes_few_bytes() {
+    let state = size_of::<Place>() + population::PAGE_BYTES + relatives::PAGE_BYTES + cohort::PAGE_BYTES;
+    let times = 2 * size_of::<f64>();
+    assert_eq!(state + times, PAGE_BYTES);
+}

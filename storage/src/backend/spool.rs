@@ -1,0 +1,126 @@
+//! Bytes that are too many for memory, on their way into a segment.
+//!
+//! A spool is a file without a name: it is gone with its last handle, also after a crash.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Disk, DiskFile, OpenMode, read_exact_at};
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Tells the names of spools apart for the moment in which they have one.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A file to be written from its beginning to its end, and then read.
+#[derive(Debug)]
+pub struct Spool {
+    file: Arc<dyn DiskFile>,
+    length: u64,
+}
+
+impl Spool {
+    /// An empty spool in a folder, which must exist.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn create(disk: &dyn Disk, folder: &Path) -> io::Result<Self> {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("spool-{}-{number}", std::process::id()));
+        let file = disk.open(&path, OpenMode::CreateNew)?;
+        disk.remove(&path)?;
+        Ok(Self { file, length: 0 })
+    }
+
+    /// Writes behind what was written.
+    ///
+    /// # Errors
+    /// When the disk refuses; the spool then is what it was.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(bytes, self.length)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes written.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The first bytes, at most so many.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn beginning(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX).min(bytes_max);
+        let mut bytes = vec![0; length];
+        read_exact_at(self.file.as_ref(), &mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// Hands everything to `take`, in pieces of so many bytes; only the last one is shorter.
+    ///
+    /// # Errors
+    /// When the disk refuses, and what `take` returns: the first failure ends it.
+    pub fn pieces<E: From<io::Error>>(
+        &self,
+        bytes: usize,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut piece = vec![0; usize::try_from(self.length).unwrap_or(usize::MAX).min(bytes)];
+        let mut at = 0;
+        while at < self.length {
+            let left = usize::try_from(self.length - at).unwrap_or(usize::MAX);
+            piece.truncate(left);
+            read_exact_at(self.file.as_ref(), &mut piece, at)?;
+            take(&piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Hands everything to `take`, in pieces of a size that suits the disk.
+    ///
+    /// # Errors
+    /// As [`Spool::pieces`].
+    pub fn each_piece<E: From<io::Error>>(&self, take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.pieces(PIECE_BYTES, take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::RealDisk;
+
+    #[test]
+    fn what_is_written_is_read_in_pieces_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::create(&RealDisk, folder.path()).unwrap();
+        assert!(spool.is_empty());
+        spool.append(b"abcdef").unwrap();
+        spool.append(b"gh").unwrap();
+        assert_eq!(spool.len(), 8);
+        assert_eq!(spool.beginning(3).unwrap(), b"abc");
+        assert_eq!(spool.beginning(99).unwrap(), b"abcdefgh");
+        let mut pieces = Vec::new();
+        spool
+            .pieces(3, |piece| {
+                pieces.push(piece.to_vec());
+                io::Result::Ok(())
+            })
+            .unwrap();
+        assert_eq!(pieces, [&b"abc"[..], b"def", b"gh"]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

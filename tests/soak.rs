@@ -1,0 +1,125 @@
+//! A crawl of the hostile mix, killed again and again for as long as `$ARCHIVE_SOAK_SECONDS` says: nothing that was
+//! stored is lost, nothing is stored twice, all cash is there, and memory does not grow.
+//!
+//! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills is
+//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180). With `$ARCHIVE_SOAK_FOLDER` the archive there is gone on with. Each life
+//! is a line: when it ended, what was captured, its memory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use archive::testweb::{faults, traps};
+
+use crate::crawl::lively;
+use crate::support::program::start;
+use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
+
+/// How long a soak lasts by default.
+const SECONDS: u64 = 8;
+
+/// Between two kills, at most.
+const KILL_SECONDS: u64 = 180;
+
+/// Memory that the crawl may take at any time, in MiB.
+const MEMORY_MIB_MAX: u64 = 700;
+
+/// Hosts of the ordinary part of the web in a short soak, and in a long one.
+const HOSTS: [u32; 2] = [8, 20_000];
+
+/// Pages of a host, about.
+const PAGES_PER_HOST: u64 = 200;
+
+fn seconds(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The times of the captures of each URL, in the order in which they were stored.
+type Times = BTreeMap<String, Vec<i64>>;
+
+#[test]
+fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
+    let mut dice = Dice::new("soak");
+    let whole = Duration::from_secs(seconds("ARCHIVE_SOAK_SECONDS", SECONDS));
+    let life_max = Duration::from_secs(seconds("ARCHIVE_SOAK_KILL_SECONDS", KILL_SECONDS)).min(whole / 3);
+    let hosts = HOSTS[usize::from(whole > Duration::from_secs(60))];
+    let served = TestWeb::start(lively(99, hosts, u64::from(hosts) * PAGES_PER_HOST));
+    let mut archive = Archive::new();
+    if let Some(folder) = std::env::var_os("ARCHIVE_SOAK_FOLDER") {
+        archive.path = Path::new(&folder).join("web.archive");
+    }
+    let mut seeds = served.web.seeds(served.web.sites());
+    seeds.extend(traps::ENTRANCES.iter().map(|url| (*url).to_owned()));
+    seeds.push(faults::ENTRANCE.to_owned());
+    seeds.extend(faults::ROBOTS_HOSTS.iter().map(|host| format!("http://{}.faults.test/", host.name)));
+    let mut options = served.at_once();
+    let limits = ["--timeout", "2s", "--max-time", "10s", "--max-body", "8", "--workers", "64"];
+    options.extend(limits.map(str::to_owned));
+
+    let begun = Instant::now();
+    let mut known = Times::new();
+    if archive.segments().is_dir() {
+        look(&archive, &mut known);
+    }
+    let mut peaks = Vec::new();
+    let mut ended = false;
+    while begun.elapsed() < whole && !ended {
+        let life = Duration::from_millis(dice.below(life_max.as_millis() as u64).max(500));
+        let mut running = start(&mut archive.crawl(&seeds, &options));
+        let (process, until) = (running.id(), Instant::now() + life);
+        let mut memory = 0;
+        ended = !running.wait_until(|| {
+            memory = resident_mib(process).unwrap_or(memory);
+            peaks.push(memory);
+            Instant::now() >= until
+        });
+        running.kill();
+        look(&archive, &mut known);
+        println!("after {:.0?}: {} URLs captured, {memory} MiB", begun.elapsed(), known.len());
+    }
+    let mut last = start(&mut archive.crawl(&seeds, &options));
+    let before = served.server.requests();
+    if last.wait_until(|| served.server.requests() > before + 20) {
+        last.signal("-TERM");
+    }
+    let last = last.wait();
+    assert!(matches!(last.code, Some(0 | 4)), "{}", last.errors);
+    look(&archive, &mut known);
+    assert_eq!(archive.verify(), captures(&archive.path).count());
+    ledger_balances(&archive.path);
+    if let Some(judges) = judges::find() {
+        assert_eq!(judges.check(&archive.segments()).captures(), captures(&archive.path).count());
+    }
+    let peak = peaks.iter().copied().max().unwrap_or(0);
+    println!(
+        "{} captures in all, {} requests, {peak} MiB at most",
+        captures(&archive.path).count(),
+        served.server.requests()
+    );
+    assert!(peak < MEMORY_MIB_MAX, "{peak} MiB");
+}
+
+/// Fails if a capture that was seen before is gone, or if a page was captured twice.
+fn look(archive: &Archive, known: &mut Times) {
+    let now: Times = captures(&archive.path)
+        .0
+        .into_iter()
+        .map(|(url, captures)| (url, captures.iter().map(|capture| capture.time).collect()))
+        .collect();
+    for (url, before) in known.iter() {
+        let times = now.get(url).unwrap_or_else(|| panic!("{url} was captured and is gone"));
+        assert!(times.starts_with(before), "{url}: {before:?} has become {times:?}");
+    }
+    // A robots.txt that cannot be had is asked for in every run.
+    let twice = now.iter().find(|(url, times)| times.len() > 1 && !url.ends_with("/robots.txt"));
+    assert!(twice.is_none(), "captured twice: {twice:?}");
+    *known = now;
+}
+
+/// What Linux says of the memory of a process (proc(5)).
+fn resident_mib(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes / 1024)
+}

@@ -79,7 +79,7 @@ impl Indexer {
 
 /// Makes an index of a whole archive in a folder.
 pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
-    let mut writer = Writer::open(folder, Options::default())?;
+    let mut writer = Writer::open(folder, Memory::default().index())?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
 }

@@ -329,6 +329,7 @@ fn content(body: &CaptureBody) -> Bytes {
         }
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),
+        CaptureBody::Imported(record) => record.content.clone(),
         CaptureBody::NotModified { .. } | CaptureBody::Failed => Bytes::new(),
     }
 }

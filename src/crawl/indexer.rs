@@ -15,7 +15,7 @@ use super::memory::Memory;
 use super::process::{has_text, read_page};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
-use crate::search::{Document, Error, FOLDER, Options, Writer};
+use crate::search::{Document, Error, FOLDER, Writer};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;

@@ -134,7 +134,9 @@ fn a_crawl_waits_for_room_on_the_disk() {
     let Some(disk) = SmallDisk::mount(folder.clone(), "size=6m") else { return };
     let log = archive.folder().join("crawl.log");
     archive.path = folder.join("web.archive");
-    let served = TestWeb::start(lively(97, 8, 400));
+    // The disk is looked at every second, so the crawl has to last for some.
+    let config = Config { latency: Duration::from_millis(300), ..lively(97, 8, 400) };
+    let served = TestWeb::start(config);
     let seeds = served.web.seeds(2);
     let mut options = everything(&served);
     options.extend(["--disk-min", "5", "--log"].map(str::to_owned));

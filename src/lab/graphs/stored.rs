@@ -71,7 +71,7 @@ pub struct SiteGraph {
 }
 
 impl SiteGraph {
-    /// Reads the link log. Pages are numbered by [`SiteId`].
+    /// Reads the link log. Pages are numbered by `SiteId`.
     ///
     /// # Errors
     /// When the store cannot be read, or there are too many links.

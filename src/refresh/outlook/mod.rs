@@ -1,8 +1,8 @@
 //! What all visits together say of each page: the policy that did best on recorded histories.
 //!
-//! Every page has a rate; pages of a site share the times at which things happen ([`timeline`]); visits of relatives
+//! Every page has a rate; pages of a site share the times at which things happen (`timeline`); visits of relatives
 //! since a page's own last visit, its own last change and pages that appeared beside it speak for or against a change
-//! ([`relatives`], [`cohort`]). How much each of these counts is learned on line from all visits ([`regression`]), so
+//! (`relatives`, `cohort`). How much each of these counts is learned on line from all visits (`regression`), so
 //! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
 //! expected number of changes that all this makes likely in place of λτ.
 

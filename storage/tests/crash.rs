@@ -5,6 +5,8 @@
 //! times by the power failing with a random operation; the disk then keeps what it likes of the unsynced writes.
 //! `ARCHIVE_CRASH_SEEDS` says how many seeds are tried, `ARCHIVE_CRASH_SEED` runs one again.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -21,7 +23,9 @@ use archive_storage::{
     StoreError, UrlId,
 };
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
+
+use support::{Random, now};
 
 /// Seeds of one run; together they have more than [`POWER_FAILURES_MIN`] power failures.
 const SEEDS_DEFAULT: u64 = 340;
@@ -33,27 +37,6 @@ const ARCHIVE: &str = "/archive";
 const CASH_TOTAL: i64 = 1 << 40;
 /// What a page is given when it is discovered.
 const CASH_ENDOWED: i64 = 1 << 20;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-fn now() -> DateTime<Utc> {
-    DateTime::UNIX_EPOCH + TimeDelta::days(20_000)
-}
 
 /// A capture that was handed to the store.
 struct Given {

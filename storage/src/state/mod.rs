@@ -62,6 +62,15 @@ impl Default for StateOptions {
     }
 }
 
+/// By how much the sums of the field `cash` have changed; they wrap around at 2^64 as the field does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CashWritten {
+    /// Over all pages.
+    pub pages: i64,
+    /// Over all sites.
+    pub sites: i64,
+}
+
 /// The state; see the module.
 #[derive(Debug)]
 pub struct State {
@@ -91,6 +100,7 @@ pub struct State {
     /// Captures that hold a payload, by the first eight bytes of its digest.
     digests: OnceLock<HashIndex>,
     mime_ids: std::collections::HashMap<String, u16>,
+    cash_written: CashWritten,
     /// Why the state was given up, if it was.
     poison: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Mode, State, StateOptions, captures};
+use super::{CashWritten, Mode, State, StateOptions, captures};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode};
 use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
@@ -162,6 +162,7 @@ impl State {
             committed: contents.clone(),
             contents,
             mime_ids,
+            cash_written: CashWritten::default(),
             poison: None,
             disk,
         })

@@ -23,7 +23,7 @@ const CURVE_POINTS: usize = 100;
 
 /// Compare crawl orders on a graph
 ///
-/// Orders: random, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], endowed[@M],
+/// Orders: random, cycle, breadth, depth, backlinks, pagerank, opic[@M] (or cash), opic-discovery[@M], fpr[@M], endowed[@M],
 /// rankmass[@WINDOW_PERCENT], truth, ideal. M is the weight of a link between hosts.
 ///
 /// Printed are the share of the whole graph's PageRank on downloaded pages, as a mean over the crawl (auc) and when so many
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
     graph: PathBuf,
-    /// The host of each page: 32-bit numbers, or a name a line [default: from the URLs, if there are any]
+    /// The host of each page: 32-bit numbers, or a name or URL a line [default: from the URLs, if there are any]
     #[arg(long, value_name = "PATH")]
     hosts: Option<PathBuf>,
     /// Which orders

@@ -1,4 +1,5 @@
-//! The proof that no cash was lost: a pass over all accounts, done at every checkpoint.
+//! The proof that no cash was lost: a sum that is followed as accounts are written, compared at every checkpoint, and a
+//! pass over all accounts, done now and then.
 
 use super::cash::Cash;
 use super::ledger::{Account, Ledger};
@@ -33,6 +34,12 @@ pub enum Imbalance {
         /// Units found.
         found: u128,
     },
+    /// What was written into accounts does not add up to what the ledger moved.
+    #[error("accounts were given {by} units of cash more than the ledger moved")]
+    Written {
+        /// Units too many; negative when some are missing.
+        by: i64,
+    },
     /// Accounts are missing or too many.
     #[error(
         "there are {unread} accounts of unread and {read} of read pages, the ledger says {unread_expected} and {read_expected}"
@@ -47,6 +54,35 @@ pub enum Imbalance {
         /// Accounts with history by the ledger.
         read_expected: u64,
     },
+}
+
+/// What all accounts hold according to those who write them, followed without reading them.
+///
+/// The caller adds up by how much every write changes an account's stored base, whoever writes and for whatever reason;
+/// the ledger knows what all bases have to add up to. The two know nothing of each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Tally {
+    /// The sum of all bases less what was written, as of when the books balanced.
+    begun: i64,
+}
+
+impl Tally {
+    /// Begins where the books balance: at a checkpoint. `written` is what was written so far.
+    #[must_use]
+    pub fn begin(ledger: &Ledger, written: i64) -> Self {
+        Self { begun: ledger.sum_of_bases().wrapping_sub(written) }
+    }
+
+    /// Compares with the ledger.
+    ///
+    /// # Errors
+    /// [`Imbalance::Written`].
+    pub fn check(&self, ledger: &Ledger, written: i64) -> Result<(), Imbalance> {
+        match self.begun.wrapping_add(written).wrapping_sub(ledger.sum_of_bases()) {
+            0 => Ok(()),
+            by => Err(Imbalance::Written { by }),
+        }
+    }
 }
 
 impl Audit {

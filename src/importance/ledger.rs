@@ -377,6 +377,14 @@ impl Ledger {
         age.max(self.numbers.clock.min(FIRST_PASS)).clamp(AGE_MIN, self.policy.window)
     }
 
+    /// What the stored bases of all accounts add up to, when no cash is lost; wraps around as they do.
+    pub(super) fn sum_of_bases(&self) -> i64 {
+        let Numbers { reserve, virtual_cash, unread, read, .. } = self.numbers;
+        let held = (Cash::WHOLE.units() - reserve - virtual_cash) as i64;
+        let given = |group: Group| (group.pages as i64).wrapping_mul(group.offset);
+        held.wrapping_sub(given(unread)).wrapping_sub(given(read))
+    }
+
     fn group(&self, read: bool) -> &Group {
         if read { &self.numbers.read } else { &self.numbers.unread }
     }

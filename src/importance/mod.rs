@@ -17,7 +17,7 @@ mod site;
 mod weight;
 mod window;
 
-pub use audit::{Audit, Imbalance};
+pub use audit::{Audit, Imbalance, Tally};
 pub use cash::{Base, Cash};
 pub use credit::Credit;
 pub use graph::{Graph, GraphBuilder, GraphError};

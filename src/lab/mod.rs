@@ -1,8 +1,11 @@
 //! The papers' experiments on simulated and recorded webs.
 
+pub mod agreement;
+pub mod answers;
 pub mod convergence;
 pub mod estimators;
 pub mod graphs;
+pub mod hosts;
 pub mod memory;
 pub mod orders;
 pub mod passes;

@@ -27,13 +27,15 @@ pub enum Kind {
     Random,
     /// First known, first downloaded.
     Breadth,
+    /// All known pages in turn: in a crawl that fetches each page once the same as breadth first.
+    Cycle,
     /// Fewest links from the site's entrance first.
     Depth,
     /// Most links from downloaded pages first.
     Backlinks,
     /// Highest PageRank of what is known so far.
     PageRank,
-    /// Most cash first; a link between hosts weighs M.
+    /// Most cash first, also called `cash` as in `archive crawl`; a link between hosts weighs M.
     Opic(f64),
     /// As `Opic`, and the virtual page gives to unread pages only.
     OpicDiscovery(f64),
@@ -54,7 +56,7 @@ pub enum Kind {
 /// Not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no order; there are random, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
+    "'{0}' is no order; there are random, cycle, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
      endowed[@M], rankmass[@WINDOW_PERCENT], truth and ideal"
 )]
 pub struct UnknownOrder(String);
@@ -81,6 +83,7 @@ impl FromStr for Kind {
         Ok(match (name, parameter) {
             ("random", None) => Self::Random,
             ("breadth", None) => Self::Breadth,
+            ("cycle", None) => Self::Cycle,
             ("depth", None) => Self::Depth,
             ("backlinks", None) => Self::Backlinks,
             ("pagerank", None) => Self::PageRank,
@@ -88,7 +91,7 @@ impl FromStr for Kind {
             ("ideal", None) => Self::Ideal,
             ("rankmass", None) => Self::RankMass,
             ("rankmass", Some(window)) if window <= 100.0 => Self::Windowed(window),
-            ("opic", _) => Self::Opic(weight),
+            ("opic" | "cash", _) => Self::Opic(weight),
             ("opic-discovery", _) => Self::OpicDiscovery(weight),
             ("fpr", _) => Self::Fractional(weight),
             ("endowed", _) => Self::Endowed(weight),
@@ -102,6 +105,7 @@ impl fmt::Display for Kind {
         let (name, parameter) = match *self {
             Self::Random => ("random", None),
             Self::Breadth => ("breadth", None),
+            Self::Cycle => ("cycle", None),
             Self::Depth => ("depth", None),
             Self::Backlinks => ("backlinks", None),
             Self::PageRank => ("pagerank", None),
@@ -127,7 +131,7 @@ impl Kind {
     pub fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn Order + 'a> {
         match self {
             Self::Random => Box::new(Random::new(rng)),
-            Self::Breadth => Box::<BreadthFirst>::default(),
+            Self::Breadth | Self::Cycle => Box::<BreadthFirst>::default(),
             Self::Depth => Box::<Depth>::default(),
             Self::Backlinks => Box::<Backlinks>::default(),
             Self::PageRank => Box::<PageRankSoFar>::default(),
@@ -308,6 +312,7 @@ mod tests {
         for name in [
             "random",
             "breadth",
+            "cycle",
             "depth",
             "backlinks",
             "pagerank",
@@ -325,6 +330,7 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Kind>().unwrap().to_string(), name);
         }
+        assert_eq!("cash@2".parse(), Ok(Kind::Opic(2.0)));
         for name in ["", "fpr@", "fpr@0", "fpr@nan", "breadth@3", "rankmass@101", "best"] {
             assert!(name.parse::<Kind>().is_err(), "{name}");
         }

@@ -4,14 +4,11 @@
 //! downloads what is found, most cash first; later passes fetch every page again. In between the ledger may go over the
 //! links it has stored, without fetching: a *round*.
 
+use super::agreement;
 use super::convergence::{Error, exact};
-use super::random::Random;
 use crate::importance::order::{ExactQueue, Queue};
 use crate::importance::rank::RankError;
 use crate::importance::{Account, Cash, Graph, GraphError, Ledger, Policy, Weight};
-
-/// Pairs of pages that are compared for Kendall's tau.
-const PAIRS: u32 = 200_000;
 
 /// Pages in the comparison of the most important ones.
 const TOP: usize = 100;
@@ -142,26 +139,12 @@ impl Crawl<'_> {
         let mut found: Vec<f64> = self.downloads.iter().map(importance).collect();
         let sum: f64 = found.iter().sum();
         found.iter_mut().for_each(|value| *value /= sum);
-        let mut random = Random::new(1);
-        let pages = found.len() as u32;
-        let mut agree = 0;
-        for _ in 0..PAIRS {
-            let (a, b) = (random.below(pages) as usize, random.below(pages) as usize);
-            agree += (found[a].total_cmp(&found[b]) as i64) * (exact[a].total_cmp(&exact[b]) as i64);
-        }
-        let best = |values: &[f64]| {
-            let mut pages: Vec<usize> = (0..values.len()).collect();
-            pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-            pages.truncate(TOP);
-            pages
-        };
-        let best_exact = best(exact);
         Quality {
             pass,
             clock: self.ledger.clock(),
             error: Error::between(&found, exact),
-            tau: agree as f64 / f64::from(PAIRS),
-            top: best(&found).into_iter().filter(|page| best_exact.contains(page)).count(),
+            tau: agreement::tau(&found, exact),
+            top: agreement::top(&found, exact, TOP),
         }
     }
 }

@@ -25,7 +25,7 @@ use super::settings::{
     write_favoured, write_setting,
 };
 use super::standing::account_of;
-use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy};
+use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
@@ -81,6 +81,8 @@ pub struct Credits {
     pub(super) obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<Target>,
+    /// What the accounts of pages and of sites hold by what was written into them.
+    tallies: (Tally, Tally),
     /// What paying has cost since somebody asked.
     paying: Duration,
 }
@@ -92,9 +94,13 @@ impl Credits {
     /// When what was saved cannot be read.
     pub fn open(state: &State) -> Result<Self, CreditError> {
         let rules: CashRules = read_setting(state, RULES)?.unwrap_or_default();
+        let pages = open_ledger(state, PAGE_LEDGER, rules.policy())?;
+        let sites = open_ledger(state, SITE_LEDGER, Policy::default())?;
+        let written = state.cash_written();
         Ok(Self {
-            pages: open_ledger(state, PAGE_LEDGER, rules.policy())?,
-            sites: open_ledger(state, SITE_LEDGER, Policy::default())?,
+            tallies: (Tally::begin(&pages, written.pages), Tally::begin(&sites, written.sites)),
+            pages,
+            sites,
             favoured: read_favoured(state),
             rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
@@ -383,11 +389,23 @@ impl Credits {
         Ok(self.importance(&state.page(page)?, state.visit(page)?.as_ref()))
     }
 
-    /// Checks that no cash was lost or made, and makes the mean importance exactly 1.
+    /// Checks that no cash was lost or made since the books were opened: whatever was written into accounts since then has to
+    /// add up to what the ledgers moved. Costs nothing, so it is done at every checkpoint.
+    ///
+    /// # Errors
+    /// When the books do not balance.
+    pub fn balance(&self, state: &State) -> Result<(), CreditError> {
+        let written = state.cash_written();
+        self.tallies.0.check(&self.pages, written.pages)?;
+        Ok(self.tallies.1.check(&self.sites, written.sites)?)
+    }
+
+    /// Checks the same over all accounts, whenever they were written, and makes the mean importance exactly 1.
     ///
     /// # Errors
     /// When the books do not balance.
     pub fn audit(&mut self, state: &State) -> Result<(), CreditError> {
+        self.balance(state)?;
         let mut audit = Audit::default();
         for number in 0..state.url_count() {
             let id = UrlId(number);

@@ -8,6 +8,7 @@ use archive_storage::{Location, Mode, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::*;
+use crate::importance::Imbalance;
 use crate::parse::LinkKind;
 
 /// An archive without segments: only what captures change in its state.
@@ -170,6 +171,29 @@ fn a_vanished_page_gives_its_cash_back() {
     // A server that is out of order says nothing about its pages.
     books.capture("http://a.test/x", 503, 7, &[]);
     assert_ne!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0);
+}
+
+#[test]
+fn cash_from_nowhere_is_noticed_without_a_look_at_the_accounts() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    let id = books.capture("http://a.test/", 200, 1, &[anchor("http://b.test/")]);
+    books.credits.balance(&books.state).unwrap();
+    for by in [1, -1] {
+        books.state.update_page(id, |page| page.cash += by).unwrap();
+        let error = books.credits.balance(&books.state).unwrap_err();
+        assert!(matches!(error, CreditError::Imbalance(Imbalance::Written { by: found }) if found == by));
+        books.state.update_page(id, |page| page.cash -= by).unwrap();
+        books.credits.balance(&books.state).unwrap();
+    }
+    // Books that are opened later begin with what was saved.
+    books.credits.save(&mut books.state).unwrap();
+    books.credits = Credits::open(&books.state).unwrap();
+    books.capture("http://b.test/", 200, 2, &[anchor("http://a.test/")]);
+    let site = books.credits.site(&books.state, id).unwrap().unwrap();
+    books.state.update_site(site, |site| site.cash += 7).unwrap();
+    let error = books.credits.balance(&books.state).unwrap_err();
+    assert!(matches!(error, CreditError::Imbalance(Imbalance::Written { by: 7 })));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `archive lab`: the papers' experiments.
 
+mod answers;
 mod convergence;
 mod estimators;
 mod orders;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 /// Repeat the papers' experiments on simulated and recorded webs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
+    Answers(answers::Args),
     Convergence(convergence::Args),
     Windows(windows::Args),
     Orders(orders::Args),
@@ -26,6 +28,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Answers(args) => answers::run(args),
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
         Command::Passes(args) => passes::run(args),

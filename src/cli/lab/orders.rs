@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::lab::agreement::visited_tau;
 use archive::lab::graphs;
+use archive::lab::hosts::BetweenHosts;
 use archive::lab::memory::peak_bytes;
 use archive::lab::orders::{self, Gathered, Kind, Seeds};
 use archive::lab::plot::{Axis, Chart, Series};
@@ -21,14 +23,18 @@ const CURVE_POINTS: usize = 100;
 
 /// Compare crawl orders on a graph
 ///
-/// Orders: random, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], endowed[@M],
+/// Orders: random, cycle, breadth, depth, backlinks, pagerank, opic[@M] (or cash), opic-discovery[@M], fpr[@M], endowed[@M],
 /// rankmass[@WINDOW_PERCENT], truth, ideal. M is the weight of a link between hosts.
+///
+/// Printed are the share of the whole graph's PageRank on downloaded pages, as a mean over the crawl (auc) and when so many
+/// of all pages are downloaded, and Kendall's tau between the PageRank of the part that is downloaded by then, computed
+/// from its links alone, and that of the same pages in the whole graph.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Basename of a graph in BV format, a folder with arcs.tsv.gz, or generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
     graph: PathBuf,
-    /// The host of each page: 32-bit numbers, or a name a line [default: from the URLs, if there are any]
+    /// The host of each page: 32-bit numbers, or a name or URL a line [default: from the URLs, if there are any]
     #[arg(long, value_name = "PATH")]
     hosts: Option<PathBuf>,
     /// Which orders
@@ -89,6 +95,10 @@ struct Line {
     share_10: f64,
     share_25: f64,
     share_50: f64,
+    tau_10: f64,
+    tau_50: f64,
+    hosts: Option<usize>,
+    links_between_hosts: Option<f64>,
     covered: Option<f64>,
     peak_bytes: Option<u64>,
 }
@@ -103,10 +113,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let importance = orders::true_importance(&recorded.graph, threads).context("PageRank")?;
+    let between = BetweenHosts::of(&recorded, &importance);
     let mut lines = Vec::new();
     let mut series = Vec::new();
     for &kind in &args.order {
-        let (line, points) = measure(args, kind, &recorded, &importance);
+        let (mut line, points) = measure(args, kind, &recorded, &importance)?;
+        line.hosts = between.map(|between| between.hosts);
+        line.links_between_hosts = between.map(|between| between.links);
         series.push(Series { name: line.order.clone(), points });
         if args.json {
             output::json_line(&line)?;
@@ -115,11 +128,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if !args.json {
         print_lines(&lines)?;
+        between.map_or(Ok(()), |between| output::line(&about(&between)))?;
     }
     if let Some(folder) = &args.output {
-        report(args, &lines, series).write(folder)?;
+        let mut report = report(args, &lines, series);
+        report.parts.extend(between.map(|between| Part::Text(about(&between))));
+        report.write(folder)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What links between hosts can tell an order on this graph.
+fn about(between: &BetweenHosts) -> String {
+    format!(
+        "{} hosts. {:.2} % of the links lead to another host, {:.0} % of these to one page. They reach {:.1} % of the pages, which \
+         have {:.1} % of the PageRank. {:.1} % of the pages have links of both kinds, where M decides.",
+        between.hosts,
+        100.0 * between.links,
+        100.0 * between.to_one,
+        100.0 * between.targets,
+        100.0 * between.importance,
+        100.0 * between.both,
+    )
 }
 
 #[derive(Serialize)]
@@ -172,7 +202,7 @@ fn measure(
     kind: Kind,
     recorded: &graphs::Recorded,
     importance: &[f64],
-) -> (Line, Vec<(f64, f64)>) {
+) -> anyhow::Result<(Line, Vec<(f64, f64)>)> {
     let repeat = args.repeat.max(1);
     let mean = 1.0 / repeat as f64;
     let mut line = Line {
@@ -191,6 +221,10 @@ fn measure(
         share_10: 0.0,
         share_25: 0.0,
         share_50: 0.0,
+        tau_10: 0.0,
+        tau_50: 0.0,
+        hosts: None,
+        links_between_hosts: None,
         covered: None,
         peak_bytes: None,
     };
@@ -217,9 +251,16 @@ fn measure(
         line.share_10 += mean * ten;
         line.share_25 += mean * quarter;
         line.share_50 += mean * half;
+        let tau = |part: f64| {
+            let visited = (part * importance.len() as f64).ceil() as usize;
+            let visited = &crawl.downloads[..visited.min(crawl.downloads.len())];
+            visited_tau(&recorded.graph, visited, importance)
+        };
+        line.tau_10 += mean * tau(0.1)?;
+        line.tau_50 += mean * tau(0.5)?;
     }
     line.peak_bytes = peak_bytes();
-    (line, points)
+    Ok((line, points))
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
@@ -232,6 +273,8 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
         "10 %",
         "25 %",
         "50 %",
+        "tau 10 %",
+        "tau 50 %",
         "downloaded",
         "links",
         "seconds",
@@ -242,13 +285,15 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
         row.extend(shares.map(|share| format!("{share:.3}")));
         row.extend([
+            format!("{:.3}", line.tau_10),
+            format!("{:.3}", line.tau_50),
             line.downloaded.to_string(),
             line.operations.to_string(),
             format!("{:.3}", line.seconds),
         ]);
         table.add_row(row);
     }
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
+    output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], CellAlignment::Right);
     output::print(&table)
 }
 
@@ -271,10 +316,14 @@ fn report(args: &Args, lines: &[Line], series: Vec<Series>) -> Report {
             [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
         let mut row = vec![line.order.clone()];
         row.extend(shares.map(|share| format!("{share:.3}")));
+        row.extend([format!("{:.3}", line.tau_10), format!("{:.3}", line.tau_50)]);
         row.extend([line.operations.to_string(), format!("{:.3}", line.seconds)]);
         row
     };
-    let columns = ["order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "links", "seconds"];
+    let columns = [
+        "order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "tau 10 %", "tau 50 %", "links",
+        "seconds",
+    ];
     report.parts.push(Part::Table(Table {
         name: "orders-shares".to_owned(),
         title: "Share gathered, and what it cost".to_owned(),

@@ -450,10 +450,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts the books into the state, audited now and then.
+    /// Puts the books into the state: balanced, and audited over all accounts now and then.
     fn balance_books(&mut self) -> Result<(), CrawlError> {
         let captures = self.store.state().totals().captures;
         let urls = u64::from(self.store.state().url_count());
+        self.credits.balance(self.store.state())?;
         // A pass over all accounts costs about as much as crediting a page in thirty of them.
         if (captures - self.audited_at) * 30 >= urls {
             self.credits.audit(self.store.state())?;

@@ -2,7 +2,7 @@
 //!
 //! A few plain sweeps in a row leave the slow part of the error, mostly the scale of well-connected regions. What the last
 //! of them changed tells which combination of them has least of it. Doing so every few sweeps costs almost nothing and
-//! works as well as after each (Pratapa, Suryanarayana, Pask 2016): 48 sweeps instead of 60 on a crawl of cnr.it, 19
+//! works as well as after each (Pratapa, Suryanarayana, Pask 2016): 54 sweeps instead of 60 on a crawl of cnr.it, 22
 //! instead of 58 on a Kronecker graph.
 
 /// Sweeps from one combination to the next.

@@ -12,6 +12,7 @@ mod hits;
 mod pagerank;
 mod power;
 mod rendezvous;
+mod rows;
 mod solver;
 
 pub use harmonic::Harmonic;

@@ -7,14 +7,15 @@
 //! That system is solved by iterative refinement (Wilkinson 1963): the residual `r = v - (I - d P^T) y` is computed with
 //! 64-bit numbers, a correction e with `(I - d P^T) e = r` is found to some digits with 32-bit numbers, and y grows by e.
 //! What the solver waits for is values of pages all over the memory, and of the short numbers twice as many fit into the
-//! caches. Corrections are found in place (Gauss-Seidel) with Anderson's acceleration, see `solver`.
+//! caches. Corrections are found in place (Gauss-Seidel) with Anderson's acceleration, see `solver`; how the links lie in
+//! memory decides on the rest of the speed, see `core`.
 //!
 //! OPIC's fixed point is the same system with a damping of its own for each page, `out / (out + 1)`; the bound then holds
 //! with the largest of them.
 //!
 //! **Bound.** `|P^T|_1 <= 1`, so the error of y is at most `|r|_1 / (1 - d)`, and that of x at most twice this divided by
 //! `|y|_1`. The residual is that of the y that is returned, computed with 64-bit numbers from y alone: neither the short
-//! numbers nor the acceleration nor the order in which threads wrote can make the bound wrong, only late.
+//! numbers nor the acceleration nor what threads knew of each other can make the bound wrong, only late.
 
 use super::super::graph::Graph;
 use super::core::Core;
@@ -30,7 +31,7 @@ pub struct PageRank<'a> {
     pub tolerance: f64,
     /// Stop at the latest after so many sweeps.
     pub iterations_max: u32,
-    /// Threads to use. With more than one, the last digits (below the tolerance) may differ between runs.
+    /// Threads to use. Another number of them may change the last digits, below the tolerance.
     pub threads: usize,
     /// Where a jump (and a page without links) leads: a weight for each page; `None` for everywhere alike.
     pub personalisation: Option<&'a [f64]>,
@@ -54,6 +55,13 @@ pub struct Prepared {
     core: Core,
 }
 
+#[cfg(test)]
+impl Prepared {
+    pub(super) fn panels(&self) -> usize {
+        self.core.chunks.iter().map(|chunk| chunk.panels.len()).sum()
+    }
+}
+
 impl PageRank<'_> {
     /// PageRank of all pages; adds up to 1.
     ///
@@ -63,7 +71,7 @@ impl PageRank<'_> {
         self.solve(&self.prepare(graph)?)
     }
 
-    /// Lays the graph out for [`PageRank::solve`].
+    /// Lays the graph out for [`PageRank::solve`], on the threads of the rayon pool it is called in.
     ///
     /// # Errors
     /// When the damping is not in 0..1.
@@ -85,16 +93,7 @@ impl PageRank<'_> {
         let jump = self.jump(core)?;
         let threads = self.threads.clamp(1, core.inner / 1024 + 1);
         let solver = Solver::new(core, jump, threads);
-        if threads == 1 {
-            solver.work(self.tolerance, self.iterations_max, true);
-        } else {
-            std::thread::scope(|scope| {
-                for thread in 0..threads {
-                    let solver = &solver;
-                    scope.spawn(move || solver.work(self.tolerance, self.iterations_max, thread == 0));
-                }
-            });
-        }
+        solver.run(self.tolerance, self.iterations_max);
         Ok(solver.finish())
     }
 

@@ -1,28 +1,37 @@
 //! The iteration behind [`super::pagerank`], shared by any number of threads.
 //!
 //! The unknown of a page is its *gift*, what it gives to each of its links: its value times the damping by the weight of its
-//! links. Values are scaled so that the mean jump is 1. All threads run [`Solver::work`] and meet after each phase; a phase
-//! is cut into runs of pages that threads claim. A page's numbers are written only by the thread that claimed its run;
-//! gifts are read by all, and whether a sweep sees a neighbour's new gift or its last one does not matter.
+//! links. Values are scaled so that the mean jump is 1.
+//!
+//! All threads run [`Worker::run`] and meet after each [`Stage`] of a sweep. In a stage each thread goes over chunks of its
+//! own, with all corrections in a vector of its own; then they tell each other what became of them. So a sweep is the same
+//! linear map whatever the threads' speed, which acceleration depends on, hardly any value is older than one in a
+//! sequential sweep, and no thread waits for a line of memory that another one writes.
 
+use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::Ranking;
 use super::acceleration::{Mix, PERIOD, Products, STATES};
-use super::core::{Core, LANES};
+use super::core::{Chunk, Core};
 use super::rendezvous::Rendezvous;
 
-/// Pieces of work a thread may claim per phase: enough to even out, few enough to cost nothing.
-const RUNS_PER_THREAD: usize = 16;
+/// Stages of a sweep with more than one thread. A link between two threads' parts of a stage is followed with the
+/// value of the last sweep. More stages have fewer such links, but need more sweeps (on a Kronecker graph 28 with 2 or 4, 34
+/// with 8, 41 with 16): acceleration fails on them.
+const STAGES: usize = 2;
 
 /// A correction is not worth more digits than 32-bit numbers have: this part of the residual, divided by `1 - d`.
 const REDUCTION: f64 = 1e-6;
 
-/// How much further a correction goes than it seems it must: its end is judged by gifts, the residual by values.
-const MARGIN: f64 = 0.4;
+/// What a correction has to leave at most, so that there is progress.
+const PART_MAX: f64 = 0.5;
 
-/// Sums that a run of pages adds up to, at most.
+/// A correction that leaves more than this of the bound has met the last digits of 64-bit numbers.
+const STALL: f64 = 0.9;
+
+/// Sums that threads add up at a meeting, at most.
 const SUMS: usize = Products::COUNT;
 
 /// A vector of 64-bit numbers that threads share.
@@ -45,316 +54,83 @@ impl Exact {
     }
 }
 
-/// A vector of 32-bit numbers that threads share.
+/// What the threads tell each other of one vector.
 #[derive(Debug)]
-struct Short(Vec<AtomicU32>);
+struct Board(Vec<AtomicU32>);
 
-impl Short {
+impl Board {
     fn new(length: usize) -> Self {
         Self((0..length).map(|_| AtomicU32::new(0)).collect())
     }
 
-    #[inline]
-    fn get(&self, place: u32) -> f32 {
-        read(&self.0[place as usize])
+    fn write(&self, pages: Range<usize>, values: &[f32]) {
+        for (told, value) in self.0[pages].iter().zip(values) {
+            told.store(value.to_bits(), Relaxed);
+        }
+    }
+
+    fn read(&self, pages: Range<usize>, values: &mut [f32]) {
+        for (told, value) in self.0[pages].iter().zip(values) {
+            *value = f32::from_bits(told.load(Relaxed));
+        }
     }
 }
 
-#[inline]
-fn read(number: &AtomicU32) -> f32 {
-    f32::from_bits(number.load(Relaxed))
-}
+/// Which chunks each thread goes over before all meet.
+type Stage = Vec<Range<usize>>;
 
-#[inline]
-fn write(number: &AtomicU32, value: f32) {
-    number.store(value.to_bits(), Relaxed);
-}
-
-/// What threads claim and add up in one phase; two of them are used in turn.
-#[derive(Debug)]
-struct Phase {
-    claimed: AtomicUsize,
-    sums: Exact,
-}
-
-/// See the module's documentation.
+/// What all threads share.
 #[derive(Debug)]
 pub(super) struct Solver<'a> {
     core: &'a Core,
     jump: Option<Vec<f64>>,
     /// The gifts so far.
     gifts: Exact,
-    /// The correction of the gifts; one more for nobody's, which is 0.
-    corrections: Short,
-    /// What the correction has to make up for.
-    residual: Short,
+    /// The corrections as of the last meeting; empty when there is one thread.
+    board: Board,
     /// A correction per residual and income: the share, with the page's link to itself solved.
     shares: Vec<f32>,
-    /// The correction after the last sweeps, in turn.
-    states: [Short; STATES],
-    bounds: Vec<usize>,
-    phases: [Phase; 2],
+    stages: Vec<Stage>,
+    threads: usize,
+    /// Each thread's sums; two of them are used in turn.
+    sums: [Exact; 2],
     meeting: Rendezvous,
     outcome: Exact,
-}
-
-/// What is left to do.
-struct Rest {
-    /// |r|
-    residual: f64,
-    /// |y| over inner pages, which is at most that over all.
-    total: f64,
-    /// The residual in gifts, that is, each page's times its share.
-    in_gifts: f64,
-}
-
-impl From<[f64; 3]> for Rest {
-    fn from([residual, total, in_gifts]: [f64; 3]) -> Self {
-        Self { residual, total, in_gifts }
-    }
-}
-
-/// One thread's view of where the work stands; the same in all threads.
-struct Progress {
-    phase: usize,
-    sweeps: u32,
-    sweeps_max: u32,
 }
 
 impl<'a> Solver<'a> {
     /// `jump` has mean 1; `None` is 1 everywhere.
     pub(super) fn new(core: &'a Core, jump: Option<Vec<f64>>, threads: usize) -> Self {
-        let bounds = core.runs(if threads == 1 { 1 } else { threads * RUNS_PER_THREAD });
+        let threads = threads.clamp(1, core.chunks.len().max(1));
         let mut shares: Vec<f32> = core.share.iter().map(|&share| share as f32).collect();
         for &(page, weight) in &core.selfish {
             let share = core.share[page as usize];
             shares[page as usize] = (share / (1.0 - share * f64::from(weight))) as f32;
         }
-        let phase = || Phase { claimed: AtomicUsize::new(0), sums: Exact::new(SUMS * (bounds.len() - 1)) };
         Self {
             core,
             jump,
             gifts: Exact::new(core.inner),
-            corrections: Short::new(core.inner + 1),
-            residual: Short::new(core.inner),
+            board: Board::new(if threads == 1 { 0 } else { core.inner }),
             shares,
-            states: std::array::from_fn(|_| Short::new(core.inner)),
-            phases: [phase(), phase()],
-            bounds,
+            stages: stages(&core.chunks, threads),
+            threads,
+            sums: [(); 2].map(|()| Exact::new(SUMS * threads)),
             meeting: Rendezvous::new(threads),
             outcome: Exact::new(2),
         }
     }
 
-    /// One thread's part of all work. All threads come to the same sums and so to the same decisions.
-    pub(super) fn work(&self, tolerance: f64, sweeps_max: u32, reports: bool) {
-        let mut progress = Progress { phase: 0, sweeps: 0, sweeps_max };
-        let damping = self.core.damping_max;
-        let mut rest: Rest = self.each_run(&mut progress, |pages| self.begin(pages)).into();
-        let mut bound = f64::INFINITY;
-        while damping > 0.0 && rest.total > 0.0 && progress.sweeps < sweeps_max {
-            let part = tolerance * (1.0 - damping) * rest.total / 2.0 / rest.residual;
-            let part = part.max(REDUCTION / (1.0 - damping)) * MARGIN;
-            self.correct(&mut progress, part, rest.in_gifts);
-            self.each_run(&mut progress, |pages| self.accept(pages));
-            rest = self.each_run(&mut progress, |pages| self.measure(pages)).into();
-            progress.sweeps += 1;
-            let before = std::mem::replace(&mut bound, 2.0 * rest.residual / (1.0 - damping) / rest.total);
-            // Not getting nearer any more: these are the last digits of 64-bit numbers.
-            if bound <= tolerance || bound > before / 2.0 {
-                break;
+    /// Solves to a bound of `tolerance`, or as far as so many sweeps go.
+    pub(super) fn run(&self, tolerance: f64, sweeps_max: u32) {
+        if self.threads == 1 {
+            return Worker::new(self, 0, sweeps_max).run(tolerance);
+        }
+        std::thread::scope(|scope| {
+            for thread in 0..self.threads {
+                scope.spawn(move || Worker::new(self, thread, sweeps_max).run(tolerance));
             }
-        }
-        if reports {
-            self.outcome.set(0, f64::from(progress.sweeps));
-            self.outcome.set(1, if bound.is_finite() { bound } else { 0.0 });
-        }
-    }
-
-    /// Sweeps until this part of the residual is left, whose size is `whole` in gifts.
-    fn correct(&self, progress: &mut Progress, part: f64, whole: f64) {
-        let damping = self.core.damping_max;
-        // A plain sweep shrinks the change by d or more; where rounding stops that, going on is no use.
-        let enough = (part.ln() / damping.max(0.1).ln()) as u32 + PERIOD;
-        let mut at_last_mix = f64::INFINITY;
-        for sweep in 1..=enough {
-            if progress.sweeps + 1 >= progress.sweeps_max {
-                return;
-            }
-            let turn = sweep % PERIOD;
-            let state = (PERIOD - turn) % PERIOD;
-            let state = self.states.len().checked_sub(1 + state as usize);
-            let [change] = self.each_run(progress, |pages| self.sweep(pages, state));
-            progress.sweeps += 1;
-            if change <= part * whole {
-                return;
-            }
-            // Where the last mix did not help, a period of plain sweeps does.
-            if turn == 0 && change < std::mem::replace(&mut at_last_mix, change) {
-                let sums = self.each_run(progress, |pages| self.products(pages));
-                let mut products = Products::default();
-                products.add_array(&sums);
-                let mix = products.mix();
-                self.each_run(progress, |pages| self.mix(pages, mix));
-            }
-        }
-    }
-
-    /// Claims runs of pages until none is left, waits for the others, and adds up what all runs returned.
-    fn each_run<const N: usize>(
-        &self,
-        progress: &mut Progress,
-        mut work: impl FnMut(Range<usize>) -> [f64; N],
-    ) -> [f64; N] {
-        let phase = &self.phases[progress.phase % 2];
-        progress.phase += 1;
-        loop {
-            let run = phase.claimed.fetch_add(1, Relaxed);
-            let (Some(&begin), Some(&end)) = (self.bounds.get(run), self.bounds.get(run + 1)) else { break };
-            for (place, sum) in work(begin..end).into_iter().enumerate() {
-                phase.sums.set(run * SUMS + place, sum);
-            }
-        }
-        self.meeting.wait();
-        // Nobody claims from this phase again before all have met once more.
-        phase.claimed.store(0, Relaxed);
-        let runs = self.bounds.len() - 1;
-        std::array::from_fn(|place| (0..runs).map(|run| phase.sums.get(run * SUMS + place)).sum())
-    }
-
-    /// Sets out from gifts of 0, with a first guess at the correction. Returns a [`Rest`] as if there were no guess.
-    fn begin(&self, pages: Range<usize>) -> [f64; 3] {
-        let first = (1.0 / (1.0 - self.core.damping_max)) as f32;
-        let (mut sum, mut in_gifts) = (0.0, 0.0);
-        for page in pages {
-            let jump = self.jump_to(page);
-            write(&self.residual.0[page], jump as f32);
-            let gift = jump as f32 * self.shares[page];
-            write(&self.corrections.0[page], gift * first);
-            sum += jump;
-            in_gifts += f64::from(gift);
-        }
-        [sum, sum, in_gifts]
-    }
-
-    /// Recomputes the corrections of a run of pages in place, and remembers them as this state if any. Returns by how
-    /// much they changed.
-    fn sweep(&self, pages: Range<usize>, state: Option<usize>) -> [f64; 1] {
-        let core = self.core;
-        let kept = state.map(|state| &self.states[state].0[pages.clone()]);
-        let mut changed = 0.0;
-        let rows = core.groups[pages.start..=pages.end].windows(2);
-        let own = self.corrections.0[pages.clone()].iter().zip(&self.residual.0[pages.clone()]);
-        for (place, ((row, share), (own, residual))) in
-            rows.zip(&self.shares[pages.clone()]).zip(own).enumerate()
-        {
-            let income = self.income(row[0] as usize..row[1] as usize);
-            let new = (read(residual) + income) * share;
-            changed += f64::from((new - read(own)).abs());
-            write(own, new);
-            if let Some(kept) = kept {
-                write(&kept[place], new);
-            }
-        }
-        [changed]
-    }
-
-    /// What comes in to a page from these groups of links.
-    #[inline]
-    fn income(&self, groups: Range<usize>) -> f32 {
-        let mut sums = [0.0; LANES];
-        let sources = &self.core.sources[groups.clone()];
-        if self.core.weights.is_empty() {
-            for group in sources {
-                for (sum, &source) in sums.iter_mut().zip(group) {
-                    *sum += self.corrections.get(source);
-                }
-            }
-        } else {
-            for (group, weights) in sources.iter().zip(&self.core.weights[groups]) {
-                for ((sum, &source), weight) in sums.iter_mut().zip(group).zip(weights) {
-                    *sum += self.corrections.get(source) * weight;
-                }
-            }
-        }
-        (sums[0] + sums[1]) + (sums[2] + sums[3])
-    }
-
-    fn products(&self, pages: Range<usize>) -> [f64; Products::COUNT] {
-        let mut products = Products::default();
-        pages.for_each(|page| products.add(self.remembered(page)));
-        products.to_array()
-    }
-
-    /// Replaces a run's corrections by the combination of the last sweeps.
-    fn mix(&self, pages: Range<usize>, mix: Mix) -> [f64; 0] {
-        for page in pages {
-            write(&self.corrections.0[page], mix.apply(self.remembered(page)) as f32);
-        }
-        []
-    }
-
-    #[inline]
-    fn remembered(&self, page: usize) -> [f64; STATES] {
-        std::array::from_fn(|state| f64::from(read(&self.states[state].0[page])))
-    }
-
-    /// Adds the corrections to the gifts.
-    fn accept(&self, pages: Range<usize>) -> [f64; 0] {
-        for page in pages {
-            self.gifts.set(page, self.gifts.get(page) + f64::from(read(&self.corrections.0[page])));
-            write(&self.corrections.0[page], 0.0);
-        }
-        []
-    }
-
-    /// Computes the residual; returns a [`Rest`].
-    fn measure(&self, pages: Range<usize>) -> [f64; 3] {
-        let core = self.core;
-        let (mut rest, mut total, mut in_gifts) = (0.0, 0.0, 0.0);
-        let mut selfish = core.selfish.partition_point(|&(page, _)| (page as usize) < pages.start);
-        for page in pages {
-            let gift = self.gifts.get(page);
-            let value = self.value(page);
-            let mut income = self.exact_income(page);
-            if let Some(&(_, weight)) = core.selfish.get(selfish).filter(|entry| entry.0 as usize == page) {
-                income += gift * f64::from(weight);
-                selfish += 1;
-            }
-            let residual = self.jump_to(page) + income - value;
-            write(&self.residual.0[page], residual as f32);
-            rest += residual.abs();
-            total += value.abs();
-            in_gifts += residual.abs() * f64::from(self.shares[page]);
-        }
-        [rest, total, in_gifts]
-    }
-
-    /// What comes in to an inner page from its links to others, by the gifts.
-    fn exact_income(&self, page: usize) -> f64 {
-        let groups = self.core.groups[page] as usize..self.core.groups[page + 1] as usize;
-        let sources = self.core.sources[groups.clone()].as_flattened();
-        // Groups are filled up at their end only.
-        let nobody = self.core.inner as u32;
-        let sources = &sources[..sources.len() - sources.iter().rev().take_while(|&&s| s == nobody).count()];
-        let weights = if self.core.weights.is_empty() { &[] } else { &self.core.weights[groups] };
-        self.add_up(sources, weights.as_flattened())
-    }
-
-    fn add_up(&self, sources: &[u32], weights: &[f32]) -> f64 {
-        if weights.is_empty() {
-            let (fours, rest) = sources.as_chunks::<LANES>();
-            let mut sums = [0.0; LANES];
-            for group in fours {
-                for (sum, &source) in sums.iter_mut().zip(group) {
-                    *sum += self.gifts.get(source as usize);
-                }
-            }
-            sums.into_iter().chain(rest.iter().map(|&source| self.gifts.get(source as usize))).sum()
-        } else {
-            let given = sources.iter().zip(weights);
-            given.map(|(&source, &weight)| self.gifts.get(source as usize) * f64::from(weight)).sum()
-        }
+        });
     }
 
     /// The value of an inner page so far.
@@ -378,8 +154,11 @@ impl<'a> Solver<'a> {
         for (page, &old) in core.order.iter().enumerate() {
             let value = if let Some(page_outside) = page.checked_sub(core.inner) {
                 let links = outer.offsets[page_outside] as usize..outer.offsets[page_outside + 1] as usize;
-                let weights = if outer.weights.is_empty() { &[] } else { &outer.weights[links.clone()] };
-                self.jump_to(page) + self.add_up(&outer.sources[links], weights)
+                let given = links.map(|link| {
+                    let weight = outer.weights.get(link).map_or(1.0, |&weight| f64::from(weight));
+                    self.gifts.get(outer.sources[link] as usize) * weight
+                });
+                self.jump_to(page) + given.sum::<f64>()
             } else {
                 self.value(page)
             };
@@ -392,5 +171,327 @@ impl<'a> Solver<'a> {
         let iterations = self.outcome.get(0) as u32;
         let operations = u64::from(iterations) * core.inner_arcs as u64 + outer.sources.len() as u64;
         Ranking { values, iterations, residual: self.outcome.get(1), operations }
+    }
+}
+
+/// Divides the chunks by their work into stages, and these among the threads.
+fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
+    let stages = if threads == 1 { 1 } else { STAGES };
+    let parts = stages * threads;
+    let all: usize = chunks.iter().map(Chunk::work).sum();
+    let (mut bounds, mut done) = (vec![0], 0);
+    for (number, chunk) in chunks.iter().enumerate() {
+        // A chunk belongs where its middle is.
+        while bounds.len() < parts && (done + chunk.work() / 2) * parts >= all * bounds.len() {
+            bounds.push(number);
+        }
+        done += chunk.work();
+    }
+    bounds.resize(parts + 1, chunks.len());
+    let parts: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
+    parts.chunks(threads).map(<[_]>::to_vec).collect()
+}
+
+/// What is left to do.
+struct Rest {
+    /// |r|
+    residual: f64,
+    /// |y| over inner pages, which is at most that over all.
+    total: f64,
+    /// The residual in gifts, that is, each page's times its share.
+    in_gifts: f64,
+}
+
+impl From<[f64; 3]> for Rest {
+    fn from([residual, total, in_gifts]: [f64; 3]) -> Self {
+        Self { residual, total, in_gifts }
+    }
+}
+
+/// One thread's part of the work. Numbers are of all inner pages where the name says so, else of its own, one chunk after
+/// the other.
+struct Worker<'a> {
+    solver: &'a Solver<'a>,
+    thread: usize,
+    /// Its chunks, each with the place of its first page among its own.
+    own: Vec<(usize, usize)>,
+    all_corrections: Vec<f32>,
+    /// What the correction has to make up for.
+    residual: Vec<f32>,
+    /// The correction after the last sweeps, in turn.
+    states: [Vec<f32>; STATES],
+    /// What comes in to the pages of one chunk through panels.
+    panels: Vec<f32>,
+    meetings: usize,
+    sweeps: u32,
+    sweeps_max: u32,
+}
+
+impl<'a> Worker<'a> {
+    fn new(solver: &'a Solver<'a>, thread: usize, sweeps_max: u32) -> Self {
+        let mut pages = 0;
+        let mut place = |number: usize| {
+            let first = pages;
+            pages += solver.core.chunks[number].pages.len();
+            (number, first)
+        };
+        let own = solver.stages.iter().flat_map(|stage| stage[thread].clone()).map(&mut place).collect();
+        Self {
+            solver,
+            thread,
+            own,
+            all_corrections: vec![0.0; solver.core.inner],
+            residual: vec![0.0; pages],
+            states: std::array::from_fn(|_| vec![0.0; pages]),
+            panels: Vec::new(),
+            meetings: 0,
+            sweeps: 0,
+            sweeps_max,
+        }
+    }
+
+    /// All threads come to the same sums and so to the same decisions.
+    fn run(mut self, tolerance: f64) {
+        let damping = self.solver.core.damping_max;
+        let mut rest = self.begin();
+        let mut bound = f64::INFINITY;
+        while damping > 0.0 && rest.total > 0.0 && self.sweeps < self.sweeps_max {
+            let part = tolerance * (1.0 - damping) * rest.total / 2.0 / rest.residual;
+            let part = part.max(REDUCTION / (1.0 - damping)).min(PART_MAX);
+            self.correct(part, rest.in_gifts);
+            self.accept();
+            rest = self.measure();
+            self.sweeps += 1;
+            let before = std::mem::replace(&mut bound, 2.0 * rest.residual / (1.0 - damping) / rest.total);
+            if bound <= tolerance || bound > STALL * before {
+                break;
+            }
+        }
+        if self.thread == 0 {
+            self.solver.outcome.set(0, f64::from(self.sweeps));
+            self.solver.outcome.set(1, if bound.is_finite() { bound } else { 0.0 });
+        }
+    }
+
+    /// Sweeps until this part of the residual is left, whose size is `whole` in gifts.
+    fn correct(&mut self, part: f64, whole: f64) {
+        let damping = self.solver.core.damping_max;
+        // A plain sweep shrinks the change by d or more; where rounding stops that, going on is no use.
+        let enough = (part.ln() / damping.max(0.1).ln()) as u32 + PERIOD;
+        let mut at_last_mix = f64::INFINITY;
+        for sweep in 1..=enough {
+            if self.sweeps + 1 >= self.sweeps_max {
+                return;
+            }
+            let turn = sweep % PERIOD;
+            let state = (PERIOD - turn) % PERIOD;
+            let change = self.sweep(STATES.checked_sub(1 + state as usize));
+            self.sweeps += 1;
+            if change <= part * whole {
+                return;
+            }
+            // Where the last mix did not help, a period of plain sweeps does.
+            if turn == 0 && change < std::mem::replace(&mut at_last_mix, change) {
+                self.mix();
+            }
+        }
+    }
+
+    /// Adds up what each thread brings, and waits for all.
+    fn meet<const N: usize>(&mut self, sums: [f64; N]) -> [f64; N] {
+        if self.solver.threads == 1 {
+            return sums;
+        }
+        let board = &self.solver.sums[self.meetings % 2];
+        self.meetings += 1;
+        for (place, sum) in sums.into_iter().enumerate() {
+            board.set(self.thread * SUMS + place, sum);
+        }
+        self.solver.meeting.wait();
+        // Nobody writes here again before all have met once more.
+        std::array::from_fn(|place| {
+            (0..self.solver.threads).map(|thread| board.get(thread * SUMS + place)).sum()
+        })
+    }
+
+    /// Tells the others the corrections of a chunk.
+    fn tell(&self, pages: Range<usize>) {
+        if self.solver.threads > 1 {
+            self.solver.board.write(pages.clone(), &self.all_corrections[pages]);
+        }
+    }
+
+    /// Hears what the others told in a stage; they have met since.
+    fn hear(&mut self, stage: usize) {
+        let Solver { core, stages, threads, board, .. } = self.solver;
+        for thread in (0..*threads).filter(|&thread| thread != self.thread) {
+            let chunks = &core.chunks[stages[stage][thread].clone()];
+            if let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
+                let pages = first.pages.start..last.pages.end;
+                board.read(pages.clone(), &mut self.all_corrections[pages]);
+            }
+        }
+    }
+
+    /// Sets out from gifts of 0, with a first guess at the correction. Returns what is left as if there were no guess.
+    fn begin(&mut self) -> Rest {
+        let solver = self.solver;
+        let first = (1.0 / (1.0 - solver.core.damping_max)) as f32;
+        for (page, (correction, share)) in self.all_corrections.iter_mut().zip(&solver.shares).enumerate() {
+            *correction = solver.jump_to(page) as f32 * share * first;
+        }
+        let (mut sum, mut in_gifts) = (0.0, 0.0);
+        for &(number, first) in &self.own {
+            let pages = solver.core.chunks[number].pages.clone();
+            for (page, residual) in pages.zip(&mut self.residual[first..]) {
+                let jump = solver.jump_to(page);
+                *residual = jump as f32;
+                sum += jump;
+                in_gifts += jump * f64::from(solver.shares[page]);
+            }
+        }
+        self.meet([sum, sum, in_gifts]).into()
+    }
+
+    /// Recomputes all corrections in place, and remembers them as this state if any. Returns by how much they changed.
+    fn sweep(&mut self, state: Option<usize>) -> f64 {
+        let solver = self.solver;
+        let mut changed = 0.0;
+        let mut next = 0;
+        for (number, stage) in solver.stages.iter().enumerate() {
+            for _ in stage[self.thread].clone() {
+                let (chunk, first) = self.own[next];
+                next += 1;
+                let chunk = &solver.core.chunks[chunk];
+                changed += self.sweep_chunk(chunk, first);
+                let new = &self.all_corrections[chunk.pages.clone()];
+                if let Some(state) = state {
+                    self.states[state][first..first + new.len()].copy_from_slice(new);
+                }
+                self.tell(chunk.pages.clone());
+            }
+            [changed] = if number + 1 < solver.stages.len() {
+                self.meet([]);
+                [changed]
+            } else {
+                self.meet([changed])
+            };
+            self.hear(number);
+        }
+        changed
+    }
+
+    fn sweep_chunk(&mut self, chunk: &Chunk, first: usize) -> f64 {
+        let corrections = Cell::from_mut(self.all_corrections.as_mut_slice()).as_slice_of_cells();
+        let length = chunk.pages.len();
+        self.panels.clear();
+        self.panels.resize(length, 0.0);
+        let incomes = self.panels.as_mut_slice();
+        for panel in &chunk.panels {
+            let block = &corrections[panel.block.clone()];
+            panel.rows.each(
+                |source| block[source].get(),
+                |row, sum: f32| incomes[usize::from(panel.targets[row])] += sum,
+            );
+        }
+        let own = &corrections[chunk.pages.clone()];
+        let shares = &self.solver.shares[chunk.pages.clone()];
+        let residual = &self.residual[first..first + length];
+        let mut changed = 0.0;
+        chunk.rest.each(
+            |source| corrections[source].get(),
+            |row, sum: f32| {
+                let new = (residual[row] + incomes[row] + sum) * shares[row];
+                changed += f64::from((new - own[row].get()).abs());
+                own[row].set(new);
+            },
+        );
+        changed
+    }
+
+    /// Replaces the corrections by the best combination of those after the last sweeps.
+    fn mix(&mut self) {
+        let mut products = Products::default();
+        for place in 0..self.residual.len() {
+            products.add(self.remembered(place));
+        }
+        let sums = self.meet(products.to_array());
+        let mut products = Products::default();
+        products.add_array(&sums);
+        let mix = products.mix();
+        for (chunk, first) in self.own.clone() {
+            let pages = self.solver.core.chunks[chunk].pages.clone();
+            for (place, page) in pages.clone().enumerate() {
+                self.all_corrections[page] = self.mixed(mix, first + place);
+            }
+            self.tell(pages);
+        }
+        self.meet([]);
+        (0..self.solver.stages.len()).for_each(|stage| self.hear(stage));
+        // Nobody tells anything new before all have heard this.
+        self.meet([]);
+    }
+
+    #[inline]
+    fn mixed(&self, mix: Mix, place: usize) -> f32 {
+        mix.apply(self.remembered(place)) as f32
+    }
+
+    #[inline]
+    fn remembered(&self, place: usize) -> [f64; STATES] {
+        std::array::from_fn(|state| f64::from(self.states[state][place]))
+    }
+
+    /// Adds the corrections to the gifts.
+    fn accept(&mut self) {
+        let solver = self.solver;
+        for &(number, _) in &self.own {
+            for page in solver.core.chunks[number].pages.clone() {
+                solver.gifts.set(page, solver.gifts.get(page) + f64::from(self.all_corrections[page]));
+            }
+        }
+        self.all_corrections.fill(0.0);
+        self.meet([]);
+    }
+
+    /// Computes the residual with 64-bit numbers.
+    fn measure(&mut self) -> Rest {
+        let solver = self.solver;
+        let core = solver.core;
+        let (mut rest, mut total, mut in_gifts) = (0.0, 0.0, 0.0);
+        let mut incomes: Vec<f64> = Vec::new();
+        for &(number, first) in &self.own {
+            let chunk = &core.chunks[number];
+            incomes.clear();
+            incomes.resize(chunk.pages.len(), 0.0);
+            let begin = chunk.pages.start;
+            let selfish = core.selfish.partition_point(|&(page, _)| (page as usize) < begin);
+            for &(page, weight) in &core.selfish[selfish..] {
+                let page = page as usize;
+                let Some(income) = incomes.get_mut(page - begin) else { break };
+                *income = solver.gifts.get(page) * f64::from(weight);
+            }
+            for panel in &chunk.panels {
+                let block = panel.block.start;
+                panel.rows.each(
+                    |source| solver.gifts.get(block + source),
+                    |row, sum: f64| incomes[usize::from(panel.targets[row])] += sum,
+                );
+            }
+            let residuals = &mut self.residual[first..first + chunk.pages.len()];
+            chunk.rest.each(
+                |source| solver.gifts.get(source),
+                |row, sum: f64| {
+                    let page = begin + row;
+                    let value = solver.value(page);
+                    let residual = solver.jump_to(page) + incomes[row] + sum - value;
+                    residuals[row] = residual as f32;
+                    rest += residual.abs();
+                    total += value.abs();
+                    in_gifts += residual.abs() * f64::from(solver.shares[page]);
+                },
+            );
+        }
+        self.meet([rest, total, in_gifts]).into()
     }
 }

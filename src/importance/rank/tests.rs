@@ -184,6 +184,39 @@ fn small_random(seed: u64, pages: u32, arcs: usize) -> Graph {
     Graph::from_arcs(pages as usize, &arcs).unwrap()
 }
 
+/// A graph in which few pages have most links, whose numbers tell nothing.
+fn skewed(pages: u32, links: u32) -> Graph {
+    let mut state = 5u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
+        // By its rank in importance, then anywhere.
+        let rank = (f64::from(pages) * unit * unit * unit) as u64;
+        (rank * 7919 % u64::from(pages)) as u32
+    };
+    let arcs: Vec<(u32, u32)> = (0..pages * links).map(|arc| (arc % pages, draw())).collect();
+    Graph::from_arcs(pages as usize, &arcs).unwrap()
+}
+
+#[test]
+fn neither_panels_nor_the_numbering_change_the_result() {
+    // So few links a page that chunks are as large as they can be; and so many that most are in panels.
+    for (graph, panels_min) in [(skewed(140_009, 4), 1), (skewed(2003, 60), 20)] {
+        let options = PageRank { damping: Damping::Constant(0.5), ..PageRank::default() };
+        let prepared = options.prepare(graph.clone()).unwrap();
+        assert!(prepared.panels() >= panels_min, "{} panels", prepared.panels());
+        let plain =
+            Power { damping: 0.5, dangling: Dangling::Personalised, tolerance: 1e-8, ..Power::default() };
+        let plain = plain.run(&graph).unwrap().values;
+        for threads in [1, 3] {
+            let options = PageRank { threads, ..options };
+            let fast = options.solve(&prepared).unwrap();
+            assert!(fast.residual <= 1e-9 && difference(&fast.values, &plain) < 2e-8);
+            assert_eq!(options.solve(&prepared).unwrap(), fast, "threads change nothing between runs");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn all_ways_to_page_rank_agree(

@@ -35,12 +35,14 @@ pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
     if let Some(urls) = &urls {
         pages = pages.max(urls.len());
     }
-    let hosts = urls.as_ref().filter(|urls| urls.len() == pages).map(|urls| {
-        numbered(urls.iter().map(|url| {
-            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-            rest.split(['/', '?', '#']).next().unwrap_or(rest)
-        }))
-    });
+    let hosts = urls
+        .as_ref()
+        .filter(|urls| urls.len() == pages)
+        .map(|urls| numbered(urls.iter().map(|url| host_of(url))));
+    if pages == 0 {
+        let path = folder.join("arcs.tsv.gz");
+        return Err(ReadError::Content { path, what: "there are no arcs".to_owned() });
+    }
     let graph = if weighted {
         Graph::from_weighted_arcs(pages, &arcs)?
     } else {
@@ -48,6 +50,12 @@ pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
         Graph::from_arcs(pages, &arcs)?
     };
     Ok(Recorded { graph, hosts, urls })
+}
+
+/// The host in a URL; a name stays as it is.
+pub(super) fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
 /// Gives equal names equal numbers, in order of appearance.

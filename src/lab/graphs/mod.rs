@@ -5,12 +5,18 @@ mod bv;
 mod generate;
 mod stored;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
 
 pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
 pub use stored::{PageGraph, SiteGraph, StoredError};
 
 use crate::importance::{Graph, GraphError};
+
+/// How a gzip file begins (RFC 1952, section 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a graph cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -94,16 +100,21 @@ pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
     }
 }
 
-/// Reads a host number for each page: 32-bit little-endian numbers, or one name a line.
+/// Reads a host number for each page: 32-bit little-endian numbers, or one name or URL a line, perhaps in gzip.
 ///
 /// # Errors
 /// When the file does not have one for each of `pages` pages.
 pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
-    let bytes = std::fs::read(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
+    let io = |source| ReadError::Io { path: path.into(), source };
+    let mut bytes = std::fs::read(path).map_err(io)?;
+    if bytes.starts_with(&GZIP) {
+        let packed = std::mem::take(&mut bytes);
+        MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).map_err(io)?;
+    }
     let hosts: Vec<u32> = if bytes.len() == pages * 4 {
         bytes.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number)).collect()
     } else {
-        arcs::numbered(String::from_utf8_lossy(&bytes).lines())
+        arcs::numbered(String::from_utf8_lossy(&bytes).lines().map(arcs::host_of))
     };
     if hosts.len() == pages {
         Ok(hosts)

@@ -39,6 +39,36 @@ fn damaged_folders_are_refused_with_the_line() {
 }
 
 #[test]
+fn hosts_may_be_urls_in_gzip_and_no_arcs_are_no_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts.gz");
+    write(&path, "http://a.org/x\na.org\nhttps://b.org/?q\n");
+    assert_eq!(read_hosts(&path, 3).unwrap(), [0, 0, 1]);
+    write(&folder.path().join("arcs.tsv.gz"), "");
+    assert!(matches!(read(folder.path()), Err(ReadError::Content { .. })));
+}
+
+#[test]
+fn a_cut_or_damaged_bv_graph_is_refused() {
+    let Some(data) = test_data("graphs/cnr-2000") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |extension: &str| {
+        let from = data.join("cnr-2000").with_extension(extension);
+        std::fs::read(from).unwrap()
+    };
+    let basename = folder.path().join("web");
+    std::fs::write(basename.with_extension("properties"), copy("properties")).unwrap();
+    let mut graph = copy("graph");
+    std::fs::write(basename.with_extension("graph"), &graph[..100_000]).unwrap();
+    let error = read(&basename).unwrap_err().to_string();
+    assert!(error.contains("cut off: 100000 bytes"), "{error}");
+    let middle = graph.len() / 2;
+    graph[middle..].fill(0);
+    std::fs::write(basename.with_extension("graph"), &graph).unwrap();
+    assert!(matches!(read(&basename), Err(ReadError::Content { .. } | ReadError::Graph(_))));
+}
+
+#[test]
 fn real_graphs_have_the_sizes_they_are_known_for() {
     let Some(data) = test_data("graphs") else { return };
     for (name, pages, arcs) in [

@@ -50,16 +50,26 @@ pub enum Mode {
 /// How a state uses the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct StateOptions {
-    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes.
-    pub cache_bytes: usize,
+    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes. `None` goes with the archive: two bytes for
+    /// every URL known, at least 32 MiB and at most 256 MiB.
+    pub cache_bytes: Option<usize>,
     /// How long a checkpoint waits for readers before it is deferred.
     pub reader_wait: Duration,
 }
 
 impl Default for StateOptions {
     fn default() -> Self {
-        Self { cache_bytes: 256 << 20, reader_wait: Duration::from_secs(2) }
+        Self { cache_bytes: None, reader_wait: Duration::from_secs(2) }
     }
+}
+
+/// By how much the sums of the field `cash` have changed; they wrap around at 2^64 as the field does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CashWritten {
+    /// Over all pages.
+    pub pages: i64,
+    /// Over all sites.
+    pub sites: i64,
 }
 
 /// The state; see the module.
@@ -91,6 +101,7 @@ pub struct State {
     /// Captures that hold a payload, by the first eight bytes of its digest.
     digests: OnceLock<HashIndex>,
     mime_ids: std::collections::HashMap<String, u16>,
+    cash_written: CashWritten,
     /// Why the state was given up, if it was.
     poison: Option<String>,
 }

@@ -199,7 +199,17 @@ impl State {
     /// [`StateError::Unknown`] and what the disk refuses.
     pub fn update_site<T>(&mut self, id: SiteId, change: impl FnOnce(&mut Site) -> T) -> Result<T> {
         self.writable()?;
-        self.sites.update(id.0, change)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
+        let mut moved = 0;
+        let change = |site: &mut Site| {
+            let cash = site.cash;
+            let outcome = change(site);
+            moved = site.cash.wrapping_sub(cash);
+            outcome
+        };
+        let unknown = StateError::Unknown { what: "site", id: u64::from(id.0) };
+        let outcome = self.sites.update(id.0, change)?.ok_or(unknown)?;
+        self.cash_written.sites = self.cash_written.sites.wrapping_add(moved);
+        Ok(outcome)
     }
 
     /// All sites with their names, in order of discovery; ends after the first error.

@@ -1,6 +1,6 @@
 //! Pages and visits.
 
-use super::State;
+use super::{CashWritten, State};
 use crate::checkpoint::{Result, StateError};
 use crate::ids::UrlId;
 use crate::pages::{Page, Visit, VisitId, VisitRecord};
@@ -31,13 +31,23 @@ impl State {
     #[inline]
     pub fn update_page<T>(&mut self, url: UrlId, change: impl FnOnce(&mut Page) -> T) -> Result<T> {
         self.writable()?;
+        let mut moved = 0;
         let change = |page: &mut Page| {
-            let visit = page.visit;
+            let (visit, cash) = (page.visit, page.cash);
             let outcome = change(page);
             page.visit = visit;
+            moved = page.cash.wrapping_sub(cash);
             outcome
         };
-        self.pages.update(url.0, change)?.ok_or_else(|| unknown(url))
+        let outcome = self.pages.update(url.0, change)?.ok_or_else(|| unknown(url))?;
+        self.cash_written.pages = self.cash_written.pages.wrapping_add(moved);
+        Ok(outcome)
+    }
+
+    /// By how much all that was written since the state was opened has changed the sums of `cash`.
+    #[must_use]
+    pub fn cash_written(&self) -> CashWritten {
+        self.cash_written
     }
 
     /// All pages from a URL on, in order of discovery; ends after the first error.

@@ -1,0 +1,182 @@
+//! Rows of a sparse matrix, laid out so that going over them costs little more than reading what they add up.
+//!
+//! A loop whose number of turns is hard to predict costs more than the few links that most pages have. So rows lie in
+//! runs of equal length, and the short lengths have loops of their own.
+
+use std::ops::{Add, Mul, Range};
+
+/// Numbers that a row may add up.
+pub(super) trait Number: Copy + Default + Add<Output = Self> + Mul<Output = Self> + From<f32> {}
+
+impl Number for f32 {}
+impl Number for f64 {}
+
+/// Sums that are formed side by side, so that an addition need not wait for the one before it.
+const LANES: usize = 4;
+
+/// Rows behind one another that are equally long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    rows: u32,
+    length: u32,
+}
+
+/// Rows by descending length; `I` is how a source is named.
+#[derive(Debug)]
+pub(super) struct Rows<I> {
+    runs: Vec<Run>,
+    sources: Vec<I>,
+    /// Empty when all weigh 1.
+    weights: Vec<f32>,
+}
+
+impl<I> Default for Rows<I> {
+    fn default() -> Self {
+        Self { runs: Vec::new(), sources: Vec::new(), weights: Vec::new() }
+    }
+}
+
+impl<I: Copy + Into<u32>> Rows<I> {
+    pub(super) fn with_capacity(sources: usize, is_weighted: bool) -> Self {
+        let weights = if is_weighted { sources } else { 0 };
+        Self { runs: Vec::new(), sources: Vec::with_capacity(sources), weights: Vec::with_capacity(weights) }
+    }
+
+    /// Adds a source to the row that [`Self::end_row`] ends.
+    #[inline]
+    pub(super) fn push(&mut self, source: I, weight: Option<f32>) {
+        self.sources.push(source);
+        self.weights.extend(weight);
+    }
+
+    /// Ends a row of so many sources.
+    pub(super) fn end_row(&mut self, length: usize) {
+        let length = length as u32;
+        match self.runs.last_mut().filter(|run| run.length == length) {
+            Some(run) => run.rows += 1,
+            None => self.runs.push(Run { rows: 1, length }),
+        }
+    }
+
+    /// Gives back memory that was taken in advance.
+    pub(super) fn shrink(&mut self) {
+        self.sources.shrink_to_fit();
+        self.weights.shrink_to_fit();
+    }
+
+    /// Arcs in these rows.
+    pub(super) fn arcs(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Calls `row` with the number of each row and the sum of what `read` gives for its sources, in order.
+    #[inline]
+    pub(super) fn each<V: Number>(&self, read: impl Fn(usize) -> V + Copy, mut row: impl FnMut(usize, V)) {
+        let (mut first, mut begin) = (0, 0);
+        for run in &self.runs {
+            let (count, length) = (run.rows as usize, run.length as usize);
+            let arcs = begin..begin + count * length;
+            begin = arcs.end;
+            let numbers = first..first + count;
+            first = numbers.end;
+            if length == 0 {
+                numbers.for_each(|number| row(number, V::default()));
+            } else if !self.weights.is_empty() {
+                self.weighted(arcs, length, numbers, read, &mut row);
+            } else {
+                let sources = &self.sources[arcs];
+                match length {
+                    1 => fixed::<1, I, V>(sources, numbers, read, &mut row),
+                    2 => fixed::<2, I, V>(sources, numbers, read, &mut row),
+                    3 => fixed::<3, I, V>(sources, numbers, read, &mut row),
+                    4 => fixed::<4, I, V>(sources, numbers, read, &mut row),
+                    5 => fixed::<5, I, V>(sources, numbers, read, &mut row),
+                    6 => fixed::<6, I, V>(sources, numbers, read, &mut row),
+                    7 => fixed::<7, I, V>(sources, numbers, read, &mut row),
+                    8 => fixed::<8, I, V>(sources, numbers, read, &mut row),
+                    _ => numbers
+                        .zip(sources.chunks_exact(length))
+                        .for_each(|(number, sources)| row(number, sum(sources, read))),
+                }
+            }
+        }
+    }
+
+    fn weighted<V: Number>(
+        &self,
+        arcs: Range<usize>,
+        length: usize,
+        numbers: Range<usize>,
+        read: impl Fn(usize) -> V,
+        row: &mut impl FnMut(usize, V),
+    ) {
+        let rows =
+            self.sources[arcs.clone()].chunks_exact(length).zip(self.weights[arcs].chunks_exact(length));
+        for (number, (sources, weights)) in numbers.zip(rows) {
+            let mut sums = [V::default(); LANES];
+            for (place, (&source, &weight)) in sources.iter().zip(weights).enumerate() {
+                let lane = &mut sums[place % LANES];
+                *lane = *lane + read(source.into() as usize) * V::from(weight);
+            }
+            row(number, together(sums));
+        }
+    }
+}
+
+/// Rows of a length that the compiler knows.
+#[inline]
+fn fixed<const LENGTH: usize, I: Copy + Into<u32>, V: Number>(
+    sources: &[I],
+    numbers: Range<usize>,
+    read: impl Fn(usize) -> V + Copy,
+    row: &mut impl FnMut(usize, V),
+) {
+    for (number, sources) in numbers.zip(sources.as_chunks::<LENGTH>().0) {
+        row(number, sum(sources, read));
+    }
+}
+
+#[inline]
+fn sum<I: Copy + Into<u32>, V: Number>(sources: &[I], read: impl Fn(usize) -> V) -> V {
+    let (groups, rest) = sources.as_chunks::<LANES>();
+    let mut sums = [V::default(); LANES];
+    for group in groups {
+        for (sum, &source) in sums.iter_mut().zip(group) {
+            *sum = *sum + read(source.into() as usize);
+        }
+    }
+    for (sum, &source) in sums.iter_mut().zip(rest) {
+        *sum = *sum + read(source.into() as usize);
+    }
+    together(sums)
+}
+
+#[inline]
+fn together<V: Number>([a, b, c, d]: [V; LANES]) -> V {
+    (a + b) + (c + d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_every_length_are_added_up() {
+        for is_weighted in [false, true] {
+            let mut rows: Rows<u16> = Rows::default();
+            let lengths = [23usize, 9, 9, 8, 7, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0];
+            let mut expected = Vec::new();
+            for (number, length) in lengths.into_iter().enumerate() {
+                let sources = (0..length).map(|place| (number * 31 + place * 7) as u16 % 100);
+                let weight = |source: u16| if is_weighted { f32::from(source % 3) } else { 1.0 };
+                sources.clone().for_each(|source| rows.push(source, is_weighted.then(|| weight(source))));
+                rows.end_row(length);
+                expected
+                    .push(sources.map(|source| f64::from(source) * f64::from(weight(source))).sum::<f64>());
+            }
+            let mut found = Vec::new();
+            rows.each(|source| source as f64, |number, sum| found.push((number, sum)));
+            assert_eq!(found, expected.into_iter().enumerate().collect::<Vec<_>>());
+        }
+    }
+}

@@ -6,9 +6,6 @@
 
 use crate::refresh::rate::Rate;
 
-/// Half the width of a rate's interval in standard deviations of ln λ: nine of ten true rates lie inside.
-const NINETY_PERCENT: f64 = 1.645;
-
 /// Beyond this shape a rate is as good as known.
 const SHAPE_MAX: f64 = 1e6;
 
@@ -68,12 +65,7 @@ impl Belief {
 
 impl From<Rate> for Belief {
     fn from(rate: Rate) -> Self {
-        let deviation = (rate.high / rate.low).ln() / (2.0 * NINETY_PERCENT);
-        let shape = (deviation * deviation).recip();
-        Self {
-            per_day: rate.per_day,
-            shape: if shape.is_finite() { shape.min(SHAPE_MAX) } else { SHAPE_MAX },
-        }
+        Self { per_day: rate.per_day, shape: rate.shape.min(SHAPE_MAX) }
     }
 }
 

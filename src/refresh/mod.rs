@@ -5,6 +5,7 @@
 
 pub mod folders;
 pub mod outlook;
+pub mod policies;
 pub mod policy;
 pub mod rate;
 pub mod schedule;

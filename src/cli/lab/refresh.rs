@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use archive::lab::refresh::draws::Draws;
 use archive::lab::refresh::history::{self, History};
 use archive::lab::refresh::policies::PolicyName;
 use archive::lab::refresh::replay::{Outcome, replay};
 use archive::lab::refresh::settings::{self, SETTINGS};
 use archive::lab::refresh::world::{Window, World};
+use archive::refresh::policies::draws::Draws;
 use chrono::{NaiveDate, NaiveTime};
 use comfy_table::CellAlignment;
 use rayon::prelude::*;

@@ -4,20 +4,10 @@
 //! value. A page is known, and fetched once for free, from its birth on; a fetch tells whether the page changed since
 //! the fetch before and when it last did; after its death it answers 404 and leaves.
 
-use super::draws::Draws;
 use super::policies::Policy;
 use super::world::World;
-
-/// What a fetch showed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Visit {
-    /// Which page.
-    pub page: usize,
-    /// Days since the fetch before.
-    pub age: f64,
-    /// When the page last changed, in days since the window's start, if it did since the fetch before.
-    pub changed: Option<f64>,
-}
+use crate::refresh::policies::Visit;
+use crate::refresh::policies::draws::Draws;
 
 /// Importance-weighted means over pages and over the time after the burn-in.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,12 +1,13 @@
 //! The replay against what can be worked out by hand, and against published results on real histories.
 
-use super::draws::Draws;
 use super::history::{Event, History};
 use super::policies::{Policy, PolicyName};
-use super::replay::{Outcome, Visit, replay};
+use super::replay::{Outcome, replay};
 use super::settings;
 use super::world::{Page, Window, World};
 use crate::lab::test_data;
+use crate::refresh::policies::Visit;
+use crate::refresh::policies::draws::Draws;
 
 fn history(name: &str, pages: &[(&str, &[i64])]) -> History {
     let events = |days: &[i64]| {

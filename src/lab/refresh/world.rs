@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use flate2::Crc;
 
 use super::history::{Event, History, HistoryError};
+use crate::refresh::outlook::{Relations, relations};
+use crate::refresh::policies::Known;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// A page that first appears so shortly before the window's end is left out, in days.
@@ -78,31 +80,6 @@ pub struct Window {
     pub tick: f64,
 }
 
-/// What a policy may know before it fetches anything.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// Importance of each page.
-    pub importance: Vec<f64>,
-    /// Site of each page.
-    pub site: Vec<usize>,
-    /// Directory of each page.
-    pub directory: Vec<usize>,
-    /// Name of each page, as a URL tells it.
-    pub name: Vec<String>,
-    /// Number of sites.
-    pub sites: usize,
-    /// Number of directories.
-    pub directories: usize,
-    /// When each page is found and first fetched, in days.
-    pub found: Vec<f64>,
-    /// Fetches a day.
-    pub budget: f64,
-    /// How long the experiment lasts, in days.
-    pub days: f64,
-    /// Days from one moment of fetching to the next.
-    pub tick: f64,
-}
-
 impl World {
     /// Cuts `window` out of histories, each with the largest number of its pages to take.
     ///
@@ -148,15 +125,21 @@ impl World {
             importance: self.pages.iter().map(|page| page.importance).collect(),
             site: self.pages.iter().map(|page| page.site).collect(),
             directory: self.pages.iter().map(|page| page.directory).collect(),
-            name: self.pages.iter().map(|page| page.name.clone()).collect(),
+            relations: self.pages.iter().map(page_relations).collect(),
             sites: self.sites,
             directories: self.directories,
             found: self.pages.iter().map(|page| page.birth).collect(),
+            found_at_birth: true,
             budget,
+            mean_rate: None,
             days: self.days,
             tick: self.tick,
         }
     }
+}
+
+fn page_relations(page: &Page) -> Relations {
+    relations(page.site as u64, page.name.split_once(':').map_or("", |(_, path)| path))
 }
 
 /// Numbers of sites and directories by name.

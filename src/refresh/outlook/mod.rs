@@ -6,6 +6,7 @@
 //! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
 //! expected number of changes that all this makes likely in place of λτ.
 
+mod births;
 mod cohort;
 mod population;
 mod regression;
@@ -14,17 +15,20 @@ mod relatives;
 mod tests;
 mod timeline;
 
+use std::collections::HashMap;
+
+use births::Births;
 use cohort::Cohorts;
 use population::Population;
 use regression::Regression;
 use relatives::Relatives;
-pub use relatives::{RELATIONS, relations};
+pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
 use timeline::Timelines;
 
 use super::policy::Rule;
 
 /// Bytes that the outlook keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
-pub const PAGE_BYTES: usize = 280;
+pub const PAGE_BYTES: usize = 132;
 
 /// What is known of a page before it is visited.
 #[derive(Clone, Debug)]
@@ -36,7 +40,7 @@ pub struct Page {
     /// Number of its directory.
     pub directory: usize,
     /// Names of its groups, from [`relations`].
-    pub relations: [String; RELATIONS],
+    pub relations: Relations,
 }
 
 /// What a visit showed.
@@ -65,8 +69,8 @@ const VARIANCE: f64 = 1.0 / 30.0;
 const EVIDENCE_MAX: f64 = 4.0;
 /// Pages whose value is computed for each that is fetched, before the others are compared with a bound.
 const CANDIDATES: usize = 8;
-/// Relations under which births are counted: the site and the directory.
-const BIRTH_RELATIONS: [usize; 2] = [0, 3];
+/// Relations under which births are counted.
+const BIRTH_RELATIONS: [usize; 2] = [relatives::SITE, relatives::DIRECTORY];
 
 /// The state of everything that was learned.
 #[derive(Clone, Debug)]
@@ -77,12 +81,12 @@ pub struct Outlook {
     relatives: Relatives,
     cohorts: Cohorts,
     regression: Regression<INPUTS>,
-    /// When each page was last visited.
-    last: Vec<f64>,
     /// When each page last changed or appeared, as far as is known.
     changed: Vec<f64>,
-    /// When pages appeared, by group.
-    births: Vec<Vec<f64>>,
+    /// When pages appeared, by site and directory.
+    births: Births,
+    /// Expected changes that somebody spoke of since a page's last visit.
+    announced: HashMap<usize, f64>,
     /// Days between visits if all pages were visited alike.
     interval: f64,
 }
@@ -104,46 +108,62 @@ struct Evidence {
 }
 
 impl Outlook {
-    /// For pages in `directories` directories and `sites` sites under a budget of fetches a day.
-    pub fn new(pages: &[Page], sites: usize, directories: usize, budget: f64) -> Self {
+    /// For pages in `directories` directories and `sites` sites under a budget of fetches a day; `mean_rate` is the change
+    /// rate that is assumed at first, if not one that the budget could keep up with.
+    pub fn new(
+        pages: impl ExactSizeIterator<Item = Page>,
+        sites: usize,
+        directories: usize,
+        budget: f64,
+        mean_rate: Option<f64>,
+    ) -> Self {
         let count = pages.len();
-        let place = |page: &Page| Place {
-            importance: page.importance,
-            site: page.site as u32,
-            directory: page.directory as u32,
-        };
+        let mean_rate = mean_rate.unwrap_or(budget / count as f64);
         let mut site_of = vec![0; directories];
-        pages.iter().for_each(|page| site_of[page.directory] = page.site);
-        let relatives = Relatives::new(pages.iter().map(|page| &page.relations));
+        let (mut places, mut directory_of) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut relations = Vec::with_capacity(count);
+        for page in pages {
+            site_of[page.directory] = page.site;
+            let (site, directory) = (page.site as u32, page.directory as u32);
+            places.push(Place { importance: page.importance, site, directory });
+            directory_of.push(directory);
+            relations.push(page.relations);
+        }
         let mut weights = [FIRST_EVIDENCE; INPUTS];
         weights[..GROUPS].copy_from_slice(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         let mut variances = [VARIANCE; INPUTS];
         variances[0] = VARIANCE_CONSTANT;
-        let directory = pages.iter().map(|page| page.directory).collect();
         Self {
-            population: Population::new(directory, directories, budget / count as f64),
-            timelines: Timelines::new(sites, &site_of),
-            births: vec![Vec::new(); relatives.len()],
-            relatives,
+            population: Population::new(directory_of, directories, mean_rate),
+            timelines: Timelines::new(&site_of, sites),
+            births: Births::new(&relations, BIRTH_RELATIONS),
+            relatives: Relatives::new(&relations),
             cohorts: Cohorts::new(count),
             regression: Regression::new(weights, variances),
-            last: vec![0.0; count],
             changed: vec![f64::NEG_INFINITY; count],
+            announced: HashMap::new(),
             interval: count as f64 / budget,
-            pages: pages.iter().map(place).collect(),
+            pages: places,
         }
     }
 
-    /// A page appeared, or was known from the beginning when `at` is 0, and was fetched for the first time.
-    pub fn found(&mut self, page: usize, at: f64) {
-        self.last[page] = at;
-        if at > 0.0 {
+    /// A page was met and fetched for the first time; `born` says whether it came into being then.
+    pub fn found(&mut self, page: usize, at: f64, born: bool) {
+        if born {
             self.changed[page] = at;
             self.cohorts.changed(page, at);
-            for relation in BIRTH_RELATIONS {
-                self.births[self.relatives.group(page, relation)].push(at);
-            }
+            self.births.add(page, at);
         }
+    }
+
+    /// Somebody said that a page changed since its last visit, as good as so many expected changes.
+    pub fn announced(&mut self, page: usize, changes: f64) {
+        self.announced.insert(page, changes);
+    }
+
+    /// The rate of a page in changes a day of its site's measure, and how many changes the estimate rests on.
+    pub fn rate(&self, page: usize) -> (f64, f64) {
+        (self.population.rate(page), self.population.changes(page))
     }
 
     /// A page was not there any more.
@@ -154,7 +174,8 @@ impl Outlook {
 
     /// The value of fetching each of `pages` now, whose copies are `ages` old. Exact are the `best` highest values; of
     /// the others it is only certain that they are lower.
-    pub fn values(&self, now: f64, pages: &[usize], ages: &[f64], best: usize, values: &mut [f64]) {
+    pub fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], best: usize, values: &mut [f64]) {
+        self.timelines.sum_all();
         let mut candidates: Vec<(f64, usize)> =
             pages.iter().zip(ages).map(|(&page, &age)| self.value_max(page, now, age)).zip(0..).collect();
         let first = (CANDIDATES * best).min(candidates.len());
@@ -179,6 +200,9 @@ impl Outlook {
     /// No less than [`value`](Self::value), and found with a fraction of the work.
     fn value_max(&self, page: usize, now: f64, age: f64) -> f64 {
         let rate = self.population.rate(page);
+        if self.announced.contains_key(&page) {
+            return self.pages[page].importance / rate;
+        }
         let days = self.timelines.between(self.directory(page), now - age, now).max(1e-9);
         // Freshness.value(w, λ, τ) is below w/λ and below w λτ²/2; the expected changes are below √(λ days · 8).
         let bound = rate.recip().min(regression::LOG_ODDS_MAX * 1.001 / 2.0 * days);
@@ -188,7 +212,8 @@ impl Outlook {
     /// The value of fetching a page now, whose copy is `age` old.
     pub fn value(&self, page: usize, now: f64, age: f64) -> f64 {
         let evidence = self.evidence(page, now - age, now);
-        let changes = self.expected_changes(&evidence);
+        let announced = self.announced.get(&page).copied().unwrap_or(0.0);
+        let changes = self.expected_changes(&evidence) + announced;
         let value =
             Rule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
         self.population.alive(page) * value
@@ -201,12 +226,15 @@ impl Outlook {
 
     /// Learns from all visits of one moment.
     pub fn seen(&mut self, now: f64, sightings: &[Sighting]) {
+        for seen in sightings {
+            self.timelines.sum(self.directory(seen.page));
+        }
         let evidence: Vec<Evidence> =
             sightings.iter().map(|seen| self.evidence(seen.page, now - seen.age, now)).collect();
         for (seen, evidence) in sightings.iter().zip(&evidence) {
             self.regression.learn(&evidence.inputs, seen.changed.is_some());
             let changed = seen.changed.unwrap_or(self.changed[seen.page]);
-            self.relatives.visited(seen.page, now, changed, evidence.rate, &self.last);
+            self.relatives.visited(seen.page, now, changed, evidence.rate);
             self.cohorts.visited(seen.page, now, changed);
         }
         let mut sites = Vec::new();
@@ -220,13 +248,13 @@ impl Outlook {
         sites.dedup();
         sites.into_iter().for_each(|site| self.timelines.close(site, now));
         for seen in sightings {
+            self.timelines.sum(self.directory(seen.page));
             let page = seen.page;
             // The event itself belongs to what was looked at.
             let from = seen.changed.map_or(now - seen.age, |at| at - timeline::SAME_DAYS * 1.01);
             let days = self.timelines.between(self.directory(page), from, now).max(0.0);
             self.population.book(page, days, seen.changed.is_some());
-            self.relatives.settle(page);
-            self.last[page] = now;
+            self.announced.remove(&page);
             if let Some(at) = seen.changed {
                 self.changed[page] = at;
                 self.cohorts.changed(page, at);
@@ -256,16 +284,14 @@ impl Outlook {
         inputs[3] = (age / self.interval).ln().clamp(-5.0, 5.0);
         let quiet = last - self.changed[page];
         inputs[4] = if quiet.is_finite() { (quiet / age).clamp(0.02, 50.0).ln() } else { 1.5 };
-        for (input, relation) in inputs[BIRTHS..].iter_mut().zip(BIRTH_RELATIONS) {
-            let births = &self.births[self.relatives.group(page, relation)];
-            let late = (births.len() - births.partition_point(|at| *at <= last)) as f64;
-            let usual = births.len() as f64 * age / now.max(1.0);
+        for (input, (late, all)) in inputs[BIRTHS..].iter_mut().zip(self.births.since(page, last)) {
+            let usual = all * age / now.max(1.0);
             *input = ((late + 0.5) / (usual + 0.5)).ln();
         }
-        for (input, group) in inputs[GROUPS..].iter_mut().zip(self.relatives.evidence(page)) {
-            if group.visits > 0 {
-                let (hits, expected) = (f64::from(group.hits), f64::from(group.expected.max(0.0)));
-                *input = ((hits + chance) / (expected + chance)).ln().clamp(-EVIDENCE_MAX, EVIDENCE_MAX);
+        for (input, group) in inputs[GROUPS..].iter_mut().zip(self.relatives.evidence(page, last)) {
+            if group.visits > 0.0 {
+                let ratio = (group.hits + chance) / (group.expected + chance);
+                *input = ratio.ln().clamp(-EVIDENCE_MAX, EVIDENCE_MAX);
             }
         }
         let (visits, hits) = self.cohorts.evidence(page, last);

@@ -27,13 +27,13 @@ struct Counted {
 
 /// Bytes of the state of a page.
 #[cfg(test)]
-pub(super) const PAGE_BYTES: usize = size_of::<Counted>() + size_of::<usize>();
+pub(super) const PAGE_BYTES: usize = size_of::<Counted>() + size_of::<u32>();
 
 /// The rates of all pages.
 #[derive(Clone, Debug)]
 pub(super) struct Population {
     pages: Vec<Counted>,
-    directory: Vec<usize>,
+    directory: Vec<u32>,
     directories: Vec<Counted>,
     all: Counted,
     assumed_mean: f64,
@@ -45,7 +45,7 @@ pub(super) struct Population {
 
 impl Population {
     /// Pages by their directory; `mean` is the rate assumed before any visit, in changes a day.
-    pub(super) fn new(directory: Vec<usize>, directories: usize, mean: f64) -> Self {
+    pub(super) fn new(directory: Vec<u32>, directories: usize, mean: f64) -> Self {
         Self {
             pages: vec![Counted::default(); directory.len()],
             directory,
@@ -61,7 +61,7 @@ impl Population {
 
     /// The rate of `page`.
     pub(super) fn rate(&self, page: usize) -> f64 {
-        let directory = &self.directories[self.directory[page]];
+        let directory = &self.directories[self.directory[page] as usize];
         let mean = self.mean();
         let factor = (directory.changes + DIRECTORY_CAUTION) / (directory.days * mean + DIRECTORY_CAUTION);
         let page = &self.pages[page];
@@ -80,8 +80,8 @@ impl Population {
 
     /// The chance that a page of the directory of `page` is still there.
     pub(super) fn alive(&self, page: usize) -> f64 {
-        let directory = &self.directories[self.directory[page]];
-        let everywhere = (self.all.gone + 1.0) / (self.all.visits + 100.0);
+        let directory = &self.directories[self.directory[page] as usize];
+        let everywhere = (self.all.gone + 1.0) / (self.all.visits + self.all.gone + 100.0);
         let gone = directory.gone + DIRECTORY_CAUTION * everywhere;
         1.0 - gone / (directory.visits + directory.gone + DIRECTORY_CAUTION)
     }
@@ -89,7 +89,9 @@ impl Population {
     /// Books a visit that found `page` free of changes for a measure of `days` before it, and changed before that or not.
     pub(super) fn book(&mut self, page: usize, days: f64, changed: bool) {
         let changes = f64::from(u8::from(changed));
-        for counted in [&mut self.pages[page], &mut self.directories[self.directory[page]], &mut self.all] {
+        for counted in
+            [&mut self.pages[page], &mut self.directories[self.directory[page] as usize], &mut self.all]
+        {
             counted.changes += changes;
             counted.days += days;
             counted.visits += 1.0;
@@ -99,7 +101,7 @@ impl Population {
 
     /// Books that `page` was not there any more.
     pub(super) fn gone(&mut self, page: usize) {
-        self.directories[self.directory[page]].gone += 1.0;
+        self.directories[self.directory[page] as usize].gone += 1.0;
         self.all.gone += 1.0;
     }
 
@@ -151,6 +153,16 @@ fn digamma(mut x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Also where nothing but vanished pages was seen.
+    #[test]
+    fn a_chance_to_be_there_is_a_chance() {
+        let mut population = Population::new(vec![0; 1000], 1, 0.1);
+        for page in 0..999 {
+            population.gone(page);
+            assert!((0.0..1.0).contains(&population.alive(999)), "{page} gone: {}", population.alive(999));
+        }
+    }
 
     #[test]
     fn digamma_has_known_values() {

@@ -1,42 +1,65 @@
 //! What lately visited relatives of a page say of it: pages of its site, its directory, its kind, with a name like its.
 //!
-//! Of each group the last visits are kept. For every page two sums over those that came after its own last visit are
-//! kept up to date: how many found a change since that visit, and how many would have by their own rates.
+//! Of each group the last visits are kept. Those that came after a page's own last visit speak for it or against it: how many
+//! found a change since that visit, and how many would have by their own rates.
 
 use std::collections::{HashMap, VecDeque};
 
 /// Groups that a page belongs to, from its URL.
 pub const RELATIONS: usize = 12;
+/// Names of the groups of a page, as hashes.
+pub type Relations = [u64; RELATIONS];
+/// The relation that is a page's site.
+pub(super) const SITE: usize = 0;
+/// The relation that is a page's directory.
+pub const DIRECTORY: usize = 3;
 /// Visits kept of a site, and of any smaller group.
 const SITE_VISITS_MAX: usize = 64;
 const VISITS_MAX: usize = 16;
+/// The group of a page that is alone in it.
+const ALONE: u32 = u32::MAX;
 
-/// Names of the groups of a page of `site` with this path.
-pub fn relations(site: usize, path: &str) -> [String; RELATIONS] {
+/// Names of the groups of a page of the site of this number, with this path.
+#[must_use]
+pub fn relations(site: u64, path: &str) -> Relations {
     let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
     let folders = |count: usize| {
-        let mut parts = directory.split('/');
-        parts.by_ref().take(count).collect::<Vec<_>>().join("/")
+        let end = directory.match_indices('/').nth(count - 1).map_or(directory.len(), |(at, _)| at);
+        &directory[..end]
     };
     let last_folder = directory.rsplit('/').next().unwrap_or_default();
     let extension = file.rsplit('.').next().unwrap_or_default();
     let stem = file.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    let name: Vec<char> = file.rsplit_once('.').map_or(file, |(name, _)| name).chars().collect();
-    let beginning = |count: usize| name.iter().take(count).collect::<String>();
+    let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
+    let letters = name.chars().count();
+    let beginning = |count: usize| {
+        let end = name.char_indices().nth(count).map_or(name.len(), |(at, _)| at);
+        &name[..end]
+    };
     [
-        format!("{site}"),
-        format!("{site}/{}", folders(1)),
-        format!("{site}/{}", folders(2)),
-        format!("{site}/{directory}"),
-        format!("{site}:{last_folder}"),
-        format!("{site}:{extension}"),
-        format!("{site}:{directory}:{stem}"),
-        format!("{site}:{file}"),
-        format!("{site}:{directory}:<{}", beginning(name.len().saturating_sub(1).max(1))),
-        format!("{site}:{directory}:<{}", beginning(name.len().saturating_sub(2).max(1))),
-        format!("{site}:{directory}:1{}", beginning(1)),
-        format!("{site}:{directory}:3{}", beginning(3)),
+        hash(site, 0, &[]),
+        hash(site, 1, &[folders(1)]),
+        hash(site, 2, &[folders(2)]),
+        hash(site, 3, &[directory]),
+        hash(site, 4, &[last_folder]),
+        hash(site, 5, &[extension]),
+        hash(site, 6, &[directory, stem]),
+        hash(site, 7, &[file]),
+        hash(site, 8, &[directory, beginning(letters.saturating_sub(1).max(1))]),
+        hash(site, 9, &[directory, beginning(letters.saturating_sub(2).max(1))]),
+        hash(site, 10, &[directory, beginning(1)]),
+        hash(site, 11, &[directory, beginning(3)]),
     ]
+}
+
+/// A hash that is the same everywhere (FNV-1a).
+fn hash(site: u64, relation: u8, parts: &[&str]) -> u64 {
+    let numbers = site.to_le_bytes().into_iter().chain([relation]);
+    // No text has this byte: it tells where a part ends.
+    let texts = parts.iter().flat_map(|part| part.bytes().chain([0xFF]));
+    numbers.chain(texts).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// A visit of a page of a group.
@@ -48,117 +71,75 @@ struct Past {
     rate: f64,
 }
 
-impl Past {
-    /// The chance by its own rate that the page changed since.
-    fn expected(&self, since: f64) -> f32 {
-        -(-self.rate * (self.at - since)).exp_m1() as f32
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Group {
-    members: Vec<u32>,
-    visits: VecDeque<Past>,
-}
-
 /// Sums over the visits of one group since a page's own last one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// Visits.
-    pub(super) visits: u16,
+    pub(super) visits: f64,
     /// That found a change since.
-    pub(super) hits: u16,
+    pub(super) hits: f64,
     /// That would have by their own rates.
-    pub(super) expected: f32,
+    pub(super) expected: f64,
 }
 
-/// Bytes of the state of a page: its groups, its place in each, what they say.
+/// Bytes of the state of a page: its groups.
 #[cfg(test)]
-pub(super) const PAGE_BYTES: usize = RELATIONS * (2 * size_of::<u32>() + size_of::<Evidence>());
+pub(super) const PAGE_BYTES: usize = RELATIONS * size_of::<u32>();
 
 /// All groups of all pages.
 #[derive(Clone, Debug)]
 pub(super) struct Relatives {
-    groups: Vec<Group>,
+    /// The last visits of each group, in the order of their times.
+    groups: Vec<VecDeque<Past>>,
     of_page: Vec<[u32; RELATIONS]>,
-    evidence: Vec<[Evidence; RELATIONS]>,
 }
 
 impl Relatives {
     /// Groups by the names that [`relations`] gave.
-    pub(super) fn new<'a>(pages: impl Iterator<Item = &'a [String; RELATIONS]>) -> Self {
-        let mut numbers: HashMap<(usize, &'a str), u32> = HashMap::new();
-        let mut groups: Vec<Group> = Vec::new();
-        let mut of_page = Vec::new();
-        for (page, names) in pages.enumerate() {
-            of_page.push(std::array::from_fn(|relation| {
-                let number = *numbers.entry((relation, &names[relation])).or_insert_with(|| {
-                    groups.push(Group::default());
-                    groups.len() as u32 - 1
-                });
-                groups[number as usize].members.push(page as u32);
-                number
-            }));
-        }
-        let evidence = vec![[Evidence::default(); RELATIONS]; of_page.len()];
-        Self { groups, of_page, evidence }
-    }
-
-    /// What the groups say of `page`.
-    pub(super) fn evidence(&self, page: usize) -> &[Evidence; RELATIONS] {
-        &self.evidence[page]
-    }
-
-    /// The number of the group of `page` under `relation`.
-    pub(super) fn group(&self, page: usize, relation: usize) -> usize {
-        self.of_page[page][relation] as usize
-    }
-
-    /// How many groups there are.
-    pub(super) fn len(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Books a visit of `page`, which by its `rate` was expected to change and last changed at `changed`. `last` is when each
-    /// page was visited before this.
-    pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64, rate: f64, last: &[f64]) {
-        let past = Past { at: now, changed, rate };
+    pub(super) fn new(pages: &[Relations]) -> Self {
+        let mut of_page = vec![[ALONE; RELATIONS]; pages.len()];
+        let mut groups = 0;
         for relation in 0..RELATIONS {
-            let group = &mut self.groups[self.of_page[page][relation] as usize];
-            // Nobody learns from himself.
-            if group.members.len() < 2 {
-                continue;
-            }
-            group.visits.push_back(past);
-            let visits_max = if relation == 0 { SITE_VISITS_MAX } else { VISITS_MAX };
-            let old = if group.visits.len() > visits_max { group.visits.pop_front() } else { None };
-            for &member in &group.members {
-                let (evidence, last) = (&mut self.evidence[member as usize][relation], last[member as usize]);
-                // Before the old visit leaves: no sum is ever negative.
-                evidence.add(past, last);
-                if let Some(old) = old.filter(|old| old.at > last) {
-                    evidence.remove(old, last);
+            // The first page of a group, until a second one makes it one.
+            let mut found: HashMap<u64, (usize, u32)> = HashMap::with_capacity(pages.len().min(1 << 16));
+            for (page, names) in pages.iter().enumerate() {
+                let (first, group) = found.entry(names[relation]).or_insert((page, ALONE));
+                if *first == page {
+                    continue;
                 }
+                if *group == ALONE {
+                    *group = groups;
+                    of_page[*first][relation] = groups;
+                    groups += 1;
+                }
+                of_page[page][relation] = *group;
             }
         }
+        Self { groups: vec![VecDeque::new(); groups as usize], of_page }
     }
 
-    /// Lets what was learned since their last visit go for pages that were visited at the present moment.
-    pub(super) fn settle(&mut self, page: usize) {
-        self.evidence[page] = Default::default();
+    /// What the groups say of `page`, last visited at `since`.
+    pub(super) fn evidence(&self, page: usize, since: f64) -> [Evidence; RELATIONS] {
+        self.of_page[page].map(|group| {
+            let Some(visits) = self.groups.get(group as usize) else { return Evidence::default() };
+            let later = visits.iter().rev().take_while(|past| past.at > since);
+            later.fold(Evidence::default(), |sum, past| Evidence {
+                visits: sum.visits + 1.0,
+                hits: sum.hits + f64::from(u8::from(past.changed > since)),
+                expected: sum.expected - (-past.rate * (past.at - since)).exp_m1(),
+            })
+        })
     }
-}
 
-impl Evidence {
-    fn add(&mut self, past: Past, since: f64) {
-        self.visits += 1;
-        self.hits += u16::from(past.changed > since);
-        self.expected += past.expected(since);
-    }
-
-    fn remove(&mut self, past: Past, since: f64) {
-        self.visits = self.visits.saturating_sub(1);
-        self.hits = self.hits.saturating_sub(u16::from(past.changed > since));
-        self.expected -= past.expected(since);
+    /// Books a visit of `page`, which by its `rate` was expected to change and last changed at `changed`.
+    pub(super) fn visited(&mut self, page: usize, now: f64, changed: f64, rate: f64) {
+        for (relation, &group) in self.of_page[page].iter().enumerate() {
+            // Nobody learns from himself.
+            let Some(visits) = self.groups.get_mut(group as usize) else { continue };
+            if visits.len() == if relation == SITE { SITE_VISITS_MAX } else { VISITS_MAX } {
+                visits.pop_front();
+            }
+            visits.push_back(Past { at: now, changed, rate });
+        }
     }
 }

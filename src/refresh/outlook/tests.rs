@@ -12,15 +12,15 @@ fn pages() -> Vec<Page> {
             importance: 0.5 + (number as f64 * 0.618).fract(),
             site,
             directory,
-            relations: relations(site, &path),
+            relations: relations(site as u64, &path),
         }
     };
     (0..100).map(page).collect()
 }
 
 fn outlook() -> Outlook {
-    let mut outlook = Outlook::new(&pages(), 2, 4, 5.0);
-    (0..100).for_each(|page| outlook.found(page, 0.0));
+    let mut outlook = Outlook::new(pages().into_iter(), 2, 4, 5.0, None);
+    (0..100).for_each(|page| outlook.found(page, 0.0, false));
     outlook
 }
 
@@ -54,7 +54,7 @@ fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
 #[test]
 fn the_best_values_are_exact() {
     for seed in 1..6 {
-        let (outlook, last) = lived(seed, 400);
+        let (mut outlook, last) = lived(seed, 400);
         let pages: Vec<usize> = (0..100).collect();
         let now = 400.5;
         let ages: Vec<f64> = last.iter().map(|last| now - last).collect();
@@ -116,6 +116,6 @@ fn pages_that_vanish_lose_value() {
 #[test]
 fn a_page_takes_few_bytes() {
     let state = size_of::<Place>() + population::PAGE_BYTES + relatives::PAGE_BYTES + cohort::PAGE_BYTES;
-    let times = 2 * size_of::<f64>();
+    let times = births::PAGE_BYTES + size_of::<f64>();
     assert_eq!(state + times, PAGE_BYTES);
 }

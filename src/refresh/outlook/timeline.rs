@@ -56,7 +56,8 @@ struct Site {
     spans: Vec<Span>,
     /// The measure outside of events up to each span's beginning.
     quiet: Vec<f64>,
-    directories: Vec<usize>,
+    /// Counts the moments at which anything of it changed.
+    version: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +67,8 @@ struct Directory {
     own: Vec<Event>,
     /// The sum of the jumps of the site's events from each on, as this directory has them.
     later: Vec<f64>,
+    /// The site's version of which `later` is.
+    version: u32,
 }
 
 /// The measures of all sites and directories.
@@ -78,17 +81,33 @@ pub(super) struct Timelines {
 
 impl Timelines {
     /// For directories with the site of each.
-    pub(super) fn new(sites: usize, directories: &[usize]) -> Self {
+    pub(super) fn new(directories: &[usize], sites: usize) -> Self {
         let site = Site {
             events: Vec::new(),
             spans: vec![Span { from: 0.0, exposure: 0.0 }],
             quiet: vec![0.0],
-            directories: Vec::new(),
+            version: 0,
         };
-        let mut sites = vec![site; sites];
-        directories.iter().enumerate().for_each(|(directory, &site)| sites[site].directories.push(directory));
-        let directory = |&site: &usize| Directory { site, own: Vec::new(), later: vec![0.0] };
-        Self { sites, directories: directories.iter().map(directory).collect(), next_id: 0 }
+        let directory = |&site: &usize| Directory { site, own: Vec::new(), later: vec![0.0], version: 0 };
+        Self {
+            sites: vec![site; sites],
+            directories: directories.iter().map(directory).collect(),
+            next_id: 0,
+        }
+    }
+
+    /// Sums a directory up, so that [`between`](Self::between) need not do it at each call.
+    pub(super) fn sum(&mut self, directory: usize) {
+        let directory = &mut self.directories[directory];
+        let site = &self.sites[directory.site];
+        if directory.version != site.version {
+            directory.sum(site);
+        }
+    }
+
+    /// Sums all directories up.
+    pub(super) fn sum_all(&mut self) {
+        (0..self.directories.len()).for_each(|directory| self.sum(directory));
     }
 
     /// The measure in days of what lies between `from` and `now` for a page of `directory`.
@@ -96,7 +115,12 @@ impl Timelines {
         let directory = &self.directories[directory];
         let site = &self.sites[directory.site];
         let next = site.events.partition_point(|event| event.at <= from);
-        directory.later[next] + site.quiet_at(now) - site.quiet_at(from)
+        let later = if directory.version == site.version {
+            directory.later[next]
+        } else {
+            directory.sums(site).get(next).copied().unwrap_or(0.0)
+        };
+        later + site.quiet_at(now) - site.quiet_at(from)
     }
 
     /// A visit of a page of `directory` with `rate`, free of changes since `from` but for the one at `changed`.
@@ -129,23 +153,16 @@ impl Timelines {
 
     /// Ends the moment `now` for a site of whose pages some were booked: bounds its memory, sums its measure anew.
     pub(super) fn close(&mut self, site: usize, now: f64) {
-        let number = site;
-        let site = &mut self.sites[number];
+        let site = &mut self.sites[site];
         site.spans.push(Span { from: now, exposure: 0.0 });
         while site.spans.len() > SPANS_MAX {
             site.merge_spans(now);
         }
         while site.events.len() > EVENTS_MAX {
-            let id = site.forget_event(now);
-            for &directory in &site.directories {
-                self.directories[directory].own.retain(|event| event.id != id);
-            }
+            site.forget_event(now);
         }
         site.sum();
-        for place in 0..self.sites[number].directories.len() {
-            let directory = self.sites[number].directories[place];
-            self.directories[directory].sum(&self.sites[number]);
-        }
+        site.version = site.version.wrapping_add(1);
     }
 }
 
@@ -166,13 +183,13 @@ impl Site {
         self.spans.remove(best);
     }
 
-    /// Drops the event that matters least, small ones and old ones first; returns its id.
-    fn forget_event(&mut self, now: f64) -> u32 {
+    /// Drops the event that matters least, small ones and old ones first.
+    fn forget_event(&mut self, now: f64) {
         let worth = |event: &Event| event.jump() * (1.0 + 3.0 / (1.0 + now - event.at).sqrt());
         let least = (0..self.events.len())
             .min_by(|&a, &b| worth(&self.events[a]).total_cmp(&worth(&self.events[b])))
             .unwrap_or(0);
-        self.events.remove(least).id
+        self.events.remove(least);
     }
 
     fn sum(&mut self) {
@@ -202,8 +219,23 @@ impl Directory {
     }
 
     fn sum(&mut self, site: &Site) {
-        self.later.clear();
-        self.later.resize(site.events.len() + 1, 0.0);
+        self.version = site.version;
+        // What the site has forgotten.
+        if self.own.len() > EVENTS_MAX {
+            self.own.retain(|own| {
+                let place = site.events.partition_point(|event| event.at < own.at);
+                site.events[place..]
+                    .iter()
+                    .take_while(|event| event.at == own.at)
+                    .any(|event| event.id == own.id)
+            });
+        }
+        self.later = self.sums(site);
+    }
+
+    /// The sum of jumps from each of the site's events on.
+    fn sums(&self, site: &Site) -> Vec<f64> {
+        let mut later = vec![0.0; site.events.len() + 1];
         let mut own = self.own.iter().rev().peekable();
         let mut sum = 0.0;
         for (k, event) in site.events.iter().enumerate().rev() {
@@ -215,7 +247,8 @@ impl Directory {
                 }
                 None => jump,
             };
-            self.later[k] = sum;
+            later[k] = sum;
         }
+        later
     }
 }

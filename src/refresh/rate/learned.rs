@@ -19,9 +19,6 @@ const PRECISION: f64 = 1e-3;
 /// Pages of the usual prior that count beside the real ones, so that few pages do not make a law.
 const USUAL_PAGES: f64 = 5.0;
 
-/// Half width of a stated interval in standard deviations of ln λ.
-const NINETY_PERCENT: f64 = 1.645;
-
 /// The shapes a prior may have.
 const SHAPES: (f64, f64) = (0.05, 20.0);
 
@@ -51,10 +48,8 @@ impl RatePrior {
             (USUAL_PAGES * usual.mean(), USUAL_PAGES * mean_log(usual.shape, usual.mean()));
         for page in pages {
             let rate = page.rate(self);
-            let deviation = (rate.high / rate.low).ln() / (2.0 * NINETY_PERCENT);
-            let shape = (deviation * deviation).recip().clamp(1e-3, 1e6);
             sum += rate.per_day;
-            log_sum += mean_log(shape, rate.per_day);
+            log_sum += mean_log(rate.shape.clamp(1e-3, 1e6), rate.per_day);
         }
         let count = pages.len() as f64 + USUAL_PAGES;
         let mean = sum / count;

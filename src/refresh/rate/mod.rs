@@ -7,9 +7,12 @@
 
 mod learned;
 mod observations;
+mod posterior;
 mod prior;
 #[cfg(test)]
 mod tests;
+mod within;
 
-pub use observations::{ChangeObservations, OBSERVATION_BYTES, Observation, Rate};
+pub use observations::{ChangeObservations, OBSERVATION_BYTES, Observation, Rate, RateInterval};
 pub use prior::{RateGroup, RatePrior};
+pub use within::days_before_change;

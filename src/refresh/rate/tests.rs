@@ -49,7 +49,11 @@ fn equal_intervals_have_the_closed_form() {
     let exact = -(0.75_f64).ln() / 2.0;
     let rate = page.rate(&weak);
     assert!((rate.per_day / exact - 1.0).abs() < 0.05, "{rate:?} instead of {exact}");
-    assert!(rate.low < exact && exact < rate.high);
+    // 25 of 100, under Jeffreys' prior: the equal tails of the shares end at 0.1858 and 0.3272.
+    let interval = page.interval(&RatePrior { shape: 0.5, days: 1.0 });
+    for (end, share) in [(interval.low, 0.1858_f64), (interval.high, 0.3272)] {
+        assert!((end / (-(1.0 - share).ln() / 2.0) - 1.0).abs() < 0.05, "{interval:?}");
+    }
 }
 
 #[test]
@@ -84,9 +88,10 @@ fn study(rate: f64, dated: bool) -> (f64, f64) {
     let pages = 4000;
     let prior = RatePrior::broad(rate);
     for _ in 0..pages {
-        let estimate = visit(&mut random, rate, 20, dated).rate(&prior);
-        square += (estimate.per_day / rate - 1.0).powi(2);
-        inside += usize::from((estimate.low..=estimate.high).contains(&rate));
+        let page = visit(&mut random, rate, 20, dated);
+        square += (page.rate(&prior).per_day / rate - 1.0).powi(2);
+        let interval = page.interval(&prior);
+        inside += usize::from((interval.low..=interval.high).contains(&rate));
     }
     ((square / f64::from(pages)).sqrt(), inside as f64 / f64::from(pages))
 }
@@ -153,6 +158,8 @@ proptest! {
         let mut page = ChangeObservations::from_bytes(&all);
         page.observe(&Observation { interval: 1.0, changed: true, last_modified: Some(0.5) });
         let rate = page.rate(&RatePrior::default());
-        prop_assert!(rate.per_day.is_finite() && rate.low <= rate.per_day && rate.per_day <= rate.high);
+        let interval = page.interval(&RatePrior::default());
+        prop_assert!(rate.per_day.is_finite() && rate.shape > 0.0);
+        prop_assert!(interval.low <= rate.per_day && rate.per_day <= interval.high && interval.high.is_finite());
     }
 }

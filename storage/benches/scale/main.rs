@@ -1,9 +1,15 @@
 //! What a URL costs: bytes on disk and in memory, insertions, look-ups and credits a second, checkpoints and reopening,
 //! for an archive of any size, and the same insertions and look-ups in plain redb beside it.
 //!
-//! `cargo bench -p archive-storage --bench scale -- 1000000 10000000` runs both sizes one after the other; `--redb` adds
-//! redb, `--folder PATH` says where (default: a temporary folder). Look-ups are a crawl's: 60 links a page, of which most
-//! are the site's menu and the page's neighbours, some lead elsewhere, and two are new.
+//! `cargo bench -p archive-storage --bench scale -- 1000000 10000000` runs both sizes one after the other, and says at the
+//! end how much slower look-ups became from the first to the last. `--redb` does the same in redb, `--redb-urls N` at most
+//! as many URLs there (at 10^8 redb takes hours), `--folder PATH` says where (default: a temporary folder). Look-ups are a
+//! crawl's: 60 links a page, of which most are the site's menu and the page's neighbours, some lead elsewhere, and two are
+//! new.
+//!
+//! Memory is what the system counts as the process's own (`RssAnon`), above what it had when it started and without
+//! the generator's table: index, caches, buffers, and what the allocator keeps of them. The system's cache of files
+//! is not in it; the system takes that back at need.
 
 mod plain_redb;
 mod web;
@@ -23,7 +29,11 @@ use web::{LINKS_PER_PAGE, Web};
 /// URLs between two checkpoints while inserting.
 const CHECKPOINT_URLS: u64 = 2_000_000;
 /// URLs that are made ahead, outside the measured time.
-const BATCH_URLS: usize = 60_000;
+const BATCH_URLS: usize = 6_000;
+/// URLs in a transaction of redb.
+const TRANSACTION_URLS: usize = 60_000;
+/// Credits between two checkpoints: what a crawl of some hundred pages a second gives in half a minute.
+const CHECKPOINT_CREDITS: usize = 600_000;
 /// Pages whose links are looked up.
 const PAGES: usize = 50_000;
 /// Links of a fetched page.
@@ -35,55 +45,81 @@ const QUESTIONS: u32 = 20_000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-fn main() -> Outcome<()> {
-    let mut sizes = Vec::new();
-    let (mut with_redb, mut folder) = (false, None);
+struct Arguments {
+    sizes: Vec<u64>,
+    /// The most URLs to put into redb.
+    redb_urls: u64,
+    folder: Option<PathBuf>,
+}
+
+fn arguments() -> Outcome<Arguments> {
+    let mut parsed = Arguments { sizes: Vec::new(), redb_urls: 0, folder: None };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // Cargo says so to every bench.
             "--bench" => {}
-            "--redb" => with_redb = true,
-            "--folder" => folder = arguments.next().map(PathBuf::from),
-            size => sizes.push(size.parse::<u64>()?),
+            "--redb" => parsed.redb_urls = u64::MAX,
+            "--redb-urls" => {
+                let number = arguments.next().ok_or("--redb-urls needs a number")?;
+                parsed.redb_urls = number.parse()?;
+            }
+            "--folder" => parsed.folder = arguments.next().map(PathBuf::from),
+            size => parsed.sizes.push(size.parse()?),
         }
     }
-    if sizes.is_empty() {
-        sizes.push(1_000_000);
+    if parsed.sizes.is_empty() {
+        parsed.sizes.push(1_000_000);
     }
-    for size in sizes {
+    Ok(parsed)
+}
+
+fn main() -> Outcome<()> {
+    let Arguments { sizes, redb_urls, folder } = arguments()?;
+    let mut rates = Vec::new();
+    // Before the first size, so that what the allocator keeps of one size is counted with the next, not hidden.
+    let before = own_bytes();
+    for &size in &sizes {
         let temporary = match &folder {
             Some(folder) => tempfile::tempdir_in(folder)?,
             None => tempfile::tempdir()?,
         };
         println!("{size} URLs");
-        measure(temporary.path(), size)?;
-        if with_redb {
-            plain_redb::measure(temporary.path(), size)?;
+        rates.push(measure(temporary.path(), size, before)?);
+        if redb_urls > 0 {
+            plain_redb::measure(temporary.path(), size.min(redb_urls))?;
         }
+    }
+    if let [first, .., last] = rates.as_slice() {
+        println!(
+            "look-ups at the last size are {:.1} % slower than at the first",
+            (1.0 - last / first) * 100.0
+        );
     }
     Ok(())
 }
 
-fn measure(folder: &Path, size: u64) -> Outcome<()> {
-    let before = resident_bytes();
+/// Measures one size; returns look-ups a second.
+fn measure(folder: &Path, size: u64, before: u64) -> Outcome<f64> {
     let mut web = Web::new();
     let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
     insert(&mut state, &mut web, size)?;
-    let memory = resident_bytes().saturating_sub(before).saturating_sub(web.memory_bytes());
-    report("memory, resident", per_url(memory, size));
-    report("memory, counted by the state", per_url(state.memory_bytes() as u64, size));
+    report("memory after insertions", memory(before, &web, size));
+    report("  of which the state counts", per_url(state.memory_bytes() as u64, size));
     let disk = folder_bytes(&folder.join("state"), size)?;
     report("disk", per_url(disk, size));
-    look_up(&mut state, &mut web)?;
+    let rate = look_up(&mut state, &mut web)?;
+    report("memory after look-ups, credits", memory(before, &web, size));
     ask(&state)?;
     drop(state);
     let (state, time) = timed(|| Ok(State::open(Arc::new(RealDisk), folder, Mode::Own)?))?;
     report("reopening after a crash", seconds(time));
+    report("memory after reopening", memory(before, &web, size));
     let (count, time) = timed(|| Ok(state.pages(UrlId(0)).filter(Result::is_ok).count()))?;
-    report("scanning pages", format!("{} ({count})", rate(count as u64, time)));
+    report("scanning pages", format!("{} ({count})", self::rate(count as u64, time)));
     drop(state);
-    visits(folder, size / 10)
+    visits(folder, size / 10)?;
+    Ok(rate)
 }
 
 fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
@@ -118,16 +154,17 @@ fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
     Ok(())
 }
 
-fn look_up(state: &mut State, web: &mut Web) -> Outcome<()> {
-    let (mut looking, mut crediting) = (Duration::ZERO, Duration::ZERO);
-    let (mut count, mut new) = (0, 0);
+/// The links of many pages, looked up and credited; returns look-ups a second.
+fn look_up(state: &mut State, web: &mut Web) -> Outcome<f64> {
+    let (mut looking, mut crediting, mut saving) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut count, mut new, mut dirty) = (0, 0, 0);
     let mut ids = Vec::new();
-    for _ in 0..PAGES * LINKS_PER_PAGE / BATCH_URLS {
-        let batch: Vec<(String, u64)> =
+    for batch in 1..=PAGES * LINKS_PER_PAGE / BATCH_URLS {
+        let urls: Vec<(String, u64)> =
             web.pages(BATCH_URLS / LINKS_PER_PAGE).into_iter().map(hashed).collect();
         ids.clear();
         let ((), time) = timed(|| {
-            for (url, hash) in &batch {
+            for (url, hash) in &urls {
                 let (id, is_new) = state.intern(url, *hash)?;
                 new += u64::from(is_new);
                 ids.push(id);
@@ -135,7 +172,7 @@ fn look_up(state: &mut State, web: &mut Web) -> Outcome<()> {
             Ok(())
         })?;
         looking += time;
-        count += batch.len() as u64;
+        count += urls.len() as u64;
         let ((), time) = timed(|| {
             for &id in &ids {
                 state.update_page(id, |page| page.cash += 1)?;
@@ -143,16 +180,17 @@ fn look_up(state: &mut State, web: &mut Web) -> Outcome<()> {
             Ok(())
         })?;
         crediting += time;
+        if (batch * BATCH_URLS).is_multiple_of(CHECKPOINT_CREDITS) {
+            dirty = dirty.max(state.dirty_bytes());
+            saving += timed(|| Ok(state.checkpoint(watermarks())?))?.1;
+        }
     }
-    report(
-        "look-ups of a crawl",
-        format!("{} ({:.1} % new)", rate(count, looking), new as f64 * 100.0 / count as f64),
-    );
+    let new = new as f64 * 100.0 / count as f64;
+    report("look-ups of a crawl", format!("{} ({new:.1} % new)", rate(count, looking)));
     report("credits", rate(count, crediting));
-    let dirty = state.dirty_bytes();
-    let (_, time) = timed(|| Ok(state.checkpoint(watermarks())?))?;
-    report("checkpoint of these credits", format!("{} ({} MB changed)", seconds(time), dirty / 1_000_000));
-    Ok(())
+    report("credits with checkpoints", rate(count, crediting + saving));
+    report("  changed at once, at most", format!("{} MB", dirty / 1_000_000));
+    Ok(count as f64 / looking.as_secs_f64())
 }
 
 fn ask(state: &State) -> Outcome<()> {
@@ -309,10 +347,15 @@ fn folder_bytes_quietly(folder: &Path) -> Outcome<u64> {
     lengths.sum::<Result<u64, std::io::Error>>().map_err(Into::into)
 }
 
-/// The memory that the system counts for this process; 0 where there is no `/proc`.
-fn resident_bytes() -> u64 {
+/// Bytes a URL of the process's own memory, see the module.
+fn memory(before: u64, web: &Web, size: u64) -> String {
+    per_url(own_bytes().saturating_sub(before).saturating_sub(web.memory_bytes()), size)
+}
+
+/// The memory that the system counts as this process's own; 0 where there is no `/proc`.
+fn own_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
 }

@@ -7,7 +7,7 @@ use archive_storage::address::url_hash;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::web::{LINKS_PER_PAGE, Web};
-use super::{BATCH_URLS, Outcome, PAGES, per_url, rate, report, timed};
+use super::{Outcome, PAGES, TRANSACTION_URLS, per_url, rate, report, timed};
 
 const IDS: TableDefinition<'_, u64, u32> = TableDefinition::new("ids");
 const PAGE_ROWS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("pages");
@@ -16,26 +16,26 @@ const PAGE_BYTES: usize = 19;
 const CACHE_BYTES: usize = 1 << 30;
 
 pub(crate) fn measure(folder: &Path, size: u64) -> Outcome<()> {
-    println!("{size} URLs in redb, {BATCH_URLS} a transaction, 1 GiB of cache");
+    println!("the same load of {size} URLs in redb, {TRANSACTION_URLS} a transaction, 1 GiB of cache");
     let path = folder.join("plain.redb");
     let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create(&path)?;
     let mut web = Web::new();
     let (mut inserting, mut last, mut next) = (Duration::ZERO, Duration::ZERO, 0);
     while u64::from(next) < size {
-        let batch: Vec<String> = web.discover(BATCH_URLS).collect();
+        let batch: Vec<String> = web.discover(TRANSACTION_URLS).collect();
         let ((), time) = timed(|| insert(&database, &batch, &mut next))?;
         inserting += time;
         last = time;
     }
     report(
         "insertions",
-        format!("{} (last batch {})", rate(u64::from(next), inserting), rate(BATCH_URLS as u64, last)),
+        format!("{} (last batch {})", rate(u64::from(next), inserting), rate(TRANSACTION_URLS as u64, last)),
     );
     report("disk", per_url(path.metadata()?.len(), size));
     let (mut looking, mut found, mut count) = (Duration::ZERO, 0, 0);
-    for _ in 0..PAGES * LINKS_PER_PAGE / BATCH_URLS {
+    for _ in 0..PAGES * LINKS_PER_PAGE / TRANSACTION_URLS {
         let batch: Vec<u64> =
-            web.pages(BATCH_URLS / LINKS_PER_PAGE).iter().map(|url| url_hash(url)).collect();
+            web.pages(TRANSACTION_URLS / LINKS_PER_PAGE).iter().map(|url| url_hash(url)).collect();
         count += batch.len() as u64;
         let transaction = database.begin_read()?;
         let ids = transaction.open_table(IDS)?;

@@ -101,6 +101,7 @@ impl State {
     }
 
     fn apply(&mut self, number: u64) -> Result<()> {
+        self.fit_cache();
         self.pages.apply()?;
         self.visits.apply()?;
         self.captures.apply()?;

@@ -50,15 +50,16 @@ pub enum Mode {
 /// How a state uses the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct StateOptions {
-    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes.
-    pub cache_bytes: usize,
+    /// Memory for blocks of pages, visits, captures, hosts and sites, in bytes. `None` goes with the archive: two bytes for
+    /// every URL known, at least 32 MiB and at most 256 MiB.
+    pub cache_bytes: Option<usize>,
     /// How long a checkpoint waits for readers before it is deferred.
     pub reader_wait: Duration,
 }
 
 impl Default for StateOptions {
     fn default() -> Self {
-        Self { cache_bytes: 256 << 20, reader_wait: Duration::from_secs(2) }
+        Self { cache_bytes: None, reader_wait: Duration::from_secs(2) }
     }
 }
 

@@ -35,9 +35,24 @@ const CAPTURES_SHARE: usize = 8;
 const HOSTS_SHARE: usize = 16;
 const SITES_SHARE: usize = 16;
 
+/// What the cache takes when nobody says how much it may: bytes for a URL, and for all of them at least and at most. A crawl
+/// asks for the pages of a few sites at a time, and the system's own cache of files is behind this one.
+const CACHE_BYTES_PER_URL: usize = 2;
+const CACHE_BYTES_MIN: usize = 32 << 20;
+const CACHE_BYTES_MAX: usize = 256 << 20;
+
 impl State {
     /// Sets how much of pages, visits, captures, hosts and sites is kept in memory, from now on.
     pub fn set_cache_bytes(&mut self, bytes: usize) {
+        self.options.cache_bytes = Some(bytes);
+        self.fit_cache();
+    }
+
+    /// Shares the cache out among the tables, by the number of URLs unless its size was given.
+    pub(super) fn fit_cache(&mut self) {
+        let fitting = self.urls.len() as usize * CACHE_BYTES_PER_URL;
+        let bytes =
+            self.options.cache_bytes.unwrap_or_else(|| fitting.clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
         self.pages.set_capacity(bytes / PAGES_SHARE);
         self.visits.set_capacity(bytes / VISITS_SHARE);
         self.captures.set_capacity(bytes / CAPTURES_SHARE);
@@ -138,17 +153,16 @@ impl State {
         let open_mode = if mode == Mode::Own { OpenMode::Create } else { OpenMode::Read };
         let files =
             Files { disk: disk.as_ref(), folder: &state_folder, mode: open_mode, contents: &contents };
-        let cache = options.cache_bytes;
         let mime_ids = contents.mimes.iter().cloned().zip(0..).collect();
-        Ok(Self {
+        let mut state = Self {
             urls: files.names("urls", "pages")?,
             host_names: files.names("host-names", "hosts")?,
             site_names: files.names("site-names", "sites")?,
-            pages: files.table(0, cache / PAGES_SHARE)?,
-            visits: files.table(1, cache / VISITS_SHARE)?,
-            captures: files.table(2, cache / CAPTURES_SHARE)?,
-            hosts: files.table(3, cache / HOSTS_SHARE)?,
-            sites: files.table(4, cache / SITES_SHARE)?,
+            pages: files.table(0)?,
+            visits: files.table(1)?,
+            captures: files.table(2)?,
+            hosts: files.table(3)?,
+            sites: files.table(4)?,
             titles: files.titles()?,
             links: files.links()?,
             journal: Journal::open(disk.as_ref(), state_folder.join("journal"), open_mode)?,
@@ -165,7 +179,9 @@ impl State {
             cash_written: CashWritten::default(),
             poison: None,
             disk,
-        })
+        };
+        state.fit_cache();
+        Ok(state)
     }
 
     /// Puts the journal of a checkpoint that was committed but not applied in front of the tables.
@@ -352,10 +368,11 @@ impl Files<'_> {
         )
     }
 
-    fn table<R: crate::checkpoint::Record>(&self, id: u32, capacity_bytes: usize) -> Result<Table<R>> {
+    /// A table with the smallest cache.
+    fn table<R: crate::checkpoint::Record>(&self, id: u32) -> Result<Table<R>> {
         let name = TABLES[id as usize];
         let path = self.folder.join(table_file(name));
-        Table::open(self.disk, path, id, self.count(name), self.mode, capacity_bytes)
+        Table::open(self.disk, path, id, self.count(name), self.mode, 0)
     }
 
     fn titles(&self) -> Result<RecordLog> {

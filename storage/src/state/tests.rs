@@ -16,7 +16,7 @@ use crate::links::LinkTarget;
 use crate::pages::{Page, PageFlags, Visit};
 
 fn open(folder: &Path, mode: Mode) -> Result<State, StateError> {
-    let options = StateOptions { cache_bytes: 1 << 20, reader_wait: Duration::ZERO };
+    let options = StateOptions { cache_bytes: Some(1 << 20), reader_wait: Duration::ZERO };
     State::open_with(Arc::new(RealDisk), folder, mode, options)
 }
 

@@ -29,8 +29,8 @@ const NAMES_PER_BLOCK: u32 = 128;
 pub const NAME_BYTES_MAX: usize = 16 * 1024;
 /// Blocks kept decompressed, some kilobytes each.
 const RECENT_BLOCKS_MAX: usize = 64;
-/// Names whose fingerprints are gathered before they are put into the index.
-const REBUILD_NAMES: u32 = 1 << 21;
+/// Names whose fingerprints are gathered before they are put into the index, 32 bytes each.
+const REBUILD_NAMES: u32 = 1 << 19;
 
 /// A table of names; see the module.
 #[derive(Debug)]

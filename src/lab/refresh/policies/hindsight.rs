@@ -1,9 +1,9 @@
 //! Policies that know what none can: the rates that the future will show, or every change.
 
-use super::super::draws::Draws;
-use super::super::world::World;
 use super::Policy;
-use super::allocation::Allocation;
+use crate::lab::refresh::world::World;
+use crate::refresh::policies::Allocation;
+use crate::refresh::policies::draws::Draws;
 use crate::refresh::policy::Rule;
 
 /// Fixed frequencies from the rates in hindsight.

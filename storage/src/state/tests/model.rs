@@ -171,7 +171,7 @@ pub(super) fn open(
     mode: Mode,
 ) -> Result<State, crate::StateError> {
     // As little memory as possible, so that blocks are thrown out and read again.
-    let options = StateOptions { cache_bytes: 0, ..StateOptions::default() };
+    let options = StateOptions { cache_bytes: Some(0), ..StateOptions::default() };
     State::open_with(disk.clone(), folder, mode, options)
 }
 

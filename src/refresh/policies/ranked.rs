@@ -1,10 +1,8 @@
 //! Policies that rank pages by rates learned on line.
 
-use super::super::replay::Visit;
-use super::super::world::Known;
-use super::Policy;
 use super::allocation::Allocation;
 use super::estimates::{Estimates, Estimator};
+use super::{Known, Policy, Visit};
 use crate::refresh::policy::Rule;
 
 /// Oldest copy first.

@@ -1,10 +1,8 @@
 //! A multiplier for sites that are busier than expected: needs no dates, only whether pages changed.
 
-use super::super::replay::Visit;
-use super::super::world::Known;
-use super::Policy;
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
+use super::{Known, Policy, Visit};
 use crate::refresh::policy::Rule;
 
 /// Pseudo changes, observed and expected, that keep the multiplier near 1.

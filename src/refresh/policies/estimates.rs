@@ -1,6 +1,6 @@
 //! Rates learned on line, by the estimators of the literature.
 
-use super::super::replay::Visit;
+use super::Visit;
 
 /// An estimator of change rates from visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

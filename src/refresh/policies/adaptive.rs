@@ -1,9 +1,7 @@
 //! Crawlers' adaptive schedules with the constants they ship: an interval that shrinks after a change and grows after none.
 
-use super::super::draws::Draws;
-use super::super::replay::Visit;
-use super::super::world::Known;
-use super::Policy;
+use super::draws::Draws;
+use super::{Known, Policy, Visit};
 
 /// Whose schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::super::replay::Visit;
-use super::super::world::Known;
-use super::Policy;
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
+use super::{Known, Policy, Visit};
 use crate::refresh::policy::Rule;
 
 /// Which pages share events.

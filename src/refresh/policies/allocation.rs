@@ -2,7 +2,7 @@
 
 /// An allocation of fetches a day to pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Allocation {
+pub enum Allocation {
     /// In proportion to the rate.
     Proportional,
     /// In proportion to √(w λ) (Xyleme, equation 22).
@@ -19,9 +19,22 @@ pub(super) enum Allocation {
 const STEPS: usize = 60;
 
 impl Allocation {
+    /// The allocation of this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "prop" => Self::Proportional,
+            "xyleme" => Self::Xyleme,
+            "chogm" => Self::Freshness,
+            "azar" => Self::Azar,
+            "lambda" => Self::Harmonic,
+            _ => return None,
+        })
+    }
+
     /// Fetches a day for pages of importance and rate so that they sum to `budget`. `price` is the price of a fetch
     /// found before, where the search begins, and then the one found.
-    pub(super) fn frequencies(self, pages: &[(f64, f64)], budget: f64, price: &mut f64) -> Vec<f64> {
+    pub fn frequencies(self, pages: &[(f64, f64)], budget: f64, price: &mut f64) -> Vec<f64> {
         let scaled = |weight: fn(f64, f64) -> f64| {
             let sum: f64 = pages.iter().map(|&(w, rate)| weight(w, rate)).sum();
             pages.iter().map(|&(w, rate)| budget * weight(w, rate) / sum.max(f64::MIN_POSITIVE)).collect()
@@ -40,7 +53,8 @@ impl Allocation {
     }
 
     /// Fetches a day of a page at a price of a fetch.
-    fn frequency(self, w: f64, rate: f64, price: f64) -> f64 {
+    #[must_use]
+    pub fn frequency(self, w: f64, rate: f64, price: f64) -> f64 {
         if rate <= 0.0 || w <= 0.0 {
             return 0.0;
         }

@@ -1,0 +1,220 @@
+//! Names of policies that learn on line: a rule and where its rates come from, as in `xyleme_mles` or `evh_hindex_h365`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::activity::Activity;
+use super::adaptive::{Adaptive, Crawler, Fit};
+use super::allocation::Allocation;
+use super::draws::Draws;
+use super::estimates::Estimator;
+use super::events::{Events, Sharing};
+use super::ranked::{Allocated, Greedy, Uniform};
+use super::{Known, Outlooking, Policy};
+use crate::refresh::policy::Rule;
+
+/// A policy that learns on line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PolicyName {
+    text: String,
+    kind: Kind,
+}
+
+/// A name that means no policy.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no policy {0:?}; known are default, uniform, xyleme, prop, chogm, azar, lambda, index, hindex (these also with _mle, \
+     _mles, _naive, _lln, _lm, _eb, _ebmean behind them), evd_index, evh_hindex, gf_hindex_naive; nutch, heritrix, storm with \
+     _fifo, _strict, _tuned0.3; _h365 behind a name lets visits fade with that half-life in days"
+)]
+pub struct UnknownPolicy(pub String);
+
+/// A policy that needs no more of a page than importance, change rate and age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simple {
+    /// Ranks by the value of a rule.
+    Rule(Rule),
+    /// Ranks by age times the frequency that a page gets when the budget is divided.
+    Allocated(Allocation),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Default,
+    Uniform,
+    Greedy(Rule, Estimator, Option<f64>),
+    Allocated(Allocation, Estimator, Option<f64>),
+    Activity(Rule, Estimator, Option<f64>),
+    Events(Rule, Sharing, Estimator, Option<f64>),
+    Adaptive(Crawler, Fit),
+}
+
+/// Short names, and what they stand for.
+const SHORT: [(&str, &str); 13] = [
+    ("xyleme", "xyleme_mles"),
+    ("prop", "prop_mles"),
+    ("proportional", "prop_mles"),
+    ("chogm", "chogm_mles"),
+    ("azar", "azar_mles"),
+    ("lambda", "lambda_mles"),
+    ("lambdacrawl", "lambda_mles"),
+    ("index", "index_mles"),
+    ("hindex", "hindex_mles"),
+    ("evh", "evh_hindex"),
+    ("nutch", "nutch_fifo"),
+    ("heritrix", "heritrix_fifo"),
+    ("storm", "storm_fifo"),
+];
+
+impl PolicyName {
+    /// The policy, knowing nothing but what is `known` yet. What it decides by chance comes from `draws`.
+    #[must_use]
+    pub fn build(&self, known: &Known, draws: &mut Draws) -> Box<dyn Policy> {
+        match self.kind {
+            Kind::Default => Box::new(Outlooking::new(known)),
+            Kind::Uniform => Box::new(Uniform),
+            Kind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, known)),
+            Kind::Allocated(allocation, estimator, half) => {
+                Box::new(Allocated::new(allocation, estimator, half, known))
+            }
+            Kind::Activity(rule, estimator, half) => Box::new(Activity::new(rule, estimator, half, known)),
+            Kind::Events(rule, sharing, estimator, half) => {
+                Box::new(Events::new(rule, sharing, estimator, half, known))
+            }
+            Kind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draws)),
+        }
+    }
+
+    /// The policy as one of single pages, if its name leaves open how rates are estimated: `xyleme`, but not `xyleme_lm`.
+    #[must_use]
+    pub fn simple(&self) -> Option<Simple> {
+        match self.kind {
+            Kind::Uniform => Some(Simple::Rule(Rule::Uniform)),
+            _ if self.text.contains('_') => None,
+            Kind::Greedy(rule, ..) => Some(Simple::Rule(rule)),
+            Kind::Allocated(allocation, ..) => Some(Simple::Allocated(allocation)),
+            _ => None,
+        }
+    }
+
+    /// The rule by which it ranks pages of which nothing else is known than importance, rate and age: what a forecast goes
+    /// by. None where due dates decide alone.
+    #[must_use]
+    pub fn rule(&self) -> Option<Simple> {
+        match self.kind {
+            Kind::Default => Some(Simple::Rule(Rule::Freshness)),
+            Kind::Uniform => Some(Simple::Rule(Rule::Uniform)),
+            Kind::Greedy(rule, ..) | Kind::Activity(rule, ..) | Kind::Events(rule, ..) => {
+                Some(Simple::Rule(rule))
+            }
+            Kind::Allocated(allocation, ..) => Some(Simple::Allocated(allocation)),
+            Kind::Adaptive(..) => None,
+        }
+    }
+}
+
+impl Default for PolicyName {
+    /// The one that keeps most fresh on recorded histories.
+    fn default() -> Self {
+        Self { text: "default".to_owned(), kind: Kind::Default }
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TryFrom<String> for PolicyName {
+    type Error = UnknownPolicy;
+
+    fn try_from(text: String) -> Result<Self, UnknownPolicy> {
+        text.parse()
+    }
+}
+
+impl From<PolicyName> for String {
+    fn from(name: PolicyName) -> Self {
+        name.text
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let full = SHORT.iter().find(|(short, _)| *short == text).map_or(text, |(_, full)| full);
+        let (name, half_life) = match full.rsplit_once("_h") {
+            Some((name, days)) if days.starts_with(|c: char| c.is_ascii_digit()) => {
+                (name, days.parse().ok().filter(|days: &f64| *days > 0.0))
+            }
+            _ => (full, None),
+        };
+        let kind = match name {
+            "default" => Some(Kind::Default),
+            "uniform" => Some(Kind::Uniform),
+            _ => of_parts(&name.split('_').collect::<Vec<_>>(), half_life),
+        };
+        let faded = name.len() == full.len() || half_life.is_some();
+        kind.filter(|_| faded)
+            .map(|kind| Self { text: text.to_owned(), kind })
+            .ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<Kind> {
+    Some(match *parts {
+        ["gf", rule, estimate] => Kind::Activity(greedy(rule)?, estimator(estimate)?, half_life),
+        ["evd", rule] => Kind::Events(greedy(rule)?, Sharing::Directory, Estimator::LastModified, half_life),
+        ["evh", rule] => Kind::Events(greedy(rule)?, Sharing::Layered, Estimator::LastModified, half_life),
+        [crawler @ ("nutch" | "heritrix" | "storm"), mode] => {
+            let crawler = match crawler {
+                "nutch" => Crawler::Nutch,
+                "heritrix" => Crawler::Heritrix,
+                _ => Crawler::Storm,
+            };
+            Kind::Adaptive(crawler, fit(mode)?)
+        }
+        [rule, estimate] => match greedy(rule) {
+            Some(rule) => Kind::Greedy(rule, estimator(estimate)?, half_life),
+            None => Kind::Allocated(Allocation::by_name(rule)?, estimator(estimate)?, half_life),
+        },
+        _ => return None,
+    })
+}
+
+fn fit(mode: &str) -> Option<Fit> {
+    match mode {
+        "fifo" => Some(Fit::Queue),
+        "strict" => Some(Fit::Strict),
+        _ => mode.strip_prefix("tuned")?.parse().ok().filter(|scale: &f64| *scale > 0.0).map(Fit::Tuned),
+    }
+}
+
+/// Rules whose greedy form ranks by age.
+fn greedy(name: &str) -> Option<Rule> {
+    Some(match name {
+        "prop" => Rule::Proportional,
+        "xyleme" => Rule::Xyleme,
+        "index" => Rule::Freshness,
+        "hindex" => Rule::Harmonic,
+        _ => return None,
+    })
+}
+
+fn estimator(name: &str) -> Option<Estimator> {
+    Some(match name {
+        "mle" => Estimator::Likelihood,
+        "mles" => Estimator::LikelihoodScaled,
+        "naive" => Estimator::Naive,
+        "lln" => Estimator::LargeNumbers,
+        "lm" => Estimator::LastModified,
+        "eb" => Estimator::Posterior,
+        "ebmean" => Estimator::PosteriorMean,
+        _ => return None,
+    })
+}

@@ -1,0 +1,68 @@
+//! The default policy of the archive: the outlook over all pages together.
+
+use super::{Known, Policy, Visit};
+use crate::refresh::outlook::{Outlook, Page, Sighting};
+
+/// An [`Outlook`] that is told of visits.
+pub struct Outlooking {
+    outlook: Outlook,
+    /// At most so many pages are fetched at one moment.
+    best: usize,
+    /// Pages that are still to appear, the first last.
+    coming: Vec<(f64, usize)>,
+    found_at_birth: bool,
+}
+
+impl Outlooking {
+    /// Of pages of which nothing was seen yet.
+    #[must_use]
+    pub fn new(known: &Known) -> Self {
+        let page = |page: usize| Page {
+            importance: known.importance[page],
+            site: known.site[page],
+            directory: known.directory[page],
+            relations: known.relations[page],
+        };
+        let pages = (0..known.importance.len()).map(page);
+        let mut coming: Vec<(f64, usize)> =
+            known.found.iter().enumerate().map(|(page, &at)| (at, page)).collect();
+        coming.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1)));
+        let best = (known.budget * known.tick) as usize + 1;
+        let outlook = Outlook::new(pages, known.sites, known.directories, known.budget, known.mean_rate);
+        Self { best, outlook, coming, found_at_birth: known.found_at_birth }
+    }
+
+    /// What was learned.
+    #[must_use]
+    pub fn outlook(&self) -> &Outlook {
+        &self.outlook
+    }
+
+    fn meet(&mut self, now: f64) {
+        while let Some((at, page)) = self.coming.pop_if(|(at, _)| *at <= now) {
+            self.outlook.found(page, at, self.found_at_birth && at > 0.0);
+        }
+    }
+}
+
+impl Policy for Outlooking {
+    fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        self.meet(now);
+        self.outlook.values(now, pages, ages, self.best, values);
+    }
+
+    fn seen(&mut self, now: f64, visits: &[Visit]) {
+        self.meet(now);
+        let sighting = |visit: &Visit| Sighting { page: visit.page, age: visit.age, changed: visit.changed };
+        let sightings: Vec<Sighting> = visits.iter().map(sighting).collect();
+        self.outlook.seen(now, &sightings);
+    }
+
+    fn gone(&mut self, _now: f64, pages: &[usize]) {
+        pages.iter().for_each(|&page| self.outlook.gone(page));
+    }
+
+    fn announced(&mut self, page: usize, changes: f64) {
+        self.outlook.announced(page, changes);
+    }
+}

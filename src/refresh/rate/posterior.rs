@@ -1,0 +1,147 @@
+//! A law of ln λ by its density, in numbers: what visits leave open.
+//!
+//! The logarithm of the density has to be concave, as those of all likelihoods here are: it has one maximum and falls ever
+//! steeper to both sides.
+
+/// Where the logarithm of a rate (changes a day) can be.
+const LOG_RATES: (f64, f64) = (-40.0, 20.0);
+/// Steps of the search for the maximum.
+const SEARCH_STEPS: usize = 70;
+/// The density is left out where its logarithm is this far below the maximum.
+const NEGLIGIBLE: f64 = 18.0;
+/// The part around the maximum has nodes of its own, down to here.
+const CORE: f64 = 4.0;
+/// Nodes of each of the parts.
+const NODES: usize = 100;
+/// Bisections that find an interval.
+const BISECTIONS: usize = 40;
+
+/// A law as sums over nodes.
+pub(super) struct Posterior {
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Node {
+    log_rate: f64,
+    /// How far the logarithm of the density is below its maximum.
+    depth: f64,
+    /// The share of the law below.
+    below: f64,
+}
+
+impl Posterior {
+    /// The law with this logarithm of its density over ln λ, but for a constant.
+    pub(super) fn new(log_density: impl Fn(f64) -> f64) -> Self {
+        let mode = maximum(&log_density);
+        let top = log_density(mode);
+        let reach = |side: f64, depth: f64| {
+            let mut step = 1e-3;
+            while log_density(mode + side * step) > top - depth && step < LOG_RATES.1 - LOG_RATES.0 {
+                step *= 1.3;
+            }
+            mode + side * step
+        };
+        let ends =
+            [reach(-1.0, NEGLIGIBLE), reach(-1.0, CORE), mode, reach(1.0, CORE), reach(1.0, NEGLIGIBLE)];
+        let depth = |at: f64| (top - log_density(at)).max(0.0);
+        let mut nodes = vec![Node { log_rate: ends[0], depth: depth(ends[0]), below: 0.0 }];
+        let mut before = nodes[0];
+        for part in ends.windows(2) {
+            let width = (part[1] - part[0]) / NODES as f64;
+            for node in 1..=NODES {
+                let at = part[0] + width * node as f64;
+                let mut next = Node { log_rate: at, depth: depth(at), below: 0.0 };
+                next.below = before.below + width * ((-before.depth).exp() + (-next.depth).exp()) / 2.0;
+                nodes.push(next);
+                before = next;
+            }
+        }
+        nodes.iter_mut().for_each(|node| node.below /= before.below.max(f64::MIN_POSITIVE));
+        Self { nodes }
+    }
+
+    /// The lowest and the highest of the rates that are most probable by ln λ and have this share together: the shortest
+    /// such interval. The most probable rate is inside.
+    pub(super) fn shortest(&self, share: f64) -> (f64, f64) {
+        let (mut shallow, mut deep) = (0.0, NEGLIGIBLE);
+        for _ in 0..BISECTIONS {
+            let depth = f64::midpoint(shallow, deep);
+            let (low, high) = self.within(depth);
+            if high.below - low.below < share {
+                shallow = depth;
+            } else {
+                deep = depth;
+            }
+        }
+        let (low, high) = self.within(deep);
+        (low.log_rate.exp(), high.log_rate.exp())
+    }
+
+    /// The ends of what is no deeper than `depth`.
+    fn within(&self, depth: f64) -> (Node, Node) {
+        let first = self.nodes.iter().position(|node| node.depth <= depth).unwrap_or(0);
+        let last = self.nodes.iter().rposition(|node| node.depth <= depth).unwrap_or(first);
+        let between = |inner: usize, outer: Option<usize>| {
+            let Some(inner) = self.nodes.get(inner) else { return Node::default() };
+            let Some(outer) = outer.and_then(|outer| self.nodes.get(outer)) else { return *inner };
+            let part = ((depth - inner.depth) / (outer.depth - inner.depth).max(f64::MIN_POSITIVE)).min(1.0);
+            let mix = |from: f64, to: f64| from + part * (to - from);
+            Node {
+                log_rate: mix(inner.log_rate, outer.log_rate),
+                depth,
+                below: mix(inner.below, outer.below),
+            }
+        };
+        (between(first, first.checked_sub(1)), between(last, Some(last + 1)))
+    }
+}
+
+/// Where a concave function is highest: golden sections.
+fn maximum(value: impl Fn(f64) -> f64) -> f64 {
+    let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = LOG_RATES;
+    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
+    let (mut at_left, mut at_right) = (value(left), value(right));
+    for _ in 0..SEARCH_STEPS {
+        if at_left < at_right {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + ratio * (high - low);
+            at_right = value(right);
+        } else {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - ratio * (high - low);
+            at_left = value(left);
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Posterior;
+
+    /// Ends at which a Gamma law of ln λ is equally dense and between which nine tenths of it lie.
+    #[test]
+    fn the_interval_is_the_shortest_one() {
+        for shape in [0.5, 1.0, 5.0, 400.0] {
+            let log_density = |log_rate: f64| shape * log_rate - log_rate.exp();
+            let law = Posterior::new(log_density);
+            let (low, high) = law.shortest(0.9);
+            assert!(
+                (log_density(low.ln()) - log_density(high.ln())).abs() < 0.02,
+                "shape {shape}: {low} {high}"
+            );
+            // The share by fine sums of its own.
+            let (mut inside, mut all) = (0.0, 0.0);
+            for step in 0..400_000 {
+                let log_rate = -25.0 + f64::from(step) * 1e-4;
+                let density = (log_density(log_rate) - log_density(shape.ln())).exp();
+                all += density;
+                inside += if (low.ln()..=high.ln()).contains(&log_rate) { density } else { 0.0 };
+            }
+            let share: f64 = inside / all;
+            assert!((share - 0.9).abs() < 0.003, "shape {shape}: {share}");
+        }
+    }
+}

@@ -298,8 +298,9 @@ impl Segments {
 
     fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
         let level = match &dictionary {
-            Some(dictionary) if !dictionary.is_trained() => self.options.dictionary_level,
-            _ => self.options.plain_level(self.codec),
+            Some(dictionary) if dictionary.is_trained() => self.options.trained_level,
+            Some(_) => self.options.dictionary_level,
+            None => self.options.plain_level(self.codec),
         };
         self.encoder.generation(level, dictionary.map(Arc::new))
     }

@@ -1,159 +1,422 @@
-//! Where the time of a page goes: each stage of the pipeline alone, on pages of the test web, with bytes a second.
+//! Where the time of a page goes: every part of a crawl alone, and all of them together in a crawl, on the same pages.
 //!
-//!     cargo bench --bench pipeline
+//!     cargo bench --bench pipeline                  the test web, served by another process
+//!     cargo bench --bench pipeline -- seeds.txt     servers of your own, a URL a line, without any delay
 //!
-//! The stages of one page add up to what one core can crawl at best; network and disk come on top.
+//! The web is crawled, once without and once with the full-text index. Then each part does its work alone, on one thread,
+//! on the captures of the crawl: that is its limit. What the parts take in a crawl stands beside it: there they share
+//! caches and processors, and hand pages to each other. Everything is processor time in microseconds a capture.
 
-use archive::crawl::{Frontier, Pick, Politeness};
-use archive::importance::{Ledger, Policy, Weight};
-use archive::parse::{Limits, Source, parse};
-use archive::testweb::{Config, PageIndex, Reader, Web};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Codec, SegmentOptions};
-use archive_storage::{Digest, HostId, Store, UrlId};
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use archive::crawl::{self, Conduct, Control, Memory, Options, Plan, Politeness, SYNC_EVERY, Seed, Timings};
+use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
+use archive::ledger::{Credits, Facts, Kind, OutLink, Outcome, ScopeKind};
+use archive::parse::{Limits, Parsed, Source, parse};
+use archive::search::{self, Document};
+use archive::testweb::{Config, Server, Web};
+use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{CaptureId, CaptureKind, Clock, Digest, Store, UrlId};
 use bytes::Bytes;
-use chrono::DateTime;
-use divan::Bencher;
-use divan::counter::{BytesCount, ItemsCount};
-use std::time::{Duration, Instant};
+use chrono::{DateTime, Utc};
+use crossbeam::channel::bounded;
 use url::Url;
 
-/// Pages in one sample.
-const PAGES: u64 = 200;
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {
-    divan::main();
-}
+/// Hosts and pages of the test web.
+const TEST_WEB: (u32, u64) = (50, 10_000);
 
-struct Page {
-    url: Url,
-    http: Bytes,
-    body: Vec<u8>,
-}
+/// Captures on which the parts are measured, at most: they are all in memory.
+const CAPTURES_MAX: u64 = 20_000;
 
-fn pages() -> Vec<Page> {
-    let web = Web::new(Config::sized(1, 50, 5000)).expect("the numbers are in range");
-    let mut reader = Reader::default();
-    let mut pages = Vec::new();
-    for page in (0..5000).step_by((5000 / PAGES) as usize) {
-        let url = web.url(PageIndex(page));
-        let Some(http) = reader.get(&web, &url).map(Bytes::copy_from_slice) else { continue };
-        let body = reader.body(&web, &url).map(<[u8]>::to_vec).unwrap_or_default();
-        let url = Url::parse(&url).expect("the test web has proper URLs");
-        pages.push(Page { url, http, body });
+/// Requests under way, in a crawl and when fetching alone.
+const WORKERS: usize = 256;
+
+/// Requests under way at one host.
+const PER_HOST: u32 = 32;
+
+type Outcomes<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcomes<()> {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--bench")).collect();
+    match arguments.first().map(String::as_str) {
+        Some("--serve") => serve(),
+        Some(file) => measure(&fs::read_to_string(file)?, None),
+        None => {
+            let mut served = Served::start()?;
+            let measured = measure(&served.seeds, Some(served.address));
+            served.process.kill()?;
+            served.process.wait()?;
+            measured
+        }
     }
-    pages
 }
 
-fn bytes_of(pages: &[Page]) -> BytesCount {
-    BytesCount::new(pages.iter().map(|page| page.body.len()).sum::<usize>())
+/// Serves the test web until killed, so that its processor time is not counted.
+fn serve() -> Outcomes<()> {
+    let (hosts, pages) = TEST_WEB;
+    let server =
+        Server::start(Arc::new(Web::new(Config::sized(1, hosts, pages))?), ([127, 0, 0, 1], 0).into())?;
+    println!("{}\n{}", server.address(), server.web().seeds(hosts).join(" "));
+    loop {
+        thread::park();
+    }
 }
 
-#[divan::bench]
-fn digest(bencher: Bencher<'_, '_>) {
-    let pages = pages();
-    bencher.counter(bytes_of(&pages)).counter(ItemsCount::new(pages.len())).bench(|| {
-        for page in &pages {
-            divan::black_box(Digest::sha256(&page.body));
+/// The test web in a process of its own.
+struct Served {
+    process: Child,
+    address: SocketAddr,
+    seeds: String,
+}
+
+impl Served {
+    fn start() -> Outcomes<Self> {
+        let mut process =
+            Command::new(std::env::current_exe()?).arg("--serve").stdout(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(process.stdout.take().ok_or("no output")?).lines();
+        let mut line = || lines.next().transpose()?.ok_or_else(|| Box::<dyn Error>::from("no test web"));
+        let (address, seeds) = (line()?.parse()?, line()?.replace(' ', "\n"));
+        Ok(Self { process, address, seeds })
+    }
+}
+
+fn measure(seeds: &str, connect: Option<SocketAddr>) -> Outcomes<()> {
+    let seeds = crawl::read_seeds(seeds).map_err(|errors| format!("seeds: {errors:?}"))?;
+    let folder = tempfile::tempdir()?;
+    let (plain, indexed, alone) =
+        (folder.path().join("plain"), folder.path().join("indexed"), folder.path().join("alone"));
+    let mut options = options(connect);
+    let whole = crawled(&plain, &seeds, &options)?;
+    options.full_text = true;
+    let with_index = crawled(&indexed, &seeds, &options)?;
+    let captures = captures(&plain)?;
+    println!(
+        "{} captures crawled; the parts alone on {} of them, {:.1} MB\n",
+        whole.captures,
+        captures.len(),
+        captures.iter().map(|capture| capture.http.len()).sum::<usize>() as f64 / 1e6
+    );
+    let mut table = Table { whole: &whole, count: captures.len(), alone: 0.0 };
+    println!("{:44} {:>10} {:>10}", "\u{b5}s of processor a capture", "alone", "in a crawl");
+    table.row("fetch (sockets, request, response)", &["fetch"], fetch_alone(&captures, &options, connect)?);
+    table.row("digest", &["digest"], digest_alone(&captures));
+    let (parse_time, parsed) = parse_alone(&captures);
+    table.row("parse (links, text, signature)", &["parse"], parse_time);
+    let stored = store_alone(&captures, &parsed, &seeds, &alone)?;
+    table.row("links as fields of the record", &["metadata"], stored.links);
+    table.row("compress (records, block digests)", &["records"], stored.compress);
+    table.row("append", &["append"], stored.append);
+    table.row("ledger (URLs, history, links, cash)", &["ledger", "importance (cash", "queue"], stored.ledger);
+    table.rest(&["pick", "checkpoint", "importance (settling", "full-text index and other"]);
+    table.sum("whole crawl", whole.total);
+    let index = index_alone(&captures, parsed, &folder.path().join("index"))?;
+    let in_crawl = with_index.total.saturating_sub(whole.total);
+    println!(
+        "{:44} {:10.1} {:10.1}",
+        "full-text index",
+        micros(index, captures.len()),
+        micros(in_crawl, usize::try_from(whole.captures)?)
+    );
+    table.alone += micros(index, captures.len());
+    table.sum("whole crawl with the index", with_index.total);
+    Ok(())
+}
+
+/// What is printed of the parts.
+struct Table<'a> {
+    whole: &'a Timings,
+    count: usize,
+    /// Microseconds a capture of all parts so far.
+    alone: f64,
+}
+
+impl Table<'_> {
+    /// Microseconds a capture of stages of the crawl whose names begin so.
+    fn in_crawl(&self, stages: &[&str]) -> f64 {
+        let stages = |name: &str| stages.iter().any(|stage| name.starts_with(stage));
+        let times = self.whole.stages.iter().filter(|(name, _)| stages(name));
+        times.map(|(_, time)| self.whole.a_capture(*time)).sum()
+    }
+
+    fn row(&mut self, name: &str, stages: &[&str], alone: Duration) {
+        let alone = micros(alone, self.count);
+        self.alone += alone;
+        println!("{name:44} {alone:10.1} {:10.1}", self.in_crawl(stages));
+    }
+
+    fn rest(&self, stages: &[&str]) {
+        println!(
+            "{:44} {:>10} {:10.1}",
+            "choosing, checkpoints, dictionaries, settling",
+            "",
+            self.in_crawl(stages)
+        );
+    }
+
+    fn sum(&self, name: &str, whole: Duration) {
+        let whole = self.whole.a_capture(whole);
+        println!("{name:44} {:10.1} {whole:10.1}   {:.2} of the limit\n", self.alone, self.alone / whole);
+    }
+}
+
+fn micros(time: Duration, count: usize) -> f64 {
+    time.as_secs_f64() * 1e6 / count.max(1) as f64
+}
+
+/// Processor time of a thread of this process; the first number of `schedstat` is its nanoseconds.
+fn processor_time_of(task: &Path) -> Duration {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
+/// Runs something and gives the processor time that this thread took.
+fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    let own = Path::new("/proc/thread-self");
+    let before = processor_time_of(own);
+    let done = work();
+    (processor_time_of(own).saturating_sub(before), done)
+}
+
+/// Processor time of all threads alive, so far.
+fn processor_time() -> Duration {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.map(|task| processor_time_of(&task.path())).sum()
+}
+
+fn options(connect: Option<SocketAddr>) -> Options {
+    Options {
+        workers: WORKERS,
+        threads: thread::available_parallelism().map_or(1, usize::from),
+        limit: None,
+        time: None,
+        front_max: 1_000_000,
+        politeness: Politeness {
+            host_delay: Duration::ZERO,
+            address_delay: Duration::ZERO,
+            answer_factor: 1.0,
+            per_host: PER_HOST,
+            per_address: WORKERS as u32,
+        },
+        fetch: fetch::Settings {
+            user_agent: "archive-bench".to_owned(),
+            connect_to: connect.iter().filter_map(|address| format!("*:*:{address}").parse().ok()).collect(),
+            allow_private: true,
+            limits: fetch::Limits::default(),
+            clock: Clock::default(),
+        },
+        conduct: Conduct::default(),
+        sync_every: SYNC_EVERY,
+        checkpoint_every: Duration::from_secs(30),
+        full_text: false,
+        disk_min: 0,
+        status: None,
+        memory: Memory::default(),
+    }
+}
+
+/// Compresses as `archive crawl` does.
+fn segment_options() -> SegmentOptions {
+    SegmentOptions { trained_level: 1, ..SegmentOptions::default() }
+}
+
+fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {
+    let mut store = crawl::open(path, segment_options())?.store;
+    let scope = crawl::scope_of(seeds, &ScopeKind::Site, 255);
+    let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
+    let (_, status) = crawl::run(&mut store, plan, options, &Control::default(), &mut |_| ())?;
+    store.close()?;
+    Ok(status.timings)
+}
+
+/// A capture of the crawl, as the fetcher had it.
+struct Captured {
+    url: Url,
+    time: DateTime<Utc>,
+    status: u16,
+    http: Bytes,
+    facts: Facts,
+}
+
+/// The captures of an archive that hold a payload, in their order.
+fn captures(path: &Path) -> Outcomes<Vec<Captured>> {
+    let store = Store::read_only(path)?;
+    let mut captures = Vec::new();
+    let count = store.state().totals().captures;
+    for number in (0..count).step_by(usize::try_from(count.div_ceil(CAPTURES_MAX))?) {
+        let capture = store.state().capture(CaptureId(u32::try_from(number)?))?;
+        let facts = Facts::from_fields(&store.metadata(&capture)?);
+        if capture.kind != CaptureKind::Response || facts.robots {
+            continue;
         }
-    });
+        captures.push(Captured {
+            url: Url::parse(&store.state().url(capture.url)?)?,
+            time: DateTime::from_timestamp_micros(capture.time).unwrap_or_default(),
+            status: capture.status,
+            http: store.record(capture.location)?.content,
+            facts,
+        });
+    }
+    Ok(captures)
 }
 
-#[divan::bench]
-fn parse_pages(bencher: Bencher<'_, '_>) {
-    let pages = pages();
+/// The fetching thread alone, asking for the same URLs again.
+fn fetch_alone(captures: &[Captured], options: &Options, connect: Option<SocketAddr>) -> Outcomes<Duration> {
+    let (sender, answers) = bounded(WORKERS + 1);
+    let memory = BodyMemory::new(1 << 30, PathBuf::from("."));
+    let fetcher = Fetcher::start(options.fetch.clone(), memory, sender)?;
+    let mut under_way = 0;
+    for capture in captures {
+        let address = match connect {
+            Some(address) => address,
+            None => *capture.url.socket_addrs(|| None)?.first().ok_or("a URL without an address")?,
+        };
+        let host = Arc::from(capture.url.host_str().unwrap_or_default());
+        let endpoint = Endpoint { secure: false, host, address };
+        let request = Request::new(capture.url.clone());
+        fetcher.submit(Job { task: Task::Fetch { endpoint, request }, tag: () })?;
+        under_way += 1;
+        if under_way >= PER_HOST as usize {
+            let ((), answer) = answers.recv()?;
+            under_way -= 1;
+            if let Answer::Fetched(Err(error)) = answer {
+                return Err(error.into());
+            }
+        }
+    }
+    for _ in 0..under_way {
+        answers.recv()?;
+    }
+    let tasks = fs::read_dir("/proc/self/task")?.flatten().map(|task| task.path());
+    let is_fetching =
+        |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "fetch");
+    Ok(tasks.filter(is_fetching).map(|task| processor_time_of(&task)).max().unwrap_or_default())
+}
+
+fn digest_alone(captures: &[Captured]) -> Duration {
+    timed(|| {
+        for capture in captures {
+            std::hint::black_box(Digest::sha256(&split(&capture.http).1));
+        }
+    })
+    .0
+}
+
+fn parse_alone(captures: &[Captured]) -> (Duration, Vec<Parsed>) {
     let limits = Limits::default();
-    bencher.counter(bytes_of(&pages)).counter(ItemsCount::new(pages.len())).bench(|| {
-        for page in &pages {
-            let source =
-                Source { url: &page.url, status: 200, content_type: None, headers: &[], body: &page.body };
-            divan::black_box(parse(&source, &limits));
-        }
-    });
+    timed(|| {
+        let parsed = captures.iter().map(|capture| {
+            let (head, body) = split(&capture.http);
+            let head = HttpHead::parse(&head);
+            let headers: Vec<(&str, &[u8])> =
+                head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+            let (url, status) = (&capture.url, capture.status);
+            parse(&Source { url, status, content_type: None, headers: &headers, body: &body }, &limits)
+        });
+        parsed.collect()
+    })
 }
 
-#[divan::bench(args = [Codec::Zstd, Codec::Gzip])]
-#[expect(clippy::field_reassign_with_default, reason = "the options may get more fields")]
-fn encode(bencher: Bencher<'_, '_>, codec: Codec) {
-    let pages = pages();
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut options = SegmentOptions::default();
-    options.codec = Some(codec);
-    let store = Store::own(folder.path(), options).expect("the folder is ours");
-    let encoder = store.encoder().expect("the store is ours");
-    bencher.counter(bytes_of(&pages)).counter(ItemsCount::new(pages.len())).bench(|| {
-        for page in &pages {
-            let group = CaptureGroup {
-                url: page.url.to_string(),
-                time: DateTime::UNIX_EPOCH,
-                address: None,
-                request: None,
-                body: CaptureBody::Response { http: page.http.clone(), truncated: None },
-                payload_digest: Some(Digest::sha256(&page.body)),
-                protocols: Vec::new(),
-                metadata: Vec::new(),
-            };
-            divan::black_box(encoder.encode(group).expect("pages of the test web are small"));
-        }
-    });
+/// Processor time of the parts that end in the store.
+#[derive(Default)]
+struct Stored {
+    links: Duration,
+    compress: Duration,
+    append: Duration,
+    ledger: Duration,
 }
 
-/// Transfers of cash along 30 links a page.
-#[divan::bench]
-fn transfers(bencher: Bencher<'_, '_>) {
-    const LINKS: u64 = 30;
-    let mut ledger = Ledger::new(Policy::default());
-    let mut accounts: Vec<_> = (0..100_000).map(|_| ledger.discover()).collect();
-    let mut page = 0_usize;
-    bencher.counter(ItemsCount::new(PAGES * LINKS)).bench_local(|| {
-        for _ in 0..PAGES {
-            page = (page * 31 + 7) % accounts.len();
-            let mut account = accounts[page];
-            let mut payout = ledger.visit(&mut account, LINKS * u64::from(Weight::LINK.parts()));
-            accounts[page] = account;
-            for link in 0..LINKS as usize {
-                let target = (page * 17 + link * 101) % accounts.len();
-                let paid = accounts[target];
-                accounts[target].base = payout.pay(paid.base, paid.credit.is_some(), Weight::LINK);
-            }
-            payout.finish();
-        }
-    });
+/// Stores and credits captures in an archive of their own. Dictionaries are trained by another thread, as in a crawl.
+fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &Path) -> Outcomes<Stored> {
+    let mut store = crawl::open(path, segment_options())?.store;
+    let encoder = store.encoder()?;
+    let mut credits = Credits::open(store.state())?;
+    credits.set_scope(store.state_mut(), crawl::scope_of(seeds, &ScopeKind::Site, 255))?;
+    let urls: Vec<String> = seeds.iter().map(|seed| seed.url.to_string()).collect();
+    credits.add_seeds(store.state_mut(), &urls)?;
+    let (mut times, mut candidates) = (Stored::default(), Vec::new());
+    for (capture, parsed) in captures.iter().zip(parsed) {
+        let outcome = outcome(capture, parsed);
+        let (time, metadata) = timed(|| outcome.facts.to_fields());
+        times.links += time;
+        let group = CaptureGroup {
+            url: outcome.url.clone(),
+            time: outcome.time,
+            address: Some([127, 0, 0, 1].into()),
+            request: Some(Bytes::from(format!(
+                "GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                capture.url.path()
+            ))),
+            body: CaptureBody::Response { http: capture.http.clone(), truncated: None },
+            payload_digest: Some(Digest::sha256(&split(&capture.http).1)),
+            protocols: vec!["http/1.1".to_owned()],
+            metadata,
+        };
+        let (time, encoded) = timed(|| encoder.encode(group));
+        times.compress += time;
+        let encoded = encoded?;
+        let (time, location) = timed(|| store.append(&encoded));
+        times.append += time;
+        let location = location?;
+        let credit = || credits.credit(store.state_mut(), &outcome, location, &mut candidates);
+        let (time, credited) = timed(credit);
+        credited?;
+        times.ledger += time;
+        candidates.clear();
+    }
+    store.close()?;
+    Ok(times)
 }
 
-/// URLs pushed to and picked from a frontier of 1000 hosts.
-#[divan::bench]
-fn frontier(bencher: Bencher<'_, '_>) {
-    const URLS: u32 = 20_000;
-    const HOSTS: u32 = 1000;
-    let politeness = Politeness {
-        host_delay: Duration::ZERO,
-        address_delay: Duration::ZERO,
-        answer_factor: 1.0,
-        per_host: 8,
-        per_address: u32::MAX,
-    };
-    bencher.counter(ItemsCount::new(URLS)).bench(|| {
-        let now = Instant::now();
-        let mut frontier = Frontier::new(politeness.clone());
-        for url in 0..URLS {
-            let pushed = frontier.push(UrlId(url), HostId(url % HOSTS), (url % 200) as u8, now);
-            pushed.expect("no host was given up");
-        }
-        let address = ([127, 0, 0, 1], 80).into();
-        let mut picked = 0;
-        while let Some(pick) = frontier.next(now) {
-            match pick {
-                Pick::Resolve(host) => drop(frontier.resolved(host, Some(address), now)),
-                Pick::Robots(host, _) => {
-                    frontier.completed(host, now, Duration::ZERO, None);
-                    frontier.robots_known(host, now);
-                }
-                Pick::Page(host, ..) => {
-                    picked += 1;
-                    frontier.completed(host, now, Duration::ZERO, None);
-                }
-            }
-        }
-        assert_eq!(picked, URLS);
+/// What the crawler makes of a capture.
+fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
+    let (head, body) = split(&capture.http);
+    let links = parsed.links.iter().map(|link| OutLink {
+        hash: link.hash,
+        url: link.url.clone(),
+        kind: link.kind,
+        nofollow: link.nofollow,
+        modified: None,
+        template: link.template,
     });
+    Outcome {
+        url: capture.url.to_string(),
+        time: capture.time,
+        kind: Kind::Response,
+        status: capture.status,
+        media_type: HttpHead::parse(&head).media_type().unwrap_or_default(),
+        payload_bytes: body.len() as u64,
+        digest: Digest::sha256(&body).prefix(),
+        facts: Facts { links: links.collect(), ..capture.facts.clone() },
+    }
+}
+
+/// The full-text index alone: all its threads, with the commit.
+fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Outcomes<Duration> {
+    let before = processor_time();
+    let mut writer = search::Writer::open(folder, Memory::default().index())?;
+    for (number, (capture, parsed)) in captures.iter().zip(parsed).enumerate() {
+        if capture.status == 200 && !parsed.text.is_empty() {
+            let page = UrlId(u32::try_from(number)?);
+            let (url, title, text) = (capture.url.to_string(), parsed.title, parsed.text);
+            writer.add(&Document { page, replaces: false, url, title, text })?;
+        }
+    }
+    writer.commit(captures.len() as u64)?;
+    // Threads take their time with them when they end.
+    let spent = processor_time().saturating_sub(before);
+    writer.close()?;
+    Ok(spent)
 }

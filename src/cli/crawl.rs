@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// Codec of new segments [default: that of the newest, or zstd]
     #[arg(long, value_name = "CODEC")]
     codec: Option<CodecName>,
-    /// Say at the end where the processor time of a page went
+    /// Say at the end where the processor time of a page went, and how fast each tenth of the run was
     #[arg(long)]
     timings: bool,
 }
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress.finish(end, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
+        print_course(&status.timings)?;
     }
     for line in failed {
         eprintln!("archive: {line}");
@@ -139,6 +140,25 @@ fn timings_table(timings: &Timings) -> Table {
     row("processor time in all", timings.total);
     row("clock on the wall", timings.elapsed);
     table
+}
+
+/// How fast each tenth of the captures was, and the last one against the first.
+fn print_course(timings: &Timings) -> anyhow::Result<()> {
+    let tenths = timings.course.tenths();
+    let (Some(first), Some(last)) = (tenths.first(), tenths.last()) else { return Ok(()) };
+    let mut table = output::table(&["tenth", "captures/s", "\u{b5}s of processor a capture"]);
+    output::align(&mut table, &[0, 1, 2], CellAlignment::Right);
+    for (number, part) in tenths.iter().enumerate() {
+        let processor = part.processor.as_secs_f64() * 1e6;
+        table.add_row([(number + 1).to_string(), format!("{:.0}", part.rate), format!("{processor:.1}")]);
+    }
+    output::print(&table)?;
+    let processor = first.processor.as_secs_f64() / last.processor.as_secs_f64().max(f64::MIN_POSITIVE);
+    let wall = last.rate / first.rate.max(f64::MIN_POSITIVE);
+    let line = format!(
+        "the last tenth went at {wall:.2} of the speed of the first, {processor:.2} by processor time"
+    );
+    output::line(&line)
 }
 
 /// The seeds that gave nothing so far, each with the reason: a person has to know of them.

@@ -21,7 +21,7 @@ const DELAY_DEFAULT: &str = "2s";
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
 
 /// Connections to one host when there is no delay.
-const PER_HOST_WITHOUT_DELAY: u32 = 8;
+const PER_HOST_WITHOUT_DELAY: u32 = 32;
 
 /// Where the archive is.
 #[derive(clap::Args)]
@@ -43,7 +43,7 @@ pub(crate) struct FetchArgs {
     /// A host that took a time to answer is left alone for this many times as long, if that is more than its delay
     #[arg(long, default_value_t = 5.0, value_name = "NUMBER")]
     delay_factor: f64,
-    /// Connections to one host; more than 1 only with --delay 0, where it is 8
+    /// Connections to one host; more than 1 only with --delay 0, where it is 32
     #[arg(long, value_name = "N")]
     per_host: Option<u32>,
     /// Requests under way at the same time

@@ -7,6 +7,7 @@ mod agenda;
 mod budget;
 mod conduct;
 mod control;
+mod course;
 mod due;
 mod engine;
 mod frontier;
@@ -31,6 +32,7 @@ pub use agenda::agenda;
 pub use budget::Budgets;
 pub use conduct::Conduct;
 pub use control::Control;
+pub use course::{Course, Part};
 pub use due::{
     Choice, Discovery, FOLDERS_FROM, REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights,
     archive_prior, most_obsolete, refreshable,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::course::Course;
+
 /// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -107,6 +109,8 @@ pub struct Timings {
     pub total: Duration,
     /// By the clock on the wall.
     pub elapsed: Duration,
+    /// How far the run had come when.
+    pub course: Course,
 }
 
 /// Processor time at the beginning of a run.
@@ -171,7 +175,7 @@ impl Timings {
         }
         let known: Duration = stages.iter().map(|(_, time)| *time).sum();
         stages.push(("full-text index and other threads", total.saturating_sub(known)));
-        Self { captures, stages, total, elapsed }
+        Self { captures, stages, total, elapsed, course: Course::default() }
     }
 
     /// Microseconds a capture.
@@ -193,7 +197,7 @@ fn scheduled(text: &str) -> Duration {
 }
 
 /// Processor time of the process, with threads that have ended (proc(5), `stat`, fields 14 and 15).
-fn process_time() -> Duration {
+pub(super) fn process_time() -> Duration {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The second field is a name in parentheses, which may hold anything.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);

@@ -18,7 +18,7 @@ use super::exchange::{Exchange, Failed, exchange};
 use super::{BodyMemory, ConnectTo, Endpoint, FetchError, Request};
 
 /// Idle connections kept open to one server.
-const IDLE_PER_ENDPOINT_MAX: usize = 8;
+const IDLE_PER_ENDPOINT_MAX: usize = 32;
 
 /// Servers to which idle connections are kept open: each costs a file handle.
 const IDLE_ENDPOINTS_MAX: usize = 256;

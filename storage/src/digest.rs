@@ -147,7 +147,7 @@ impl fmt::Display for Digest {
         f.write_str(self.algorithm.label())?;
         f.write_str(":")?;
         match self.algorithm {
-            Algorithm::Sha256 => self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Algorithm::Sha256 => f.write_str(&hex(self.as_bytes())),
             Algorithm::Sha1 => f.write_str(&base32(self.as_bytes())),
         }
     }
@@ -196,6 +196,13 @@ impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
+}
+
+/// Lowercase hex, as digests stand in every record.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    bytes.iter().flat_map(digits).map(char::from).collect()
 }
 
 fn base32(bytes: &[u8]) -> String {

@@ -32,6 +32,6 @@ pub use state::{
     CashWritten, Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX,
     TitleCursor, Totals, UrlCursor,
 };
-pub use store::{SYNC_BYTES_MAX, Store, StoreError};
+pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
 pub use verify::{Finding, Verified, verify};

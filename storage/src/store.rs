@@ -17,7 +17,7 @@ use crate::history::{Capture, CaptureKind};
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
     Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments,
-    StoredRecord,
+    StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
 use crate::warc::Broken;
@@ -31,6 +31,26 @@ const EXPECTED_MAX: usize = 1 << 16;
 
 /// How long [`Store::checkpoint_waiting`] tries before it gives up on readers that do not leave.
 const READERS_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// A sync of the records of every capture so far, which any thread may carry out while appending goes on.
+#[derive(Debug)]
+pub struct PendingSync {
+    handle: SyncHandle,
+    /// Captures appended since opening, and bytes not known to be durable, when it began.
+    appended: u64,
+    bytes: u64,
+}
+
+impl PendingSync {
+    /// Carries it out. The store has to be told of it: [`Store::synced`].
+    ///
+    /// # Errors
+    /// When the disk refuses; after that nothing can be appended any more.
+    pub fn carry_out(&self) -> Result<(), StoreError> {
+        self.handle.sync()?;
+        Ok(())
+    }
+}
 
 /// Why a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -262,6 +282,23 @@ impl Store {
         let watermarks = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync()?;
         (self.acknowledged, self.unsynced_bytes) = (self.appended, 0);
         Ok(watermarks)
+    }
+
+    /// The same for another thread to carry out.
+    ///
+    /// # Errors
+    /// For a reader.
+    pub fn sync_handle(&mut self) -> Result<PendingSync, StoreError> {
+        let handle = self.segments.as_mut().ok_or(StateError::ReadOnly)?.sync_handle();
+        Ok(PendingSync { handle, appended: self.appended, bytes: self.unsynced_bytes })
+    }
+
+    /// Takes note of a sync that was carried out.
+    pub fn synced(&mut self, sync: &PendingSync) {
+        if sync.appended > self.acknowledged {
+            self.acknowledged = sync.appended;
+            self.unsynced_bytes = self.unsynced_bytes.saturating_sub(sync.bytes);
+        }
     }
 
     /// Makes everything so far durable. [`Checkpointed::Deferred`] means that readers were in the way of the state: then only

@@ -8,6 +8,7 @@ mod answers;
 mod operation;
 mod requests;
 mod robots;
+mod syncing;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,9 +20,11 @@ use archive_storage::{Checkpointed, HostId, StateError, Store, StoreError, UrlId
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
+use self::syncing::Syncing;
 use super::budget::UnderWay;
 use super::conduct::Conduct;
 use super::control::Control;
+use super::course::Course;
 use super::frontier::Frontier;
 use super::indexer;
 use super::monitor::Monitor;
@@ -145,6 +148,7 @@ pub fn run(
         // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.
         let file_of_frontier = tempfile::tempfile_in(store.path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(store.path());
+        let syncing = Syncing::start(scope)?;
         let mut run = Run {
             store,
             options,
@@ -162,6 +166,7 @@ pub fn run(
             robots: RobotsCache::default(),
             fetcher,
             done,
+            syncing,
             index,
             attempts: HashMap::new(),
             candidates: Vec::new(),
@@ -175,6 +180,7 @@ pub fn run(
             top_sites_at: None,
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
+            course: Course::default(),
         };
         run.begin(plan)?;
         let end = run.drive(report)?;
@@ -205,6 +211,7 @@ struct Run<'a> {
     robots: RobotsCache,
     fetcher: Fetcher<Tag>,
     done: Receiver<Done>,
+    syncing: Syncing,
     index: Option<indexer::Indexer>,
     attempts: HashMap<UrlId, u8>,
     candidates: Vec<Candidate>,
@@ -221,6 +228,7 @@ struct Run<'a> {
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
     beginning: Beginning,
+    course: Course,
 }
 
 impl Run<'_> {
@@ -304,7 +312,6 @@ impl Run<'_> {
 
     fn drive(&mut self, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
         let mut reported = Instant::now();
-        let mut synced = Instant::now();
         let mut ending: Option<(End, Instant)> = None;
         loop {
             let now = Instant::now();
@@ -341,10 +348,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
             self.watch.start();
-            if synced.elapsed() >= self.options.sync_every {
-                synced = Instant::now();
-                self.store.sync()?;
-                self.status.acknowledged = self.status.captures;
+            if self.sync_beside()? {
                 reported = Instant::now();
                 self.report(report)?;
             }
@@ -356,6 +360,7 @@ impl Run<'_> {
             self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
+                self.course.note(self.status.captures, self.elapsed());
                 self.report(report)?;
             }
         }
@@ -364,15 +369,15 @@ impl Run<'_> {
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         let threads = Threads::now();
         self.watch.start();
-        self.checkpoint()?;
-        self.watch.lap(Stage::Checkpoint);
-        let settled = self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0;
-        self.watch.lap(Stage::Settle);
-        if settled {
+        // The records become durable while cash settles, and then the state with them.
+        self.begin_sync()?;
+        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
             self.audited_at = 0;
-            self.balance_books()?;
         }
-        if settled || self.checkpoint_deferred {
+        self.watch.lap(Stage::Settle);
+        self.wait_for_sync()?;
+        self.checkpoint()?;
+        if self.checkpoint_deferred || self.operation.is_disk_full() {
             self.store.checkpoint_waiting()?;
         }
         self.watch.lap(Stage::Checkpoint);
@@ -381,7 +386,8 @@ impl Run<'_> {
         }
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
-        self.status.timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
+        let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
+        self.status.timings = Timings { course: std::mem::take(&mut self.course), ..timings };
         self.report(report)
     }
 

@@ -298,8 +298,9 @@ impl Segments {
 
     fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
         let level = match &dictionary {
-            Some(dictionary) if !dictionary.is_trained() => self.options.dictionary_level,
-            _ => self.options.plain_level(self.codec),
+            Some(dictionary) if dictionary.is_trained() => self.options.trained_level,
+            Some(_) => self.options.dictionary_level,
+            None => self.options.plain_level(self.codec),
         };
         self.encoder.generation(level, dictionary.map(Arc::new))
     }
@@ -501,7 +502,8 @@ impl Segments {
         let tail = active
             .dictionary
             .as_deref()
-            .map(|dictionary| dictionary.last_frame(self.options.guard))
+            .map(|dictionary| dictionary.last_frames(self.options.guard))
+            .transpose()?
             .unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();

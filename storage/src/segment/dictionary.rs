@@ -2,7 +2,8 @@
 //!
 //! A dictionary is a standard zstd dictionary (RFC 8878 section 5): entropy tables, then content. The content is whole
 //! records of earlier captures and the heads that every record has. It is the first frame of its file, as the IIPC
-//! proposal has it. The last frame guards it, see [`Guard`].
+//! proposal has it. The last frame guards it, see [`Guard`]; and since its versions stand in earlier segments too, a frame
+//! before that one says where.
 
 use std::path::Path;
 
@@ -12,10 +13,11 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DDict};
 use super::error::{Context, SegmentError};
 use super::group;
 use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
+use super::origins::Origins;
 use super::samples::Samples;
 use crate::backend::{DiskFile, read_exact_at};
 use crate::digest::Digest;
-use crate::ids::SegmentId;
+use crate::ids::{Location, SegmentId};
 use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
@@ -28,6 +30,8 @@ const PACKED_BYTES_MAX: usize = 1 << 20;
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 /// The level at which dictionaries are packed: done once a segment, 3 to 10 MB/s.
 const PACKING_LEVEL: i32 = 19;
+/// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
+const TRAINED_PACKING_LEVEL: i32 = 9;
 /// log2 of the window within which a dictionary is packed: all of it.
 const PACKING_WINDOW_LOG: u32 = 23;
 
@@ -56,6 +60,8 @@ pub struct Base {
     pub url: String,
     /// The content of its main record: HTTP head and body as received.
     pub content: Bytes,
+    /// Where that record lies in the archive, if it does.
+    pub origin: Option<Location>,
 }
 
 /// A segment's dictionary, ready to be written.
@@ -66,6 +72,8 @@ pub struct Dictionary {
     packed: Vec<u8>,
     /// Whether it was trained in this process: then low levels make the best of it.
     is_trained: bool,
+    /// Where its versions lie in earlier segments, if that is known of all.
+    origins: Option<Origins>,
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -125,14 +133,24 @@ impl Dictionary {
         bytes.extend_from_slice(&DICTIONARY_MAGIC);
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&ENTROPY_TABLES);
+        let before = bytes.len();
         // What stands last is nearest to the data, and near offsets cost less.
         for base in chosen.iter().rev() {
             bytes.extend_from_slice(&base.content);
         }
         bytes.extend_from_slice(heads);
         name(&mut bytes);
-        let packed = pack(&bytes)?;
-        Ok(Self { bytes, packed, is_trained: false })
+        let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
+        let before = bytes.get(..before).unwrap_or_default().to_vec();
+        let origins = records.map(|records| Origins { records, before, behind: heads.to_vec() });
+        let packed = pack(&bytes, PACKING_LEVEL)?;
+        Ok(Self { bytes, packed, is_trained: false, origins })
+    }
+
+    /// A dictionary made again from its origins.
+    pub(super) fn again(bytes: Vec<u8>, origins: Origins) -> Result<Self, SegmentError> {
+        let packed = pack(&bytes, PACKING_LEVEL)?;
+        Ok(Self { bytes, packed, is_trained: false, origins: Some(origins) })
     }
 
     /// Trains a small dictionary on records that will not come again, but whose like will. `None` when there is too little
@@ -143,8 +161,8 @@ impl Dictionary {
     pub(super) fn train(samples: &Samples) -> Result<Option<Self>, SegmentError> {
         let Some(mut bytes) = samples.train(TRAINED_BYTES_MAX) else { return Ok(None) };
         name(&mut bytes);
-        let packed = pack(&bytes)?;
-        Ok(Some(Self { bytes, packed, is_trained: true }))
+        let packed = pack(&bytes, TRAINED_PACKING_LEVEL)?;
+        Ok(Some(Self { bytes, packed, is_trained: true, origins: None }))
     }
 
     /// Whether it was trained on a sample, and holds no whole versions.
@@ -176,9 +194,15 @@ impl Dictionary {
         warc::skippable_frame(SKIPPABLE_DICTIONARY, &self.packed)
     }
 
-    /// The frame that a segment ends with.
-    pub(super) fn last_frame(&self, guard: Guard) -> Vec<u8> {
-        guard.frame(&self.first_frame())
+    /// The frames that a segment ends with: where its versions come from, unless the guard holds them, and the guard.
+    ///
+    /// # Errors
+    /// When there is no memory to compress.
+    pub(super) fn last_frames(&self, guard: Guard) -> Result<Vec<u8>, SegmentError> {
+        let origins = self.origins.as_ref().filter(|_| guard == Guard::Parity);
+        let mut frames = origins.map(|origins| origins.frame(self.digest())).transpose()?.unwrap_or_default();
+        frames.extend_from_slice(&guard.frame(&self.first_frame()));
+        Ok(frames)
     }
 
     /// Makes it ready for decompressing.
@@ -191,7 +215,7 @@ impl Dictionary {
         if !bytes.starts_with(&DICTIONARY_MAGIC) {
             return Err("the dictionary is not in the format of RFC 8878 section 5".into());
         }
-        Ok(Self { bytes, packed, is_trained: false })
+        Ok(Self { bytes, packed, is_trained: false, origins: None })
     }
 }
 
@@ -206,11 +230,11 @@ fn name(bytes: &mut [u8]) {
     }
 }
 
-fn pack(bytes: &[u8]) -> Result<Vec<u8>, SegmentError> {
+fn pack(bytes: &[u8], level: i32) -> Result<Vec<u8>, SegmentError> {
     let explain = |code| SegmentError::Compression(zstd_safe::get_error_name(code).to_owned());
     let mut context = CCtx::try_create().ok_or_else(|| SegmentError::Compression("out of memory".into()))?;
     for parameter in [
-        CParameter::CompressionLevel(PACKING_LEVEL),
+        CParameter::CompressionLevel(level),
         CParameter::WindowLog(PACKING_WINDOW_LOG),
         CParameter::ChecksumFlag(true),
     ] {
@@ -318,7 +342,7 @@ mod tests {
     fn base(url: &str, length: usize) -> Base {
         let text =
             (0..length as u32).map(|place| b'a' + (place.wrapping_mul(place) % 23) as u8).collect::<Vec<_>>();
-        Base { url: url.into(), content: text.into() }
+        Base { url: url.into(), content: text.into(), origin: None }
     }
 
     #[test]

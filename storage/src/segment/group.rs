@@ -341,12 +341,16 @@ fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time
 
 /// The metadata record's content: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
 fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
-    let mut text = String::new();
+    let length = group.metadata.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+    let mut text = String::with_capacity(length);
     let mut line = |name: &str, value: &str| {
-        let is_break = |symbol: char| symbol == '\r' || symbol == '\n';
         text.push_str(name);
         text.push_str(": ");
-        value.split(is_break).for_each(|part| text.push_str(part));
+        if memchr::memchr2(b'\r', b'\n', value.as_bytes()).is_none() {
+            text.push_str(value);
+        } else {
+            value.split(['\r', '\n']).for_each(|part| text.push_str(part));
+        }
         text.push_str("\r\n");
     };
     for (name, value) in &group.metadata {

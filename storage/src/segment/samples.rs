@@ -12,7 +12,7 @@ use crate::digest::Algorithm;
 use crate::warc::RecordIds;
 
 /// Captures in a sample.
-const CAPTURES_MAX: usize = 512;
+const CAPTURES_MAX: usize = 256;
 /// Bytes of each record that are looked at.
 const RECORD_BYTES_MAX: usize = 12 << 10;
 /// Fewer captures tell too little.

@@ -4,7 +4,10 @@ use std::fmt::{self, Write as _};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chrono::{DateTime, Timelike, Utc};
+use chrono::{DateTime, Datelike, Timelike, Utc};
+
+/// The digits of identifiers.
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Builds one record's head. A line break within a value becomes a blank, so that no value can start a new field.
 #[derive(Debug)]
@@ -29,9 +32,8 @@ impl HeadWriter {
         self.text.push_str(": ");
         let start = self.text.len();
         let _ = write!(self.text, "{value}"); // a String takes everything
-        let is_break = |symbol: char| symbol == '\r' || symbol == '\n';
-        if self.text.get(start..).is_some_and(|value| value.contains(is_break)) {
-            let value = self.text.split_off(start).replace(is_break, " ");
+        if memchr::memchr2(b'\r', b'\n', self.text.as_bytes().get(start..).unwrap_or_default()).is_some() {
+            let value = self.text.split_off(start).replace(['\r', '\n'], " ");
             self.text.push_str(&value);
         }
         self.text.push_str("\r\n");
@@ -55,9 +57,41 @@ struct WarcDate(DateTime<Utc>);
 
 impl fmt::Display for WarcDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = if self.0.nanosecond() < 1000 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.6fZ" };
-        self.0.format(format).fmt(f)
+        let (time, microseconds) = (&self.0, self.0.nanosecond() / 1000);
+        if !(0..=9999).contains(&time.year()) || microseconds >= 1_000_000 {
+            // Years of another length and leap seconds: whatever the crate makes of them.
+            let format = if microseconds == 0 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%.6fZ" };
+            return time.format(format).fmt(f);
+        }
+        // Three records a capture say when, and interpreting a format takes longer than all else in a head.
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let year = time.year().unsigned_abs();
+        put(&mut text[..4], year);
+        for (place, value) in
+            [(5, time.month()), (8, time.day()), (11, time.hour()), (14, time.minute()), (17, time.second())]
+        {
+            put(&mut text[place..place + 2], value);
+        }
+        if microseconds == 0 {
+            text[19] = b'Z';
+            return f.write_str(ascii(&text[..20]));
+        }
+        put(&mut text[20..26], microseconds);
+        f.write_str(ascii(&text))
     }
+}
+
+/// Writes a number in decimal digits that fill the place.
+fn put(place: &mut [u8], mut value: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+/// Text of digits and marks.
+fn ascii(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 /// Makes `urn:uuid` identifiers of version 4 (RFC 9562 section 5.4).
@@ -95,14 +129,13 @@ impl RecordIds {
         };
         let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
         let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-        format!(
-            "urn:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xffff,
-            low >> 48,
-            low & 0xffff_ffff_ffff
-        )
+        let mut text = *b"urn:uuid:00000000-0000-0000-0000-000000000000";
+        let mut bits = u128::from(high) << 64 | u128::from(low);
+        for place in text.iter_mut().skip("urn:uuid:".len()).rev().filter(|place| **place != b'-') {
+            *place = HEX[(bits & 0xf) as usize];
+            bits >>= 4;
+        }
+        ascii(&text).to_owned()
     }
 }
 
@@ -135,10 +168,14 @@ mod tests {
 
     #[test]
     fn dates_show_microseconds_only_when_there_are_some() {
-        let date =
-            |nanoseconds| WarcDate(DateTime::from_timestamp(0, nanoseconds).expect("a date")).to_string();
-        assert_eq!(date(0), "1970-01-01T00:00:00Z");
-        assert_eq!(date(120_000_999), "1970-01-01T00:00:00.120000Z");
+        let date = |seconds, nanoseconds| {
+            WarcDate(DateTime::from_timestamp(seconds, nanoseconds).expect("a date")).to_string()
+        };
+        assert_eq!(date(0, 0), "1970-01-01T00:00:00Z");
+        assert_eq!(date(0, 120_000_999), "1970-01-01T00:00:00.120000Z");
+        assert_eq!(date(1_795_262_468, 999), "2026-11-21T12:01:08Z");
+        assert_eq!(date(253_402_300_800, 1000), "+10000-01-01T00:00:00.000001Z");
+        assert_eq!(date(1_483_228_799, 1_500_000_000), "2016-12-31T23:59:60.500000Z");
     }
 
     #[test]

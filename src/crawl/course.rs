@@ -1,0 +1,121 @@
+//! How far a run had come when: whether a crawl slows down as it grows.
+
+use std::time::Duration;
+
+use super::timings::process_time;
+
+/// Moments kept; with more of them, every second one goes.
+const MOMENTS_MAX: usize = 2000;
+
+/// Parts that a run is looked at in.
+const PARTS: usize = 10;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Moment {
+    captures: f64,
+    /// By the clock on the wall, seconds.
+    elapsed: f64,
+    /// On processors, seconds.
+    processor: f64,
+}
+
+/// The course of a run: its captures against time.
+#[derive(Debug, Clone, Default)]
+pub struct Course {
+    moments: Vec<Moment>,
+    /// Of the calls that note a moment, one in so many counts, as a power of two.
+    one_in: u32,
+    calls: u64,
+}
+
+/// A part of a run, as many captures as every other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// Captures a second, by the clock on the wall.
+    pub rate: f64,
+    /// Processor time a capture.
+    pub processor: Duration,
+}
+
+impl Course {
+    /// Notes how many captures there are so far.
+    pub(super) fn note(&mut self, captures: u64, elapsed: Duration) {
+        self.calls += 1;
+        if self.calls.is_multiple_of(1 << self.one_in) {
+            let (elapsed, processor) = (elapsed.as_secs_f64(), process_time().as_secs_f64());
+            self.push(Moment { captures: captures as f64, elapsed, processor });
+        }
+    }
+
+    fn push(&mut self, moment: Moment) {
+        self.moments.push(moment);
+        if self.moments.len() > MOMENTS_MAX {
+            let mut number = 0;
+            self.moments.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.one_in += 1;
+        }
+    }
+
+    /// The tenths of the captures, from the first to the last; none for a run that was too short to tell.
+    #[must_use]
+    pub fn tenths(&self) -> Vec<Part> {
+        let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {
+            return Vec::new();
+        };
+        let step = (last.captures - first.captures) / PARTS as f64;
+        if step < 1.0 {
+            return Vec::new();
+        }
+        let bounds: Vec<Moment> =
+            (0..=PARTS).map(|part| self.at(first.captures + step * part as f64)).collect();
+        let part = |pair: &[Moment]| {
+            let [from, to] = pair else { return None };
+            let elapsed = to.elapsed - from.elapsed;
+            let processor = ((to.processor - from.processor) / step).max(0.0);
+            (elapsed > 0.0)
+                .then(|| Part { rate: step / elapsed, processor: Duration::from_secs_f64(processor) })
+        };
+        bounds.windows(2).map(part).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The moment at which there were so many captures, between two that were noted.
+    fn at(&self, captures: f64) -> Moment {
+        let after = self.moments.partition_point(|moment| moment.captures < captures);
+        let to = self.moments.get(after).or(self.moments.last()).copied().unwrap_or_default();
+        let Some(from) = after.checked_sub(1).and_then(|before| self.moments.get(before)) else { return to };
+        let span = to.captures - from.captures;
+        let share = if span > 0.0 { ((captures - from.captures) / span).min(1.0) } else { 1.0 };
+        let between = |from: f64, to: f64| from + (to - from) * share;
+        Moment {
+            captures,
+            elapsed: between(from.elapsed, to.elapsed),
+            processor: between(from.processor, to.processor),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenths_have_as_many_captures_each() {
+        let mut course = Course::default();
+        assert!(course.tenths().is_empty());
+        // Twice as slow in its second half, by both clocks; more moments than are kept.
+        let mut elapsed = 0.0;
+        for captures in 0..=10_000_u32 {
+            elapsed += if captures <= 5000 { 0.01 } else { 0.02 };
+            course.push(Moment { captures: f64::from(captures), elapsed, processor: elapsed / 2.0 });
+        }
+        assert!(course.moments.len() <= MOMENTS_MAX);
+        let tenths = course.tenths();
+        assert_eq!(tenths.len(), 10);
+        assert!((tenths[0].rate - 100.0).abs() < 1.0, "{tenths:?}");
+        assert!((tenths[9].rate - 50.0).abs() < 0.5, "{tenths:?}");
+        assert!((tenths[9].processor.as_secs_f64() - 0.01).abs() < 1e-4, "{tenths:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use archive::change::xml::{Delta, Tree};
-use archive::crawl::{self, Control, Plan, most_obsolete};
+use archive::crawl::{self, Choice, Control, Plan, most_obsolete};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
 use archive::testweb::{Config, Form};
@@ -121,7 +121,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     // They come before nearly all others.
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
-    let due = most_obsolete(store.state(), &credits, announced.len(), now).unwrap();
+    let due = most_obsolete(store.state(), &credits, &Choice::default(), announced.len(), now).unwrap();
     let first = due.iter().filter(|page| announced.iter().any(|(_, id, _)| id == *page)).count();
     assert!(first * 10 > announced.len() * 6, "{first} of {} come first", announced.len());
     drop(store);

@@ -67,6 +67,7 @@ fn a_run_ends_within_its_time_and_keeps_others_out() {
     let (_, archive) = crawled(config.clone());
     // The same web again, on a slow server.
     let served = TestWeb::start(Config { latency: Duration::from_millis(400), ..config });
+    served.web.clock().advance(TimeDelta::days(9));
     let arguments = ["--budget", "1000", "--for", "8s", "--workers", "2", "--json"];
     let mut running = start(&mut refresh(&served, &archive, &arguments));
     assert!(running.wait_until(|| served.server.requests() > 3));

@@ -28,7 +28,9 @@ fn opic_comes_near_to_exact_importance_with_every_pass() {
             start(&mut archive.crawl(&served.web.seeds(3), &everything(&served))).wait().succeeded();
         } else {
             let mut refresh = archive.command("refresh");
-            start(refresh.args(["--budget", &budget]).args(served.at_once())).wait().succeeded();
+            start(refresh.args(["--budget", &budget, "--shortest", "0s"]).args(served.at_once()))
+                .wait()
+                .succeeded();
         }
         let found = importance(&archive, &served);
         assert_eq!(found.len(), exact.len(), "every page of the web is a page of the archive");

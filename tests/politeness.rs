@@ -60,7 +60,7 @@ fn no_host_and_no_address_is_asked_twice_within_its_delay() {
     assert_eq!(stopped.wait().code, Some(4));
     let time = text(RUN);
     start(archive.crawl(&seeds, &options).args(["--scope", "site", "--for", &time])).wait().succeeded();
-    let refresh = ["--budget", "1000", "--for", &time];
+    let refresh = ["--budget", "1000", "--for", &time, "--shortest", "0s"];
     start(archive.command("refresh").args(refresh).args(&options)).wait().succeeded();
 
     let arrivals = served.server.take_arrivals();

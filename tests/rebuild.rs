@@ -108,7 +108,9 @@ fn a_rebuild_gives_the_same_answers() {
     let options = [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat();
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
     served.web.clock().advance(TimeDelta::days(30));
-    start(archive.command("refresh").args(["--budget", "100000"]).args(served.at_once())).wait().succeeded();
+    start(archive.command("refresh").args(["--budget", "100000", "--shortest", "0s"]).args(served.at_once()))
+        .wait()
+        .succeeded();
 
     let queries = [
         "captures > 0 select url, title, type, status, captures, versions, depth, first_seen, last_seen, changed \
@@ -202,7 +204,9 @@ fn an_archive_of_nothing_but_segments_is_read_again_from_them() {
     let options = [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat();
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
     served.web.clock().advance(TimeDelta::days(30));
-    start(archive.command("refresh").args(["--budget", "100000"]).args(served.at_once())).wait().succeeded();
+    start(archive.command("refresh").args(["--budget", "100000", "--shortest", "0s"]).args(served.at_once()))
+        .wait()
+        .succeeded();
 
     let copy = Archive::new();
     fs::create_dir_all(copy.segments()).unwrap();

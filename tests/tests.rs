@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod change;
+mod choice;
 mod commands;
 mod conformance;
 mod crawl;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use archive::crawl::{RefreshRules, Weights};
 use archive::currency::{self, Expected, Observed, PageModel};
 use archive::ledger::Credits;
 use archive::query::{ArchiveRows, FullText};
@@ -99,7 +100,8 @@ pub(crate) fn copies(
     let store = Store::read_only(archive)?;
     let selection = if words.is_empty() { None } else { Some(select(&store, &words.join(" "))?) };
     let credits = Credits::open(store.state())?;
-    let copies = currency::copies(store.state(), &credits, selection.as_ref(), now)?;
+    let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
+    let copies = currency::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
     if copies.is_empty() {
         eprintln!("archive: no page that fits has a copy");
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use archive::crawl::{
-    self, Conduct, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of,
+    self, Choice, Conduct, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of,
 };
 use archive::fetch::{self, Limits};
 use archive::ledger::{Credits, ScopeKind};
@@ -96,7 +96,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());
     let mut store = open::own(&args.path, None, Some(&options.fetch))?;
     let now = options.fetch.clock.now();
-    let pages = most_obsolete(store.state(), &Credits::open(store.state())?, REFRESH_BUDGET, now)?;
+    let credits = Credits::open(store.state())?;
+    let pages = most_obsolete(store.state(), &credits, &Choice::default(), REFRESH_BUDGET, now)?;
+    drop(credits);
     if run_plan(&mut store, Plan::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }

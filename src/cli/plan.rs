@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::crawl::REFRESH_RULE;
-use archive::currency::plan::{Forecast, RUNS_MAX, Runs, Sample};
+use archive::crawl::RefreshRules;
+use archive::currency::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
+use archive::refresh::policies::PolicyName;
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -27,6 +28,7 @@ const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
   archive plan --budget 5000 --days 30
   archive plan --budget 500 --days 30 --every 1h
   archive plan --budget 5000 --days 30 --target 0.9       # which budget makes 90 % fresh?
+  archive plan --budget 5000 --days 30 --policy uniform    # what another policy would keep fresh
   archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # if only these were refreshed")]
 pub(crate) struct Args {
     /// Pages a run fetches, at most
@@ -43,6 +45,9 @@ pub(crate) struct Args {
     /// Time between two runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
+    /// As if runs chose by this policy; else as the last refresh did
+    #[arg(long, value_name = "NAME")]
+    policy: Option<PolicyName>,
     /// Also say which budget reaches this freshness (0.9, or 90%)
     #[arg(long, value_name = "SHARE", value_parser = share)]
     target: Option<f64>,
@@ -84,18 +89,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = format!("--days and --every have to be more than 0, and give at most {RUNS_MAX} runs");
         return Err(UsageError(text).into());
     }
-    let (_store, copies) = copies(&args.archive.path, &args.query, args.clock.clock().now())?;
+    let (store, copies) = copies(&args.archive.path, &args.query, args.clock.clock().now())?;
     let sample = Sample::of(&copies);
+    let ranking = ranking(args, &RefreshRules::kept(store.state())?)?;
     let runs = Runs { budget: args.budget as f64, every, days: args.days };
     let mut rows: Vec<Row> = budgets(args.budget, sample.len())
         .into_iter()
         .map(|budget| Row {
-            forecast: sample.forecast(REFRESH_RULE, &Runs { budget: budget as f64, ..runs }),
+            forecast: sample.forecast(&ranking, &Runs { budget: budget as f64, ..runs }),
             asked: budget == args.budget,
             target: None,
         })
         .collect();
-    let reached = args.target.map(|target| (target, sample.budget_for(REFRESH_RULE, &runs, target)));
+    let reached = args.target.map(|target| (target, sample.budget_for(&ranking, &runs, target)));
     if let Some((target, Some(forecast))) = reached {
         rows.retain(|row| row.asked || row.forecast.budget != forecast.budget);
         rows.push(Row { forecast, asked: forecast.budget == args.budget, target: Some(target) });
@@ -115,6 +121,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How runs will choose: as the last refresh did, or as was asked for.
+fn ranking(args: &Args, kept: &RefreshRules) -> anyhow::Result<Ranking> {
+    let policy = args.policy.as_ref().unwrap_or(&kept.policy);
+    let Some(by) = policy.rule() else {
+        let text = format!("there is no forecast for the policy {policy}: its due dates are not foreseen");
+        return Err(UsageError(text).into());
+    };
+    Ok(Ranking { by, shortest: kept.shortest_days() })
 }
 
 /// The budgets of the curve: around the one asked about, and no more than there are pages.

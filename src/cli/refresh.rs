@@ -4,29 +4,36 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Options, Plan, Status, agenda};
+use archive::crawl::{
+    self, Choice, Discovery, End, FOLDERS_FROM, Options, Plan, RefreshRules, Status, Weighing, WeightError,
+    Weights, agenda,
+};
 use archive::ledger::Credits;
+use archive::refresh::policies::PolicyName;
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::Progress;
-use super::{EXIT_STOPPED, interrupt, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
 /// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
 const TIME_FOR_END: u32 = 10;
 const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 
-/// Fetch again what is most obsolete: important pages that probably changed, the most overdue first.
+/// Fetch again what is most obsolete: the pages whose fetch gains most, by importance and what all visits tell of changes.
 ///
 /// Pages of watches whose reports are due come first, then those that site masters announced. Pages are asked for
 /// conditionally; what has not changed is stored as a revisit. Meant for cron: a second start while one runs says so and
-/// leaves with exit code 3; after missed runs the next one fetches no more than its budget, the most overdue first.
+/// leaves with exit code 3; after missed runs the next one fetches no more than its budget, what gains most first, and never a
+/// page again within the shortest interval.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive refresh --budget 5000
   archive refresh --budget 5000 --for 50m      # an hourly cron job that ends before the next one
+  archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
+  archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
 
 A first cron line (examples/ has more, and systemd units):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
@@ -42,11 +49,37 @@ pub(crate) struct Args {
     /// Be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
+    #[command(flatten)]
+    rules: RulesArgs,
     /// One JSON object for each report and for the run, on standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     fetch: FetchArgs,
+}
+
+/// How pages are chosen; what is not said is as it was said last.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Choice of pages (kept for later runs and plans)")]
+struct RulesArgs {
+    /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
+    /// as in `archive lab refresh` [usual: default]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<PolicyName>,
+    /// What pages weigh: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one, all others
+    /// by importance); or a column's name [usual: interest]
+    #[arg(long, value_name = "NAME")]
+    weight: Option<String>,
+    /// Share of the budget for pages that are known and were never fetched: 0.1, 10%, or auto (the part of all importance that lies
+    /// on them, at most half) [usual: 0]
+    #[arg(long, value_name = "SHARE")]
+    discovery: Option<Discovery>,
+    /// Fetch no page again sooner than this, whatever the budget; awaited and announced pages excepted [usual: 1h]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    shortest: Option<Duration>,
+    /// Time unit in which that is counted, rounded: runs may begin early by half of it [usual: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_unit: Option<Duration>,
 }
 
 #[derive(Serialize)]
@@ -72,9 +105,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);
+    let choice = choice(args, &mut store)?;
     let credits = Credits::open(store.state())?;
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
-    let pages = agenda(store.state(), &credits, budget, now, &watch::pages_of(&awaited))?;
+    let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
@@ -93,6 +127,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::json_line(&summary(args.budget, end, &status, reports))?;
     }
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// How pages are chosen: as the run before did, but for what was said now, which is kept.
+fn choice(args: &Args, store: &mut Store) -> anyhow::Result<Choice> {
+    let kept = RefreshRules::kept(store.state())?;
+    let said = &args.rules;
+    if said.time_unit.is_some_and(|unit| unit.is_zero()) {
+        return Err(UsageError("--time-unit has to be more than 0".to_owned()).into());
+    }
+    let rules = RefreshRules {
+        policy: said.policy.clone().unwrap_or_else(|| kept.policy.clone()),
+        weight: said.weight.clone().map_or_else(|| kept.weight.clone(), Weighing::from),
+        discovery: said.discovery.unwrap_or(kept.discovery),
+        shortest: said.shortest.unwrap_or(kept.shortest),
+        unit: said.time_unit.unwrap_or(kept.unit),
+    };
+    let weights = Weights::read(&args.archive.path, &rules.weight).map_err(|error| match error {
+        WeightError::Missing(_) => anyhow::Error::from(UsageError(error.to_string())),
+        error => error.into(),
+    })?;
+    if rules != kept {
+        rules.keep(store.state_mut())?;
+    }
+    Ok(Choice::new(rules, weights).with_folders(&args.archive.path, FOLDERS_FROM))
 }
 
 /// What is left of the time for fetching.

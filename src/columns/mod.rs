@@ -70,6 +70,18 @@ pub struct Column {
 }
 
 impl Column {
+    /// Ids that it has room for, from 0 on.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether it has no values at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The number for this id, if there is one.
     #[must_use]
     pub fn get(&self, id: usize) -> Option<f64> {

@@ -1,15 +1,16 @@
 //! What a refresh fetches, in which order: what was asked for, what was announced, and what is most obsolete.
 //!
 //! Pages that somebody waits for (a report that is due) come first; then those that site masters have announced, up to
-//! half of what is left, so that nobody can take the whole budget; then the most obsolete. Pages of a cluster are
-//! fetched together or not at all (Xyleme, section 6: "see such a cluster as a single document").
+//! half of what is left, so that nobody can take the whole budget; then, by the share for discovery, what was never
+//! fetched; then what is worth most, no page sooner than the shortest interval allows. Pages of a cluster are fetched together
+//! or not at all (Xyleme, section 6: "see such a cluster as a single document").
 
 use std::collections::{HashMap, HashSet};
 
 use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::due::most_obsolete;
+use super::due::{Choice, most_obsolete, undiscovered};
 use crate::ledger::{CreditError, Credits};
 
 /// The share of the budget that announcements may take, as a divisor.
@@ -22,6 +23,7 @@ const ANNOUNCED_DIVISOR: usize = 2;
 pub fn agenda(
     state: &State,
     credits: &Credits,
+    choice: &Choice,
     budget: usize,
     now: DateTime<Utc>,
     awaited: &[UrlId],
@@ -35,8 +37,10 @@ pub fn agenda(
             list.take(page);
         }
     }
+    let left = budget - list.pages.len();
+    undiscovered(state, credits, choice.rules.discovery, left)?.into_iter().for_each(|page| list.take(page));
     if list.pages.len() < budget {
-        for page in most_obsolete(state, credits, budget, now)? {
+        for page in most_obsolete(state, credits, choice, budget, now)? {
             list.take(page);
         }
     }

@@ -33,7 +33,10 @@ pub use budget::Budgets;
 pub use conduct::Conduct;
 pub use control::Control;
 pub use course::{Course, Part};
-pub use due::{REFRESH_RULE, archive_prior, most_obsolete, refreshable};
+pub use due::{
+    Choice, Discovery, FOLDERS_FROM, REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights,
+    archive_prior, most_obsolete, refreshable,
+};
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub(crate) use indexer::{Indexer, index_all};

@@ -14,6 +14,8 @@ use super::engine::CrawlError;
 use super::stored_robots;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
+use crate::refresh::policies::Simple;
+use crate::refresh::policy::Rule;
 use crate::refresh::rate::ChangeObservations;
 use crate::refresh::schedule::Budget;
 
@@ -340,13 +342,18 @@ fn outlook(
 ) -> Result<Option<Outlook>, CrawlError> {
     let Some(own_visit) = state.visit(id)?.filter(|visit| visit.captures > 0) else { return Ok(None) };
     let Some(own_importance) = due::refreshable(state, credits, id, &own_visit)? else { return Ok(None) };
+    let rules = due::RefreshRules::kept(state)?;
+    let rule = match rules.policy.rule() {
+        Some(Simple::Rule(rule)) => rule,
+        _ => Rule::Xyleme,
+    };
     let prior = due::archive_prior(state)?;
     let rate = |extension: &[u8; 48]| ChangeObservations::from_bytes(extension).rate(&prior).per_day;
     let age = |seen: u32| (now.timestamp() - i64::from(seen)).max(0) as f64 / SECONDS_PER_DAY;
     let own_rate = rate(&own_visit.extension);
-    let own_score = age(own_visit.last_seen) * (own_importance * own_rate).sqrt();
+    let own_score = rule.value(own_importance, own_rate, age(own_visit.last_seen));
     let (mut before, mut of, mut oldest) = (0, 0, now.timestamp());
-    let mut budget = Budget::new(1.0, 0.0);
+    let mut budget = Budget::new(1.0, rules.shortest_days());
     for visit in state.visits() {
         let (page, visit) = visit?;
         if visit.captures == 0 {
@@ -356,7 +363,7 @@ fn outlook(
         let rate = rate(&visit.extension);
         budget.add(importance, rate);
         of += 1;
-        before += u64::from(age(visit.last_seen) * (importance * rate).sqrt() > own_score);
+        before += u64::from(rule.value(importance, rate, age(visit.last_seen)) > own_score);
         oldest = oldest.min(i64::from(visit.first_seen));
     }
     let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);

@@ -14,7 +14,7 @@ use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::crawl::archive_prior;
+use crate::crawl::{Weights, archive_prior};
 use crate::ledger::{CreditError, Credits, announcement_trust};
 use crate::refresh::rate::ChangeObservations;
 
@@ -30,6 +30,8 @@ pub struct PageModel {
     pub id: UrlId,
     /// Its importance, mean 1 over all known pages.
     pub importance: f64,
+    /// What it weighs when a refresh chooses.
+    pub weight: f64,
     /// Its change rate.
     pub belief: Belief,
     /// Days since the copy was known to be current.
@@ -52,13 +54,14 @@ impl PageModel {
     }
 }
 
-/// The copies of an archive's pages, or of those in `selection`.
+/// The copies of an archive's pages, or of those in `selection`, weighed as the refresh does.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub fn copies(
     state: &State,
     credits: &Credits,
+    weights: &Weights,
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CreditError> {
@@ -75,6 +78,7 @@ pub fn copies(
         copies.push(PageModel {
             id,
             importance,
+            weight: weights.of(state, credits, id, &visit)?.unwrap_or(importance),
             belief: ChangeObservations::from_bytes(&visit.extension).rate(&prior).into(),
             age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
             announced: if visit.announced == 0 { 0.0 } else { announcement_trust(&visit) },

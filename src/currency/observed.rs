@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::PageModel;
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags};
+use crate::refresh::rate::days_before_change;
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
@@ -103,40 +104,22 @@ impl Sums {
     }
 }
 
-/// The mean time of the first change within an interval in which there was one.
-fn days_before_change(per_day: f64, length: f64) -> f64 {
-    let x = per_day * length;
-    if x < 1e-6 {
-        return length / 2.0;
-    }
-    (per_day.recip() - length / x.exp_m1()).clamp(0.0, length)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Sums, days_before_change};
+    use super::Sums;
     use crate::currency::{Belief, PageModel};
     use archive_storage::UrlId;
 
     #[test]
-    fn a_change_is_put_where_it_is_on_average() {
-        assert!((days_before_change(1e-9, 10.0) - 5.0).abs() < 1e-6);
-        assert!((days_before_change(100.0, 10.0) - 0.01).abs() < 1e-6);
-        // By counting: the first change of a Poisson process, where it is within the interval.
-        let (mut sum, mut count) = (0.0, 0.0);
-        for step in 0..100_000 {
-            let first = -(1.0 - (f64::from(step) + 0.5) / 100_000.0).ln() / 0.3;
-            if first < 4.0 {
-                (sum, count) = (sum + first, count + 1.0);
-            }
-        }
-        assert!((days_before_change(0.3, 4.0) - sum / count).abs() < 1e-3);
-    }
-
-    #[test]
     fn intervals_add_up() {
-        let copy =
-            PageModel { id: UrlId(0), importance: 2.0, belief: Belief::sure(1e-9), age: 0.0, announced: 0.0 };
+        let copy = PageModel {
+            id: UrlId(0),
+            importance: 2.0,
+            weight: 2.0,
+            belief: Belief::sure(1e-9),
+            age: 0.0,
+            announced: 0.0,
+        };
         let mut sums = Sums { current: vec![0.0; 2], ..Sums::default() };
         sums.add(&copy, 10.0, 0.0, false, &[0.0, 2.0]);
         sums.add(&copy, 10.0, 0.0, true, &[0.0, 2.0]);

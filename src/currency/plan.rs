@@ -1,10 +1,11 @@
 //! What a budget will buy: refresh runs to come, in expectation.
 //!
-//! Every run fetches the pages that the refresh's own rule ranks first; between runs copies grow old as their rates make
+//! Every run fetches the pages that the refresh's own rule ranks first, none sooner than its shortest interval; between runs copies grow old as their rates make
 //! probable. Nothing is drawn at random, so the same archive gives the same forecast. What is not foreseen: pages to be
 //! discovered, and what runs will still learn of rates.
 
 use crate::currency::PageModel;
+use crate::refresh::policies::Simple;
 use crate::refresh::policy::Rule;
 
 /// Pages that are computed with; of more, every n-th is taken, and the budget with it.
@@ -15,6 +16,23 @@ pub const RUNS_MAX: usize = 2_000;
 
 /// Halvings in the search for a budget.
 const SEARCH_STEPS: usize = 24;
+
+/// How runs choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranking {
+    /// By what.
+    pub by: Simple,
+    /// Pages are not fetched again before this many days.
+    pub shortest: f64,
+}
+
+impl Ranking {
+    /// By a rule, without a shortest interval.
+    #[must_use]
+    pub fn by(rule: Rule) -> Self {
+        Self { by: Simple::Rule(rule), shortest: 0.0 }
+    }
+}
 
 /// Refresh runs to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,9 +95,19 @@ impl<'a> Sample<'a> {
         self.pages.is_empty()
     }
 
-    /// What runs by `rule` will buy.
+    /// Fetches a day of each page where the ranking divides the budget in advance; nothing where it does not.
+    fn frequencies(&self, ranking: &Ranking, runs: &Runs) -> Vec<f64> {
+        let Simple::Allocated(allocation) = ranking.by else { return Vec::new() };
+        let pages: Vec<(f64, f64)> =
+            self.pages.iter().map(|page| (page.weight, page.belief.per_day)).collect();
+        let per_day = runs.budget / runs.every / self.stands_for;
+        allocation.frequencies(&pages, per_day.max(f64::MIN_POSITIVE), &mut 1.0)
+    }
+
+    /// What runs by `ranking` will buy.
     #[must_use]
-    pub fn forecast(&self, rule: Rule, runs: &Runs) -> Forecast {
+    pub fn forecast(&self, ranking: &Ranking, runs: &Runs) -> Forecast {
+        let frequencies = self.frequencies(ranking, runs);
         let mut ages: Vec<f64> = self.pages.iter().map(|page| page.age).collect();
         // What an announcement adds to an age, until the page is fetched.
         let mut announced: Vec<f64> = self.pages.iter().map(|page| page.announced_days()).collect();
@@ -94,10 +122,17 @@ impl<'a> Sample<'a> {
             owed -= owed.floor();
             if budget > 0 {
                 scores.clear();
-                scores.extend(self.pages.iter().enumerate().map(|(place, page)| {
+                let ripe =
+                    self.pages.iter().enumerate().filter(|(place, _)| ages[*place] >= ranking.shortest);
+                scores.extend(ripe.map(|(place, page)| {
                     let age = ages[place] + announced[place];
-                    (rule.value(page.importance, page.belief.per_day, age), place)
+                    let score = match ranking.by {
+                        Simple::Rule(rule) => rule.value(page.weight, page.belief.per_day, age),
+                        Simple::Allocated(_) => frequencies[place] * age,
+                    };
+                    (score, place)
                 }));
+                let budget = budget.min(scores.len());
                 if budget < scores.len() {
                     scores.select_nth_unstable_by(budget, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
                 }
@@ -129,8 +164,8 @@ impl<'a> Sample<'a> {
 
     /// The smallest budget whose forecast reaches a freshness; none when not even fetching everything in each run does.
     #[must_use]
-    pub fn budget_for(&self, rule: Rule, runs: &Runs, freshness: f64) -> Option<Forecast> {
-        let at = |budget: f64| self.forecast(rule, &Runs { budget, ..*runs });
+    pub fn budget_for(&self, ranking: &Ranking, runs: &Runs, freshness: f64) -> Option<Forecast> {
+        let at = |budget: f64| self.forecast(ranking, &Runs { budget, ..*runs });
         let mut best = Some(at(self.len() as f64)).filter(|all| all.freshness >= freshness)?;
         let (mut low, mut high) = (0.0, self.len() as f64);
         for _ in 0..SEARCH_STEPS {
@@ -153,7 +188,7 @@ impl<'a> Sample<'a> {
 mod tests {
     use archive_storage::UrlId;
 
-    use super::{Runs, Sample};
+    use super::{Ranking, Runs, Sample};
     use crate::currency::{Belief, PageModel};
     use crate::refresh::policy::Rule;
 
@@ -161,6 +196,7 @@ mod tests {
         let page = |number: u32| PageModel {
             id: UrlId(number),
             importance: 1.0,
+            weight: 1.0,
             belief: Belief::sure(rate),
             age: f64::from(number % 10),
             announced: 0.0,
@@ -173,7 +209,7 @@ mod tests {
         let pages = pages(1000, 0.05);
         let sample = Sample::of(&pages);
         let runs = Runs { budget: 100.0, every: 1.0, days: 60.0 };
-        let forecast = sample.forecast(Rule::Xyleme, &runs);
+        let forecast = sample.forecast(&Ranking::by(Rule::Xyleme), &runs);
         let x: f64 = 0.05 * 10.0;
         assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
         assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
@@ -187,21 +223,22 @@ mod tests {
         let mut pages = pages(500, 0.1);
         for (number, page) in pages.iter_mut().enumerate() {
             page.importance = 1.0 + (number % 7) as f64;
+            page.weight = page.importance;
             page.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
         }
         let sample = Sample::of(&pages);
         let runs = Runs { budget: 0.0, every: 1.0, days: 30.0 };
         let mut before = 0.0;
         for budget in [0.0, 5.0, 20.0, 80.0, 500.0] {
-            let freshness = sample.forecast(Rule::Xyleme, &Runs { budget, ..runs }).freshness;
+            let freshness = sample.forecast(&Ranking::by(Rule::Xyleme), &Runs { budget, ..runs }).freshness;
             assert!(freshness > before, "{budget}: {freshness} after {before}");
             before = freshness;
         }
-        let found = sample.budget_for(Rule::Xyleme, &runs, 0.85).unwrap();
+        let found = sample.budget_for(&Ranking::by(Rule::Xyleme), &runs, 0.85).unwrap();
         assert!(found.freshness >= 0.85 && found.budget > 0);
         let less = Runs { budget: found.budget as f64 - 1.0, ..runs };
-        assert!(sample.forecast(Rule::Xyleme, &less).freshness < 0.85);
-        assert_eq!(sample.budget_for(Rule::Xyleme, &runs, 0.9999), None);
+        assert!(sample.forecast(&Ranking::by(Rule::Xyleme), &less).freshness < 0.85);
+        assert_eq!(sample.budget_for(&Ranking::by(Rule::Xyleme), &runs, 0.9999), None);
     }
 
     #[test]
@@ -210,7 +247,7 @@ mod tests {
         let sample = Sample::of(&all);
         assert!(sample.is_part() && sample.len() == 60_000);
         let runs = Runs { budget: 6000.0, every: 1.0, days: 20.0 };
-        let forecast = sample.forecast(Rule::Xyleme, &runs);
+        let forecast = sample.forecast(&Ranking::by(Rule::Xyleme), &runs);
         assert!(forecast.fetches.abs_diff(120_000) < 100, "{forecast:?}");
         assert!((forecast.freshness - 0.787).abs() < 0.01, "{forecast:?}");
     }

@@ -14,7 +14,7 @@ use crate::ledger::{CreditError, Credits};
 use crate::search;
 
 /// Settings of the old state that captures do not tell: what a person decided. All others are made anew.
-const KEPT_SETTINGS: [&str; 1] = [crate::ledger::SCOPE_SETTING];
+const KEPT_SETTINGS: [&str; 2] = [crate::ledger::SCOPE_SETTING, crate::crawl::REFRESH_SETTING];
 
 /// Changes that wait in memory before they are written, in bytes.
 const DIRTY_BYTES_MAX: usize = 512 << 20;

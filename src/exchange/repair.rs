@@ -2,8 +2,9 @@
 //! back into the archive.
 //!
 //! In order: torn tails are cut off; every closed segment is read and compared with its manifest; a damaged dictionary is
-//! made good from its guard; a segment that stays damaged moves to `quarantine/`; if anything moved, or the state does not
-//! fit, the state is made anew; last, the whole captures of quarantined segments are imported.
+//! made good from its guard or made again of earlier segments; a segment that stays damaged moves to `quarantine/`; if
+//! anything moved, or the state does not fit, the state is made anew; last, the whole captures of quarantined segments are
+//! imported.
 
 use std::fs;
 use std::io;
@@ -185,7 +186,7 @@ fn mend(
     rename(&segments.join(file), &moved)?;
     if is_restored {
         rename(&made_good, &segments.join(file))?;
-        let done = format!("{why}; made good from its guard, the damaged file is {}", moved.display());
+        let done = format!("{why}; its dictionary was made good, the damaged file is {}", moved.display());
         return Ok(Mended::Restored(Action { what: file.to_owned(), done }));
     }
     let index = segments.join(format!("{file}.cdxj"));

@@ -3,6 +3,13 @@
 //! FPR@M is made for webs where such links are other people's recommendations, reach pages all over the web and lead to
 //! important ones (Alam et al., section 3). Once the pages that they lead to are downloaded, M says nothing about the rest,
 //! but still takes from the links inside a host that stand beside them.
+//!
+//! `archive lab orders --graph hollins` shows it. The crawl of hollins.edu is one university on two hosts: 3.85 % of its
+//! links lead to the other host, a third of these 918 to one home page, all of them to 134 pages, 2.2 % of all, which hold 13 % of
+//! the PageRank; 5.7 % of the pages have links of both kinds. Up to the first percent of the pages FPR@100 gathers more than
+//! FPR (.030 against .026 with 100 seeds, mean of ten draws); then those 134 are downloaded, and from 2 % on it gathers as
+//! much or a little less (.065 against .076 at 2 %, .376 against .377 at 10 %; over the crawl .644 against .647, breadth
+//! first .625). Between hosts there is no other people's opinion to be had, so M has nothing to weigh.
 
 use super::graphs::{Recorded, Web as _};
 

@@ -20,6 +20,9 @@ use crate::importance::{
 /// Parts of all pages at which the gathered share is reported.
 pub const MARKS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.25, 0.50];
 
+/// How often a crawl of all pages looks at the clock.
+const TIMES: usize = 50;
+
 /// Which order; its text form is what the command line takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -188,6 +191,8 @@ pub struct Crawl {
     pub downloads: Vec<u32>,
     /// What the order and the queue took, with reading the links.
     pub seconds: f64,
+    /// The time when so many were downloaded, a few times during the crawl.
+    pub times: Vec<(usize, f64)>,
     /// Links over which something was passed on.
     pub operations: u64,
     /// Proven lower bound of the downloaded pages' PageRank, for RankMass.
@@ -202,6 +207,8 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
     let queue: &mut dyn Queue = if order.is_exact() { &mut exact } else { &mut levels };
     order.begin(seeds, queue);
     let mut downloads = Vec::new();
+    let step = (web.pages() / TIMES).max(1);
+    let mut times = vec![(0, 0.0)];
     let mut buffer = Vec::new();
     let mut links = Vec::new();
     while downloads.len() < pages_max
@@ -214,9 +221,13 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
             targets.iter().map(|&target| Link { target, between_hosts: !web.same_host(page, target) }),
         );
         order.downloaded(page, &links, queue);
+        if downloads.len() % step == 0 {
+            times.push((downloads.len(), start.elapsed().as_secs_f64()));
+        }
     }
     Crawl {
         downloads,
+        times,
         seconds: start.elapsed().as_secs_f64(),
         operations: order.operations(),
         covered: order.covered(),

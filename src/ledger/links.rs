@@ -49,6 +49,7 @@ impl Credits {
                 targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind), None)?);
             }
         } else {
+            state.expect_urls(outcome.facts.links.iter().map(|link| link.hash))?;
             for link in &outcome.facts.links {
                 let target = self.know(state, &link.url, link.hash)?;
                 let unfollowed = if outcome.facts.copies.is_some() {

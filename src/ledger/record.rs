@@ -160,6 +160,12 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
         outcome.facts.last_modified.map(|date| (outcome.time.timestamp() - date) as f64 / SECONDS_PER_DAY);
     let mut observations = ChangeObservations::from_bytes(&visit.extension);
     observations.observe(&Observation { interval, changed, last_modified });
+    let dated = outcome.facts.last_modified.and_then(|date| u32::try_from(date).ok());
+    if let Some(date) =
+        dated.filter(|_| changed && last_modified.is_some_and(|age| (0.0..=interval).contains(&age)))
+    {
+        observations.set_last_change(date);
+    }
     visit.extension = observations.to_bytes();
 }
 

@@ -126,7 +126,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut bases: Vec<Base> = Vec::new();
     for page in pages.iter().take(pages.len() / 2).rev() {
         if bases.iter().all(|base| base.url != page.url) {
-            bases.push(Base { url: page.url.clone(), content: page.http.clone() });
+            bases.push(Base { url: page.url.clone(), content: page.http.clone(), origin: None });
         }
     }
     let with = Dictionary::build(&bases)?;

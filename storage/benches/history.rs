@@ -4,7 +4,7 @@
 //! digest become revisits, and the store decides when a segment closes. Prints the archive's bytes beside those of the
 //! `.warc.gz`, and the time of reading every version in random order.
 //!
-//! `cargo bench -p archive-storage --bench history -- [FILE] [--level N] [--groups N] [--parity] [--list]`; the file is by
+//! `cargo bench -p archive-storage --bench history -- [FILE] [--level N] [--groups N] [--copy] [--list]`; the file is by
 //! default that of `$ARCHIVE_TEST_DATA`. A folder of web pages in place of the file stands for one pass of a crawl: its
 //! files are captures of as many pages, and the bytes beside are those of one gzip member a record.
 
@@ -75,7 +75,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         };
         match word.as_str() {
             "--bench" => {} // cargo adds it
-            "--parity" => options.guard = Guard::Parity,
+            "--copy" => options.guard = Guard::Copy,
             "--list" => lists = true,
             "--level" => options.dictionary_level = i32::try_from(number()?)?,
             "--groups" => options.host_groups = number()?,
@@ -229,6 +229,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     store.close()?;
     let store = Store::read_only(folder.path())?;
     report(&store, lists, groups.len(), (plain_bytes, foreign_bytes));
+    let (dictionaries, guards) = dictionary_bytes(&folder.path().join("segments"))?;
+    println!("of these, dictionaries {dictionaries} bytes and what guards them {guards}");
     println!(
         "encoding {:.0} MB/s; appending, with waiting for dictionaries, {:.1} s",
         plain_bytes as f64 / 1e6 / encoding.as_secs_f64(),
@@ -249,6 +251,33 @@ fn report(store: &Store, lists: bool, captures: usize, (plain_bytes, foreign_byt
         plain_bytes as f64 / bytes as f64,
         bytes as f64 / foreign_bytes as f64
     );
+}
+
+/// Bytes of the skippable frames that segments start and end with.
+fn dictionary_bytes(folder: &Path) -> Result<(u64, u64), Box<dyn Error>> {
+    /// The magic numbers of skippable frames without their last four bits (RFC 8878 section 3.1.2).
+    const SKIPPABLE: u32 = 0x0184_d2a5;
+    let (mut firsts, mut lasts) = (0, 0);
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "zst") {
+            continue;
+        }
+        let bytes = std::fs::read(path)?;
+        let mut rest = bytes.as_slice();
+        while let Some((head, content)) = rest.split_first_chunk::<8>() {
+            let [a, b, c, d, size @ ..] = *head;
+            let length = if u32::from_le_bytes([a, b, c, d]) >> 4 == SKIPPABLE {
+                let length = 8 + u32::from_le_bytes(size) as usize;
+                *if rest.len() == bytes.len() { &mut firsts } else { &mut lasts } += length as u64;
+                length
+            } else {
+                zstd::zstd_safe::find_frame_compressed_size(rest).map_err(|_| "a frame that is none")?
+            };
+            rest = content.get(length - 8..).ok_or("a frame ends too late")?;
+        }
+    }
+    Ok((firsts, lasts))
 }
 
 /// Reads every version in a scattered order, twice; the second time everything is warm.

@@ -167,7 +167,11 @@ impl Story {
         let mut bases = Vec::new();
         if self.random.below(2) == 0 {
             let some = self.order.iter().rev().filter_map(|url| Some((url, self.given.get(url)?))).take(6);
-            bases.extend(some.map(|(url, given)| Base { url: url.clone(), content: given.body.clone() }));
+            bases.extend(some.map(|(url, given)| Base {
+                url: url.clone(),
+                content: given.body.clone(),
+                origin: None,
+            }));
         }
         segments.rotate(Dictionary::build(&bases)?)?;
         self.acknowledged = self.order.len();

@@ -137,7 +137,7 @@ fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
             segments.append(&encoded).expect("append");
         }
         let bases = groups().into_iter().take(1).filter_map(|group| match group.body {
-            CaptureBody::Response { http, .. } => Some(Base { url: group.url, content: http }),
+            CaptureBody::Response { http, .. } => Some(Base { url: group.url, content: http, origin: None }),
             _ => None,
         });
         let dictionary = Dictionary::build(&bases.collect::<Vec<_>>()).expect("dictionary");

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use archive::ledger::Credits;
-use archive_storage::{Capture, CaptureKind, Store};
+use archive_storage::{Capture, CaptureKind, StateError, Store, StoreError};
 
 /// Every URL that was captured, with its captures in the order in which they were stored.
 pub(crate) struct Captured(pub(crate) BTreeMap<String, Vec<Capture>>);
 
-/// All captures of an archive.
+/// All captures of an archive; none before its first checkpoint.
 pub(crate) fn captures(archive: &Path) -> Captured {
-    let store = Store::read_only(archive).unwrap();
+    let store = match Store::read_only(archive) {
+        Err(StoreError::State(StateError::Missing { .. })) => return Captured(BTreeMap::new()),
+        opened => opened.unwrap(),
+    };
     let mut by_url: BTreeMap<String, Vec<Capture>> = BTreeMap::new();
     for capture in store.state().captures() {
         let (_, capture) = capture.unwrap();

@@ -115,12 +115,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let importance = orders::true_importance(&recorded.graph, threads).context("PageRank")?;
     let between = BetweenHosts::of(&recorded, &importance);
     let mut lines = Vec::new();
-    let mut series = Vec::new();
+    let (mut gathered, mut times) = (Vec::new(), Vec::new());
     for &kind in &args.order {
-        let (mut line, points) = measure(args, kind, &recorded, &importance)?;
+        let (mut line, curves) = measure(args, kind, &recorded, &importance)?;
         line.hosts = between.map(|between| between.hosts);
         line.links_between_hosts = between.map(|between| between.links);
-        series.push(Series { name: line.order.clone(), points });
+        gathered.push(Series { name: line.order.clone(), points: curves.gathered });
+        times.push(Series { name: line.order.clone(), points: curves.times });
         if args.json {
             output::json_line(&line)?;
         }
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         between.map_or(Ok(()), |between| output::line(&about(&between)))?;
     }
     if let Some(folder) = &args.output {
-        let mut report = report(args, &lines, series);
+        let mut report = report(args, &lines, gathered, times);
         report.parts.extend(between.map(|between| Part::Text(about(&between))));
         report.write(folder)?;
     }
@@ -196,13 +197,20 @@ fn blind(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The measures, and the curve of the last repetition.
+/// Over the share of pages downloaded.
+#[derive(Default)]
+struct Curves {
+    gathered: Vec<(f64, f64)>,
+    times: Vec<(f64, f64)>,
+}
+
+/// The measures, and the curves of the last repetition.
 fn measure(
     args: &Args,
     kind: Kind,
     recorded: &graphs::Recorded,
     importance: &[f64],
-) -> anyhow::Result<(Line, Vec<(f64, f64)>)> {
+) -> anyhow::Result<(Line, Curves)> {
     let repeat = args.repeat.max(1);
     let mean = 1.0 / repeat as f64;
     let mut line = Line {
@@ -228,7 +236,7 @@ fn measure(
         covered: None,
         peak_bytes: None,
     };
-    let mut points = Vec::new();
+    let mut curves = Curves::default();
     for rng in args.rng..args.rng + repeat {
         let seeds = match args.seeds {
             SeedChoice::Random => Seeds::Random,
@@ -239,7 +247,11 @@ fn measure(
         let crawl = orders::crawl(recorded, order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
             orders::gathered(&crawl.downloads, importance);
-        points = orders::curve(&crawl.downloads, importance, CURVE_POINTS);
+        let share = |downloaded: usize| downloaded as f64 / importance.len() as f64;
+        curves = Curves {
+            gathered: orders::curve(&crawl.downloads, importance, CURVE_POINTS),
+            times: crawl.times.iter().map(|&(downloaded, seconds)| (share(downloaded), seconds)).collect(),
+        };
         line.downloaded = crawl.downloads.len();
         line.operations = crawl.operations;
         line.covered = crawl.covered;
@@ -260,7 +272,7 @@ fn measure(
         line.tau_50 += mean * tau(0.5)?;
     }
     line.peak_bytes = peak_bytes();
-    Ok((line, points))
+    Ok((line, curves))
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
@@ -297,7 +309,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn report(args: &Args, lines: &[Line], series: Vec<Series>) -> Report {
+fn report(args: &Args, lines: &[Line], gathered: Vec<Series>, times: Vec<Series>) -> Report {
     let mut report = Report::new("orders", "Crawl orders");
     report.parts.push(Part::Text(format!(
         "Graph: {}, {} seeds. Share of the whole graph's PageRank (damping 0.85) on downloaded pages.",
@@ -309,7 +321,14 @@ fn report(args: &Args, lines: &[Line], series: Vec<Series>) -> Report {
         title: "PageRank gathered".to_owned(),
         x: Axis::linear("share of pages downloaded"),
         y: Axis::linear("share of PageRank gathered"),
-        series,
+        series: gathered,
+    }));
+    report.parts.push(Part::Chart(Chart {
+        name: "orders-time".to_owned(),
+        title: "Running time".to_owned(),
+        x: Axis::linear("share of pages downloaded"),
+        y: Axis::logarithmic("seconds"),
+        series: times,
     }));
     let row = |line: &Line| {
         let shares =

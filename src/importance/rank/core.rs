@@ -4,8 +4,10 @@
 //! `pagerank` for why), so its own value is computed once at the end. Links from a page to itself are taken out: they are
 //! solved exactly instead of by iteration.
 //!
-//! What a sweep waits for is values of pages all over the memory: the nearest cache answers four times as fast as the
-//! next. Pages are numbered so that they are near each other:
+//! What a sweep waits for is values of pages all over the memory. Adding up numbers at random places, one core of the
+//! machine this was measured on reads 5.3 thousand million a second from 16 KiB, 1.7 from 48 KiB (its nearest cache), 1.3
+//! from 256 KiB to 1 MiB, 1.1 from 4 MiB and .3 from 100 MiB. Only with most reads from the nearest cache can a core
+//! follow two thousand million links a second. Pages are numbered so that they are near each other:
 //! * A crawl keeps neighbours together by itself; the graph's own order stays.
 //! * Elsewhere most links come from few pages, and those with most links are numbered first.
 //!

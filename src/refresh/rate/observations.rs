@@ -219,20 +219,23 @@ impl ChangeObservations {
     /// their promise on average whatever the rates (Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
     /// 2001).
     pub fn interval(&self, prior: &RatePrior) -> RateInterval {
-        let law = if self.dates_reliable() {
-            let shape = prior.shape + f64::from(self.dated_changes);
-            let days = prior.days + f64::from(self.dated_days);
-            Posterior::new(|log_rate| shape * log_rate - log_rate.exp() * days)
-        } else {
-            Posterior::new(|log_rate| {
-                let rate = log_rate.exp();
-                prior.shape * log_rate - rate * prior.days + self.log_likelihood(rate)
-            })
-        };
+        let law = Posterior::new(|log_rate| {
+            let rate = log_rate.exp();
+            prior.shape * log_rate - rate * prior.days + self.log_likelihood_at(rate)
+        });
         let (low, high) = law.shortest(STATED);
         // The estimate is the most probable rate, found to other digits.
         let estimate = self.rate(prior).per_day;
         RateInterval { low: low.min(estimate), high: high.max(estimate) }
+    }
+
+    /// The logarithm of the likelihood of all visits at `rate`, but for a constant: by dates where these are reliable.
+    pub(super) fn log_likelihood_at(&self, rate: f64) -> f64 {
+        if self.dates_reliable() {
+            f64::from(self.dated_changes) * rate.ln() - rate * f64::from(self.dated_days)
+        } else {
+            self.log_likelihood(rate)
+        }
     }
 
     /// Of the yes/no observations.

@@ -131,8 +131,11 @@ fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
         bytes += batch.iter().map(|(url, _)| url.len() as u64).sum::<u64>();
         since += batch.len() as u64;
         let ((), time) = timed(|| {
-            for (url, hash) in &batch {
-                state.intern(url, *hash)?;
+            for page in batch.chunks(LINKS_PER_PAGE) {
+                state.expect_urls(page.iter().map(|(_, hash)| *hash))?;
+                for (url, hash) in page {
+                    state.intern(url, *hash)?;
+                }
             }
             Ok(())
         })?;
@@ -164,10 +167,13 @@ fn look_up(state: &mut State, web: &mut Web) -> Outcome<f64> {
             web.pages(BATCH_URLS / LINKS_PER_PAGE).into_iter().map(hashed).collect();
         ids.clear();
         let ((), time) = timed(|| {
-            for (url, hash) in &urls {
-                let (id, is_new) = state.intern(url, *hash)?;
-                new += u64::from(is_new);
-                ids.push(id);
+            for page in urls.chunks(LINKS_PER_PAGE) {
+                state.expect_urls(page.iter().map(|(_, hash)| *hash))?;
+                for (url, hash) in page {
+                    let (id, is_new) = state.intern(url, *hash)?;
+                    new += u64::from(is_new);
+                    ids.push(id);
+                }
             }
             Ok(())
         })?;

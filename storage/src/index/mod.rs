@@ -68,6 +68,17 @@ impl HashIndex {
         ((bits >> REST_BITS) as usize, bits & REST_MASK)
     }
 
+    /// Brings the lines of many fingerprints into the processor's cache: memory is waited for once for several of them,
+    /// as no read depends on another one, and not once for each.
+    pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) {
+        let mut read = 0;
+        for fingerprint in fingerprints {
+            let (shard, rest) = self.place(fingerprint);
+            read ^= self.shards[shard].touch(rest);
+        }
+        std::hint::black_box(read);
+    }
+
     /// The id stored for a fingerprint.
     #[inline]
     pub(crate) fn get(&self, fingerprint: u64) -> Option<u32> {

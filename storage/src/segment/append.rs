@@ -502,7 +502,8 @@ impl Segments {
         let tail = active
             .dictionary
             .as_deref()
-            .map(|dictionary| dictionary.last_frame(self.options.guard))
+            .map(|dictionary| dictionary.last_frames(self.options.guard))
+            .transpose()?
             .unwrap_or_default();
         let mut info = active.info.clone();
         let mut hasher = active.hasher.clone();

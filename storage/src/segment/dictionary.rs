@@ -2,7 +2,8 @@
 //!
 //! A dictionary is a standard zstd dictionary (RFC 8878 section 5): entropy tables, then content. The content is whole
 //! records of earlier captures and the heads that every record has. It is the first frame of its file, as the IIPC
-//! proposal has it. The last frame guards it, see [`Guard`].
+//! proposal has it. The last frame guards it, see [`Guard`]; and since its versions stand in earlier segments too, a frame
+//! before that one says where.
 
 use std::path::Path;
 
@@ -12,10 +13,11 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DDict};
 use super::error::{Context, SegmentError};
 use super::group;
 use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
+use super::origins::Origins;
 use super::samples::Samples;
 use crate::backend::{DiskFile, read_exact_at};
 use crate::digest::Digest;
-use crate::ids::SegmentId;
+use crate::ids::{Location, SegmentId};
 use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Bytes that a dictionary may have, packed or not: what the IIPC proposal obliges every reader to take.
@@ -58,6 +60,8 @@ pub struct Base {
     pub url: String,
     /// The content of its main record: HTTP head and body as received.
     pub content: Bytes,
+    /// Where that record lies in the archive, if it does.
+    pub origin: Option<Location>,
 }
 
 /// A segment's dictionary, ready to be written.
@@ -68,6 +72,8 @@ pub struct Dictionary {
     packed: Vec<u8>,
     /// Whether it was trained in this process: then low levels make the best of it.
     is_trained: bool,
+    /// Where its versions lie in earlier segments, if that is known of all.
+    origins: Option<Origins>,
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -127,14 +133,24 @@ impl Dictionary {
         bytes.extend_from_slice(&DICTIONARY_MAGIC);
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&ENTROPY_TABLES);
+        let before = bytes.len();
         // What stands last is nearest to the data, and near offsets cost less.
         for base in chosen.iter().rev() {
             bytes.extend_from_slice(&base.content);
         }
         bytes.extend_from_slice(heads);
         name(&mut bytes);
+        let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
+        let before = bytes.get(..before).unwrap_or_default().to_vec();
+        let origins = records.map(|records| Origins { records, before, behind: heads.to_vec() });
         let packed = pack(&bytes, PACKING_LEVEL)?;
-        Ok(Self { bytes, packed, is_trained: false })
+        Ok(Self { bytes, packed, is_trained: false, origins })
+    }
+
+    /// A dictionary made again from its origins.
+    pub(super) fn again(bytes: Vec<u8>, origins: Origins) -> Result<Self, SegmentError> {
+        let packed = pack(&bytes, PACKING_LEVEL)?;
+        Ok(Self { bytes, packed, is_trained: false, origins: Some(origins) })
     }
 
     /// Trains a small dictionary on records that will not come again, but whose like will. `None` when there is too little
@@ -146,7 +162,7 @@ impl Dictionary {
         let Some(mut bytes) = samples.train(TRAINED_BYTES_MAX) else { return Ok(None) };
         name(&mut bytes);
         let packed = pack(&bytes, TRAINED_PACKING_LEVEL)?;
-        Ok(Some(Self { bytes, packed, is_trained: true }))
+        Ok(Some(Self { bytes, packed, is_trained: true, origins: None }))
     }
 
     /// Whether it was trained on a sample, and holds no whole versions.
@@ -178,9 +194,15 @@ impl Dictionary {
         warc::skippable_frame(SKIPPABLE_DICTIONARY, &self.packed)
     }
 
-    /// The frame that a segment ends with.
-    pub(super) fn last_frame(&self, guard: Guard) -> Vec<u8> {
-        guard.frame(&self.first_frame())
+    /// The frames that a segment ends with: where its versions come from, unless the guard holds them, and the guard.
+    ///
+    /// # Errors
+    /// When there is no memory to compress.
+    pub(super) fn last_frames(&self, guard: Guard) -> Result<Vec<u8>, SegmentError> {
+        let origins = self.origins.as_ref().filter(|_| guard == Guard::Parity);
+        let mut frames = origins.map(|origins| origins.frame(self.digest())).transpose()?.unwrap_or_default();
+        frames.extend_from_slice(&guard.frame(&self.first_frame()));
+        Ok(frames)
     }
 
     /// Makes it ready for decompressing.
@@ -193,7 +215,7 @@ impl Dictionary {
         if !bytes.starts_with(&DICTIONARY_MAGIC) {
             return Err("the dictionary is not in the format of RFC 8878 section 5".into());
         }
-        Ok(Self { bytes, packed, is_trained: false })
+        Ok(Self { bytes, packed, is_trained: false, origins: None })
     }
 }
 
@@ -320,7 +342,7 @@ mod tests {
     fn base(url: &str, length: usize) -> Base {
         let text =
             (0..length as u32).map(|place| b'a' + (place.wrapping_mul(place) % 23) as u8).collect::<Vec<_>>();
-        Base { url: url.into(), content: text.into() }
+        Base { url: url.into(), content: text.into(), origin: None }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! blocks. A copy survives whatever happens to the beginning of the file. Parity takes an eighth of its room and repairs any
 //! number of wrong bytes within one stretch of an eighth of the dictionary (and most that lie scattered), but not the loss of
 //! most of it. Because a dictionary is renewed as soon as its cost is earned, a segment's price of being guarded decides how
-//! often that is: on real recaptures the archive is a sixth smaller with parity. The copy is the default: an archive is
-//! for long.
+//! often that is: 399 captures of 19 real pages in 3.3 years took 4.18 MB with parity and 5.41 MB with copies, of which two
+//! were dictionaries. So parity is the default, and who writes where whole extents get lost chooses the copy.
 //!
 //! Parity is that of RAID 5: the first frame is cut into blocks of [`BLOCK_BYTES`], the last filled up with zeros. Block
 //! `i` belongs to group `i mod groups`; a group's parity block is the exclusive or of its blocks. So blocks of one group
@@ -35,9 +35,9 @@ const HEAD_BYTES: usize = 4 + 32;
 #[serde(rename_all = "lowercase")]
 pub enum Guard {
     /// By parity blocks: an eighth of the dictionary's size.
+    #[default]
     Parity,
     /// By a second copy.
-    #[default]
     Copy,
 }
 

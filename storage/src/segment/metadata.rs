@@ -1,7 +1,6 @@
 //! What the crawler noted about a capture, found from the capture's main record.
 
 use super::SegmentReader;
-use super::dictionary::{self, Dictionary};
 use super::error::{Context, SegmentError};
 use crate::backend::FileReader;
 use crate::ids::Location;
@@ -20,8 +19,8 @@ impl SegmentReader {
     /// When the segment is missing, cannot be read, or is damaged there.
     pub fn metadata(&self, capture: Location) -> Result<Vec<(String, String)>, SegmentError> {
         let (file, path) = self.file(capture.segment)?;
-        let dictionary = dictionary::load(file.as_ref(), capture.segment, &path)?;
-        let dictionary = dictionary.as_ref().map(|(dictionary, _)| Dictionary::as_bytes(dictionary).to_vec());
+        let dictionary = self.load_dictionary(capture.segment)?;
+        let dictionary = dictionary.as_ref().map(|dictionary| dictionary.as_bytes().to_vec());
         let reader = FileReader::new(file, capture.offset);
         for record in RecordReader::resumed(reader, capture.offset, dictionary).take(GROUP_RECORDS_MAX) {
             match record {

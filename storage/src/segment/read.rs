@@ -13,7 +13,6 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DDict};
 
 use super::codec::{Codec, cut};
-use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
@@ -129,7 +128,7 @@ impl SegmentReader {
             Codec::Zstd => {
                 let dictionary = match zstd_safe::get_dict_id_from_frame(&packed) {
                     None => None,
-                    Some(_) => Some(self.dictionary(location.segment, &segment)?),
+                    Some(_) => Some(self.dictionary(location.segment)?),
                 };
                 let mut context = locked(&self.shared.contexts).pop().unwrap_or_default();
                 let dictionary = dictionary.as_ref().map(|prepared| &prepared.dictionary);
@@ -180,7 +179,7 @@ impl SegmentReader {
         Err(SegmentError::Missing(id))
     }
 
-    fn dictionary(&self, id: SegmentId, segment: &OpenSegment) -> Result<Arc<Prepared>, SegmentError> {
+    fn dictionary(&self, id: SegmentId) -> Result<Arc<Prepared>, SegmentError> {
         {
             let mut files = locked(&self.shared.files);
             if let Some(place) = files.dictionaries.iter().position(|(other, _)| *other == id) {
@@ -190,12 +189,9 @@ impl SegmentReader {
                 return Ok(dictionary);
             }
         }
-        let path = self.shared.folder.join(segment.name.to_string());
-        let dictionary =
-            dictionary::load(segment.file.as_ref(), id, &path)?.map(|(dictionary, _)| dictionary);
         let missing =
             || SegmentError::Corrupted { segment: id, offset: 0, what: "the dictionary is missing".into() };
-        let dictionary = dictionary.ok_or_else(missing)?;
+        let dictionary = self.load_dictionary(id)?.ok_or_else(missing)?;
         let bytes = dictionary.as_bytes().len();
         let prepared = dictionary.prepare().ok_or_else(missing)?;
         let prepared = Arc::new(Prepared { dictionary: prepared, bytes });

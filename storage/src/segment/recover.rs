@@ -298,7 +298,8 @@ impl Open {
             recovered.captures = scan.info.captures;
         }
         let tail = dictionary::load_if_whole(file.as_ref(), name.id, path)?
-            .map(|(dictionary, _)| dictionary.last_frame(guard))
+            .map(|(dictionary, _)| dictionary.last_frames(guard))
+            .transpose()?
             .unwrap_or_default();
         rewrite(file.as_ref(), relied_length..end).context("write", path)?;
         file.write_at(&tail, end).context("write", path)?;

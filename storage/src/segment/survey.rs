@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use super::order::{CaptureStream, Found};
-use super::{dictionary, order, recover};
+use super::read::SegmentReader;
+use super::{order, recover};
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
@@ -71,7 +72,7 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     }
 }
 
-/// Makes a segment's damaged dictionary good from the guard at the file's end: writes the file anew to `target`, and says
+/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments: writes the file anew to `target`, and says
 /// whether it now has the digest it should have. Nothing is left at `target` if not.
 ///
 /// # Errors
@@ -85,15 +86,19 @@ pub fn restore(
 ) -> Result<bool, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let source = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
-    let Ok(Some((dictionary, first_length))) = dictionary::load(source.as_ref(), segment, &path) else {
-        return Ok(false);
+    let reader = SegmentReader::new(Arc::new(RealDisk), archive);
+    let dictionary = match reader.load_dictionary(segment) {
+        Ok(Some(dictionary)) => dictionary,
+        Ok(None) | Err(SegmentError::Corrupted { .. }) => return Ok(false),
+        Err(error) => return Err(error),
     };
+    let first = dictionary.first_frame();
     let length = source.len().context("read", &path)?;
     let output = RealDisk.open(target, OpenMode::Create).context("create", target)?;
     output.set_len(0).context("write", target)?;
-    output.write_at(&dictionary.first_frame(), 0).context("write", target)?;
+    output.write_at(&first, 0).context("write", target)?;
     let mut buffer = vec![0; 1 << 20];
-    let mut offset = first_length;
+    let mut offset = first.len() as u64;
     while offset < length {
         let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
         let piece = buffer.split_at_mut(count).0;

@@ -1,5 +1,8 @@
 //! What segments promise, mostly on a disk in memory. Crashes have a test of their own, `tests/crash.rs`.
 
+mod damage;
+mod dictionaries;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -147,7 +150,7 @@ fn append(segments: &mut Segments, groups: impl IntoIterator<Item = CaptureGroup
 fn bases(numbers: std::ops::Range<u32>) -> Vec<Base> {
     let base = |number| match response(number, &page(number, 300)).body {
         CaptureBody::Response { http, .. } => {
-            Base { url: format!("http://example.org/page/{number}"), content: http }
+            Base { url: format!("http://example.org/page/{number}"), content: http, origin: None }
         }
         _ => unreachable!("a response is one"),
     };
@@ -279,233 +282,6 @@ fn closing_makes_a_segment_immutable_and_listed() {
     assert_eq!(replayed(&again, Watermark::default()).len(), 4);
 }
 
-/// Three groups in a segment that was never closed: its name, its bytes, and where the groups end.
-fn open_segment(codec: Codec) -> (String, Vec<u8>, Vec<u64>) {
-    let archive = Archive::new(codec);
-    let (mut segments, _) = archive.open();
-    let appended = append(&mut segments, (0..3).map(|number| response(number, &page(number, 60))));
-    let name = format!("{}.open", segments.list()[0].name);
-    (name.clone(), archive.read(&name), appended.into_iter().map(|appended| appended.end.offset).collect())
-}
-
-#[test]
-fn a_torn_tail_is_cut_at_the_last_whole_group() {
-    for codec in [Codec::Zstd, Codec::Gzip] {
-        let (name, whole, ends) = open_segment(codec);
-        assert_eq!(ends[2], whole.len() as u64);
-        for length in ends[1]..=ends[2] {
-            let archive = Archive::new(codec);
-            archive.write(&name, &whole[..length as usize]);
-            let (mut segments, recovered) = archive.open();
-            let expected = if length == ends[2] { 3 } else { 2 };
-            let [recovered] = &recovered[..] else { panic!("{recovered:?}") };
-            assert_eq!((recovered.captures, &recovered.kept_as), (expected, &None));
-            assert_eq!(recovered.cut_bytes, length - ends[expected as usize - 1]);
-            assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected);
-            let appended = append(&mut segments, [response(7, b"new")]);
-            assert_eq!(appended[0].main.segment, SegmentId(1), "writing goes on in a new segment");
-            assert_eq!(replayed(&segments, Watermark::default()).len() as u64, expected + 1);
-        }
-    }
-}
-
-#[test]
-fn a_flipped_byte_in_the_tail_costs_the_last_group_only() {
-    for codec in [Codec::Zstd, Codec::Gzip] {
-        let (name, whole, ends) = open_segment(codec);
-        for place in ends[1]..ends[2] {
-            let archive = Archive::new(codec);
-            let mut bytes = whole.clone();
-            bytes[place as usize] ^= 0x20;
-            archive.write(&name, &bytes);
-            let (segments, recovered) = archive.open();
-            let captures = replayed(&segments, Watermark::default());
-            // Not every bit says something about the content: then the checksum still holds.
-            assert!((2..=3).contains(&captures.len()), "byte {place}");
-            for (number, capture) in (0..).zip(&captures) {
-                assert_eq!(capture.payload(), page(number, 60), "byte {place}");
-            }
-            assert_eq!(recovered[0].captures, captures.len() as u64, "{codec:?} byte {place} of {ends:?}");
-        }
-    }
-}
-
-#[test]
-fn what_is_cut_off_is_kept_when_whole_captures_are_in_it() {
-    for codec in [Codec::Zstd, Codec::Gzip] {
-        let (name, mut bytes, ends) = open_segment(codec);
-        bytes[ends[0] as usize + 40] ^= 1;
-        let archive = Archive::new(codec);
-        archive.write(&name, &bytes);
-        let (segments, recovered) = archive.open();
-        assert_eq!(replayed(&segments, Watermark::default()).len(), 1);
-        let kept = archive.read(recovered[0].kept_as.as_deref().expect("a file"));
-        assert_eq!(kept, bytes[ends[0] as usize..]);
-    }
-}
-
-#[test]
-fn damage_before_what_is_relied_on_is_reported_and_left_alone() {
-    for codec in [Codec::Zstd, Codec::Gzip] {
-        let (name, mut bytes, ends) = open_segment(codec);
-        bytes[ends[0] as usize + 40] ^= 1;
-        let mut archive = Archive::new(codec);
-        archive.options.relied_on = Watermark { segment: SegmentId(0), offset: ends[2] }.into();
-        archive.write(&name, &bytes);
-        let (segments, recovered) = archive.open();
-        let [recovered] = &recovered[..] else { panic!("{recovered:?}") };
-        assert_eq!(recovered.damage.iter().map(|damage| damage.offset).collect::<Vec<_>>(), [ends[0]]);
-        assert_eq!((recovered.cut_bytes, recovered.captures), (0, 2));
-        assert_eq!(archive.read(&recovered.name), bytes);
-        let mut urls = Vec::new();
-        let broken =
-            segments.replay(Watermark::default(), &mut |capture| urls.push(capture.url)).expect("replay");
-        assert_eq!(urls, ["http://example.org/page/0", "http://example.org/page/2"]);
-        assert_eq!(broken.len(), 1);
-    }
-}
-
-#[test]
-fn a_full_disk_takes_nothing_and_later_takes_it() {
-    let archive = Archive::new(Codec::Zstd);
-    let (mut segments, _) = archive.open();
-    append(&mut segments, [response(1, b"one")]);
-    let encoded = segments.encoder().encode(response(2, &page(2, 500))).expect("encode");
-    let before = segments.watermarks();
-    archive.disk.set_faults(Faults { capacity: Some(before.open[0].offset + 100), ..Faults::default() });
-    let error = segments.append(&encoded).expect_err("no room");
-    assert!(error.is_disk_full(), "{error}");
-    assert_eq!(segments.watermarks(), before);
-    archive.disk.set_faults(Faults::default());
-    let appended = segments.append(&encoded).expect("room again");
-    assert_eq!(segments.sync().expect("sync").open, [appended.end]);
-    assert_eq!(replayed(&segments, Watermark::default()).len(), 2);
-}
-
-#[test]
-fn a_failed_sync_ends_all_writing() {
-    let archive = Archive::new(Codec::Zstd);
-    let (mut segments, _) = archive.open();
-    append(&mut segments, [response(1, b"one")]);
-    archive.disk.set_faults(Faults { failing_sync_one_in: 1, ..Faults::default() });
-    assert!(matches!(segments.sync(), Err(SegmentError::Io { .. })));
-    archive.disk.set_faults(Faults::default());
-    let encoded = segments.encoder().encode(response(2, b"two")).expect("encode");
-    assert!(matches!(segments.sync(), Err(SegmentError::Poisoned)));
-    assert!(matches!(segments.append(&encoded), Err(SegmentError::Poisoned)));
-    assert!(matches!(segments.rotate(None), Err(SegmentError::Poisoned)));
-}
-
-#[test]
-fn versions_beside_their_base_cost_little_and_stand_alone() {
-    let archive = Archive::new(Codec::Zstd);
-    let (mut segments, _) = archive.open();
-    append(&mut segments, [response(0, &page(0, 300))]);
-    let early = segments.encoder().encode(response(3, &page(3, 300))).expect("encode");
-    segments.rotate(dictionary(0..6)).expect("rotate");
-    // Encoded for the segment before, appended to this one.
-    let again = segments.append(&early).expect("append");
-    assert!(
-        u64::from(again.main.length) * 2 < early.packed_length(),
-        "{} of {}",
-        again.main.length,
-        early.packed_length()
-    );
-    let record = segments.read(again.main).expect("read");
-    assert_eq!(record.payload(), page(3, 300));
-    let captures = replayed(&segments, Watermark::default());
-    assert_eq!(captures.len(), 2);
-    assert_eq!(captures[1].payload(), page(3, 300));
-    assert_eq!(replayed(&segments, Watermark { segment: SegmentId(1), offset: 0 }).len(), 1);
-}
-
-#[test]
-fn a_damaged_dictionary_is_made_good() {
-    for guard in [Guard::Copy, Guard::Parity] {
-        damage_dictionary(guard);
-    }
-}
-
-#[test]
-fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
-    for suffix in ["", ".open"] {
-        let archive = Archive::new(Codec::Zstd);
-        // A dictionary frame that is longer than its file, as fuzzing found it.
-        let name = format!("A-20260101000000000-00000-h.warc.zst{suffix}");
-        archive.write(&name, b"\x5d\x2a\x4d\x18\x1f\x8b\x08\x00\x00\x0d\x1f");
-        let (mut segments, _) = archive.open();
-        let mut count = 0;
-        segments
-            .replay(Watermarks::default(), &mut |_| count += 1)
-            .expect("damage is reported, not an error");
-        assert_eq!(count, 0);
-        append(&mut segments, [response(1, b"one")]);
-        assert_eq!(segments.list().iter().map(|info| info.captures).sum::<u64>(), 1);
-    }
-}
-
-fn damage_dictionary(guard: Guard) {
-    let mut archive = Archive::new(Codec::Zstd);
-    archive.options.guard = guard;
-    let (mut segments, _) = archive.open();
-    segments.rotate(dictionary(0..6)).expect("rotate");
-    let appended = append(&mut segments, (0..6).map(|number| response(number, &page(number, 310))));
-    segments.rotate(None).expect("rotate");
-    let name = segments.list()[0].name.clone();
-    let length = archive.read(&name).len();
-    let frame = u32::from_le_bytes(archive.read(&name)[4..8].try_into().expect("four bytes")) as usize + 8;
-    let last = guard.frame(&archive.read(&name)[..frame]).len();
-    for place in [0, 1, 4, 6, 8, 9, 30, frame - 1, length - last, length - last + 5, length - 1] {
-        let damaged = archive.disk.copy();
-        assert!(damaged.flip(&Archive::path(&name), place, 0x40));
-        let options = archive.options.clone();
-        let (segments, _) =
-            Segments::open(Arc::new(damaged), &PathBuf::from("/archive"), options).expect("open");
-        for (number, appended) in (0..).zip(&appended) {
-            let record = segments.read(appended.main).unwrap_or_else(|error| panic!("byte {place}: {error}"));
-            assert_eq!(record.payload(), page(number, 310));
-        }
-        let mut count = 0;
-        segments.replay(Watermark::default(), &mut |_| count += 1).expect("replay");
-        assert_eq!(count, 6, "byte {place}");
-    }
-}
-
-#[test]
-fn a_segment_gives_way_when_a_dictionary_pays() {
-    let archive = Archive::new(Codec::Zstd);
-    let (mut segments, _) = archive.open();
-    // Text that compresses badly, so that a recapture without a base costs much.
-    let pages: Vec<Vec<u8>> = (0..8u64)
-        .map(|number| {
-            (0..30_000u64).map(|place| (place.wrapping_mul(place + number * 7919) >> 7) as u8).collect()
-        })
-        .collect();
-    let mut rounds = 0;
-    let mut reason = None;
-    while reason.is_none() {
-        append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
-        reason = segments.rotate_due().expect("a good disk");
-        rounds += 1;
-    }
-    assert_eq!(reason, Some(RotationReason::DictionaryPays));
-    assert!((2..5).contains(&rounds), "{rounds}");
-    for _ in 0..20 {
-        let appended = append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
-        assert!(appended.iter().all(|appended| appended.main.length < 1000), "{appended:?}");
-        assert_eq!(segments.rotate_due().expect("a good disk"), None);
-    }
-    // Another process finds the versions again: it needs no more rounds than the first had.
-    segments.close().expect("close");
-    let (mut segments, _) = archive.open();
-    for _ in 0..rounds {
-        append(&mut segments, (0..).zip(&pages).map(|(number, page)| response(number, page)));
-        segments.rotate_due().expect("a good disk");
-    }
-    let appended = append(&mut segments, [response(3, &pages[3])]);
-    assert!(appended[0].main.length < 1000, "{appended:?}");
-}
-
 /// Page `number` of host `host`.
 fn hosted(host: u32, number: u32, words: u32) -> CaptureGroup {
     let url = format!("http://host{host}.org/{number}");
@@ -549,54 +325,6 @@ fn each_group_of_hosts_has_a_segment_and_the_order_is_kept() {
     let (again, recovered) = archive.open();
     assert_eq!(recovered, []);
     check(&again);
-}
-
-#[test]
-fn what_was_appended_behind_a_lost_capture_is_not_kept() {
-    let mut archive = Archive::new(Codec::Zstd);
-    archive.options.host_groups = 2;
-    let (mut segments, _) = archive.open();
-    let appended = append(&mut segments, (0..20).map(|number| hosted(number % 7, number, 40)));
-    drop(segments);
-    // One byte of the twelfth goes: it and all behind it were never synced.
-    let lost = appended[11].main;
-    let entries = archive.files();
-    let file = entries.iter().find(|name| name.contains(&format!("-{:05}-", lost.segment.0)));
-    let file = Archive::path(file.expect("the segment"));
-    assert!(archive.disk.flip(&file, lost.offset as usize + 30, 1));
-    let (segments, recovered) = archive.open();
-    assert!(recovered.iter().all(|recovered| recovered.kept_as.is_some()), "{recovered:?}");
-    assert_eq!(replayed(&segments, Watermarks::default()).len(), 11);
-    drop(segments);
-    let (mut segments, recovered) = archive.open();
-    assert_eq!(recovered, []);
-    append(&mut segments, [hosted(1, 100, 40)]);
-    let captures = replayed(&segments, Watermarks::default());
-    assert_eq!(captures.last().map(|capture| capture.url.as_str()), Some("http://host1.org/100"));
-}
-
-#[test]
-fn a_group_is_split_when_it_outgrows_its_dictionary() {
-    let archive = Archive::new(Codec::Zstd);
-    let (mut segments, _) = archive.open();
-    let body = |number: u64, length: u64| -> Vec<u8> {
-        (0..length).map(|place| (place.wrapping_mul(place + number * 7919) >> 9) as u8).collect()
-    };
-    let group = |number: u32| {
-        let url = format!("http://host{}.org/{number}", number % 21);
-        CaptureGroup { url, ..response(number, &body(u64::from(number), 400_000)) }
-    };
-    let mut number = 0;
-    while segments.list().iter().filter(|info| info.is_open).count() < 2 {
-        append(&mut segments, [group(number % 21)]);
-        segments.rotate_due().expect("a good disk");
-        number += 1;
-        assert!(number < 200, "8.4 MB of pages were never split");
-    }
-    // Every page has its base now, in one segment or the other.
-    let appended = append(&mut segments, (0..21).map(group));
-    assert!(appended.iter().all(|appended| appended.main.length < 20_000), "{appended:?}");
-    assert_eq!(replayed(&segments, Watermarks::default()).len(), number as usize + 21);
 }
 
 #[test]
@@ -645,29 +373,6 @@ fn long_bodies_are_cut_into_frames_and_come_back() {
         let captures = replayed(&segments, Watermark::default());
         assert!(captures[0].payload() == body);
         assert_eq!(captures[0].main, appended.main);
-    }
-}
-
-#[test]
-fn damage_is_never_read_as_a_record() {
-    for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
-        let (mut segments, _) = archive.open();
-        let encoded = segments.encoder().encode(response(1, &page(1, 50))).expect("encode");
-        let appended = segments.append(&encoded).expect("append");
-        let right = segments.read(appended.main).expect("read");
-        let path = Archive::path(&format!("{}.open", segments.list()[0].name));
-        let start = appended.main.offset as usize;
-        for place in start..start + appended.main.length as usize {
-            archive.disk.flip(&path, place, 0x10);
-            // A gzip head has bytes that say nothing about the content.
-            match segments.read(appended.main) {
-                Ok(record) => assert_eq!(record, right, "byte {place}"),
-                Err(SegmentError::Corrupted { segment: SegmentId(0), .. }) => {}
-                Err(error) => panic!("{error}"),
-            }
-            archive.disk.flip(&path, place, 0x10);
-        }
     }
 }
 

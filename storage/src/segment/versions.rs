@@ -293,7 +293,7 @@ impl DictionaryPlan {
             }
             length += record.content.len();
             let url = record.header.target_uri().unwrap_or_default().to_owned();
-            bases.push(Base { url, content: record.content });
+            bases.push(Base { url, content: record.content, origin: Some(*location) });
         }
         Dictionary::build(&bases)
     }
@@ -343,7 +343,11 @@ mod tests {
     #[test]
     fn recaptures_beside_their_base_don_t() {
         let bases: Vec<_> = (0..20u8)
-            .map(|page| Base { url: format!("http://a/{page}"), content: vec![page; 5000].into() })
+            .map(|page| Base {
+                url: format!("http://a/{page}"),
+                content: vec![page; 5000].into(),
+                origin: None,
+            })
             .collect();
         let dictionary = Dictionary::build(&bases).expect("memory").expect("bases");
         let mut versions = Versions::new(Guard::Parity);

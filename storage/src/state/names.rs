@@ -29,6 +29,15 @@ impl State {
         self.finish(outcome).map(|id| (UrlId(id), true))
     }
 
+    /// Says that URLs with these hashes will be looked up next, which makes it faster where the index is much larger than the
+    /// processor's caches. For tens of hashes at a time, such as those of a page's links.
+    ///
+    /// # Errors
+    /// What the disk refuses to a reader that makes its index now.
+    pub fn expect_urls(&self, hashes: impl IntoIterator<Item = u64>) -> Result<()> {
+        self.urls.warm(hashes)
+    }
+
     /// The id of a URL.
     ///
     /// # Errors

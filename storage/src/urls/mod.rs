@@ -106,6 +106,12 @@ impl NameTable {
         Ok(self.index()?.get(fingerprint))
     }
 
+    /// Says that these fingerprints will be asked for next; see [`HashIndex::warm`].
+    pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) -> Result<()> {
+        self.index()?.warm(fingerprints);
+        Ok(())
+    }
+
     /// The id of a name.
     pub(crate) fn find(&self, name: &str) -> Result<Option<u32>> {
         let Some(id) = self.find_hash(url_hash(name))? else { return Ok(None) };

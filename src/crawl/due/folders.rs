@@ -1,0 +1,161 @@
+//! Pages of a large archive in folders by the time unit in which they will be worth a fetch, kept beside the state.
+//!
+//! A pass over all visits writes them; the runs of the days that follow open the folders that have come due and look at these
+//! pages alone, and at those that were captured since. The choice is the one that a pass would make, as long as what is
+//! found reaches the value down to which folders were filled; if it does not, or when the rules have changed or the
+//! time is over, there is a pass again. The file is derived: whoever loses it loses a pass.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use archive_storage::{CaptureId, UrlId};
+use serde::{Deserialize, Serialize};
+
+use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, tells_of_others};
+use crate::ledger::CreditError;
+use crate::refresh::policy::Rule;
+
+/// Days that folders reach ahead.
+const DAYS: f64 = 7.0;
+
+/// Folders hold pages down to this part of the lowest value that was fetched, so that a run with a larger budget, or in a
+/// quieter time, finds enough in them.
+const SLACK: f64 = 0.5;
+
+/// Of all pages that were fetched, captures since the pass may be so many parts; with more of them there is a new pass.
+const CAPTURED_DIVISOR: u64 = 8;
+
+/// A head longer than this is none, in bytes.
+const HEAD_MAX: u64 = 1 << 20;
+
+/// What the first line of the file says; behind it come the pages' ids as 32-bit numbers, folder by folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    rules: RefreshRules,
+    /// Captures that the archive had.
+    captures: u64,
+    /// When the pass was made, seconds since 1970.
+    made: i64,
+    /// The lowest value of a page in its folder's time unit.
+    lowest: f64,
+    /// Pages of each folder, from the time unit of the pass on.
+    counts: Vec<u32>,
+}
+
+const VERSION: u32 = 1;
+
+impl Survey<'_> {
+    /// The best by a rule from the folders in this file; nothing when a pass over all pages is needed.
+    pub(super) fn best_of_folders(
+        &self,
+        path: &Path,
+        rule: Rule,
+        room: usize,
+    ) -> Result<Option<Best>, CreditError> {
+        let Some((head, due)) = self.open(path) else { return Ok(None) };
+        let mut pages: HashSet<UrlId> = due.into_iter().map(UrlId).collect();
+        let captures = self.state.totals().captures;
+        for number in head.captures..captures {
+            let Ok(number) = u32::try_from(number) else { return Ok(None) };
+            let page = self.state.capture(CaptureId(number))?.url;
+            if pages.insert(page) && self.state.visit(page)?.is_some_and(|visit| tells_of_others(&visit)) {
+                // It may have announced changes.
+                pages.extend(self.state.links(page)?.links.iter().map(|link| link.target));
+            }
+        }
+        let mut best = Best::new(room);
+        for page in pages {
+            if page.0 >= self.state.url_count() {
+                return Ok(None);
+            }
+            let Some(visit) = self.state.visit(page)? else { continue };
+            if let Some(candidate) = self.candidate(page, &visit)?.filter(|_| self.is_ripe(&visit)) {
+                best.offer(candidate.value(rule), page);
+            }
+        }
+        Ok(best.lowest().is_some_and(|lowest| lowest >= head.lowest).then_some(best))
+    }
+
+    /// The head of a file that fits, and the pages that are due.
+    fn open(&self, path: &Path) -> Option<(Head, Vec<u32>)> {
+        let mut file = BufReader::new(File::open(path).ok()?);
+        let mut line = Vec::new();
+        file.by_ref().take(HEAD_MAX).read_until(b'\n', &mut line).ok()?;
+        let head: Head = serde_json::from_slice(&line).ok()?;
+        let totals = self.state.totals();
+        let since = totals.captures.checked_sub(head.captures)?;
+        let seconds = self.now.timestamp() - head.made;
+        let fits = head.version == VERSION
+            && head.rules == self.choice.rules
+            && since <= totals.fetched / CAPTURED_DIVISOR
+            && (0..(DAYS * SECONDS_PER_DAY) as i64).contains(&seconds);
+        if !fits {
+            return None;
+        }
+        let folders = (seconds / self.unit()) as usize + 1;
+        let due: u64 = head.counts.iter().take(folders).map(|count| u64::from(*count)).sum();
+        let mut bytes = Vec::new();
+        file.take(4 * due).read_to_end(&mut bytes).ok()?;
+        let (ids, rest) = bytes.as_chunks::<4>();
+        let pages: Vec<u32> = ids.iter().map(|&id| u32::from_le_bytes(id)).collect();
+        (pages.len() as u64 == due && rest.is_empty()).then_some((head, pages))
+    }
+
+    fn unit(&self) -> i64 {
+        (self.choice.rules.unit.as_secs() as i64).max(1)
+    }
+
+    /// A pass that puts all pages into folders which will be worth as much as the lowest of `best`, nearly.
+    pub(super) fn fill_folders(&self, path: &Path, rule: Rule, best: &Best) -> Result<(), CreditError> {
+        let Some(lowest) = best.lowest().map(|value| value * SLACK).filter(|value| *value > 0.0) else {
+            return Ok(());
+        };
+        let unit_days = self.unit() as f64 / SECONDS_PER_DAY;
+        let mut folders: Vec<(u32, u32)> = Vec::new();
+        self.all(|candidate, _| {
+            let days = candidate.days_until(rule, lowest, self.choice.rules.shortest_days());
+            if days < DAYS {
+                folders.push(((days / unit_days) as u32, candidate.page.0));
+            }
+        })?;
+        folders.sort_unstable();
+        let mut counts = vec![0; (DAYS / unit_days) as usize + 1];
+        folders.iter().for_each(|(folder, _)| counts[*folder as usize] += 1);
+        let head = Head {
+            version: VERSION,
+            rules: self.choice.rules.clone(),
+            captures: self.state.totals().captures,
+            made: self.now.timestamp(),
+            lowest,
+            counts,
+        };
+        // Without the file the next run makes a pass: no reason to fail.
+        if let Err(error) = save(path, &head, &folders) {
+            tracing::warn!(%error, path = %path.display(), "due folders are not kept");
+        }
+        Ok(())
+    }
+}
+
+impl Candidate {
+    /// Days until its value by a rule reaches `lowest`; 0 when it already has.
+    fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> f64 {
+        let age = self.rule(rule).age_at(self.weight, self.rate, lowest) - self.announced / self.rate;
+        (age.max(shortest) - self.age).max(0.0)
+    }
+}
+
+fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    let mut out = BufWriter::new(File::create(&partial)?);
+    serde_json::to_writer(&mut out, head)?;
+    out.write_all(b"\n")?;
+    for (_, page) in folders {
+        out.write_all(&page.to_le_bytes())?;
+    }
+    out.into_inner()?.sync_all()?;
+    fs::rename(&partial, path)
+}

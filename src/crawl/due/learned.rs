@@ -1,0 +1,364 @@
+//! What a policy that learns from all pages is told: the archive's captures, in the order of time.
+//!
+//! The policy is made anew for each run from the histories of the pages that are considered: all, or of a very large archive
+//! those of the highest values by their own rates together with those that were fetched last, whose relatives they
+//! speak of. So memory is bounded, and a run after a crash or a rebuild concludes what the run before would have.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use archive_storage::{CaptureId, SiteId, UrlId, Visit};
+
+use super::{Best, SECONDS_PER_DAY, Survey, fetches_per_day};
+use crate::change::is_version;
+use crate::ledger::{CreditError, capture_flags, page_flags};
+use crate::refresh::outlook::{DIRECTORY, relations};
+use crate::refresh::policies::draws::Draws;
+use crate::refresh::policies::{Known, Policy, Visit as Showed};
+use crate::refresh::policy::Rule;
+use crate::refresh::rate::{ChangeObservations, days_before_change};
+
+/// Pages that are considered, at most, unless the budget asks for more; a page takes some 700 bytes.
+const CONSIDERED_MAX: usize = 1 << 19;
+
+/// Of these, pages that were fetched last.
+const RECENT_MAX: usize = 1 << 17;
+
+/// Visits of a page that are told of, the last ones.
+const VISITS_MAX: usize = 64;
+
+/// Visits within so many days are told of as of one moment.
+const MOMENT_DAYS: f64 = 1.0 / 24.0;
+
+const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
+
+/// A page that is considered.
+struct Considered {
+    page: UrlId,
+    weight: f64,
+    /// Changes a day by its own visits.
+    rate: f64,
+    /// Days since its last fetch.
+    age: f64,
+    announced: f64,
+    signals: bool,
+    ripe: bool,
+    /// It was a page, and its server says that it is no more.
+    vanished: bool,
+    captures: u32,
+    observations: ChangeObservations,
+}
+
+/// A visit after the first.
+struct Told {
+    /// When, in days.
+    at: f64,
+    page: usize,
+    /// When the page last changed, in days, if it did since the visit before.
+    changed: Option<f64>,
+    /// It found the page gone.
+    gone: bool,
+}
+
+/// Of all captures that are told of.
+struct Past {
+    told: Vec<Told>,
+    /// The first capture of each page that counts, in days.
+    found: Vec<f64>,
+}
+
+impl Survey<'_> {
+    /// The best by the policy of the rules, which is told of all that was seen.
+    pub(super) fn learned(&self, budget: usize) -> Result<Vec<UrlId>, CreditError> {
+        let considered = self.considered(budget)?;
+        if considered.is_empty() {
+            return Ok(Vec::new());
+        }
+        let per_day = fetches_per_day(self.state, budget, self.now)?;
+        let origin = self.origin(&considered)?;
+        let now = self.now.timestamp_micros() as f64 / MICROSECONDS_PER_DAY - origin;
+        let past = self.past(&considered, origin)?;
+        let mut known = self.known(&considered)?;
+        (known.found, known.days) = (past.found, now);
+        (known.budget, known.tick) = (per_day, budget as f64 / per_day);
+        let mut policy = self.choice.rules.policy.build(&known, &mut Draws::new(1));
+        let mut last = std::mem::take(&mut known.found);
+        tell(policy.as_mut(), &past.told, &mut last);
+
+        let (mut pages, mut ages) = (Vec::new(), Vec::new());
+        for (number, page) in considered.iter().enumerate().filter(|(_, page)| page.ripe && !page.vanished) {
+            if page.announced > 0.0 {
+                policy.announced(number, page.announced);
+            }
+            pages.push(number);
+            // A fetch without an answer tells nothing, but the next waits for its turn.
+            ages.push((now - last[number]).min(page.age).max(0.0));
+        }
+        let mut values = vec![0.0; pages.len()];
+        policy.values(now, &pages, &ages, &mut values);
+        let mut best = Best::new(budget);
+        for (&number, value) in pages.iter().zip(values) {
+            let page = &considered[number];
+            let value = if page.signals {
+                super::SIGNAL_RULE.value(page.weight, page.rate, page.age + page.announced / page.rate)
+            } else {
+                value
+            };
+            if value >= 0.0 {
+                best.offer(value, page.page);
+            }
+        }
+        Ok(best.into_pages())
+    }
+
+    /// The pages that are considered, by their numbers.
+    fn considered(&self, budget: usize) -> Result<Vec<Considered>, CreditError> {
+        let room = CONSIDERED_MAX.max(budget.saturating_add(RECENT_MAX));
+        let (best, is_part) = self.best(Rule::Freshness, room - RECENT_MAX)?;
+        let mut pages: HashSet<UrlId> = HashSet::new();
+        if is_part {
+            pages.extend(best.into_pages());
+            pages.extend(self.recent()?);
+        } else {
+            // Also those that wait for their turn, and those that are no more: they tell of the others.
+            for visit in self.state.visits() {
+                pages.insert(visit?.0);
+            }
+        }
+        let mut pages: Vec<UrlId> = pages.into_iter().collect();
+        pages.sort_unstable();
+        let mut considered = Vec::with_capacity(pages.len());
+        for page in pages {
+            let Some(visit) = self.state.visit(page)? else { continue };
+            considered.extend(self.consider(page, &visit)?);
+        }
+        Ok(considered)
+    }
+
+    fn consider(&self, page: UrlId, visit: &Visit) -> Result<Option<Considered>, CreditError> {
+        let observations = ChangeObservations::from_bytes(&visit.extension);
+        let Some(candidate) = self.candidate(page, visit)? else {
+            return Ok(self.is_vanished(page)?.then(|| Considered {
+                page,
+                weight: 0.0,
+                rate: self.prior.mean(),
+                age: 0.0,
+                announced: 0.0,
+                signals: false,
+                ripe: false,
+                vanished: true,
+                captures: visit.captures,
+                observations,
+            }));
+        };
+        Ok(Some(Considered {
+            page,
+            weight: candidate.weight,
+            rate: candidate.rate,
+            age: candidate.age,
+            announced: candidate.announced,
+            signals: candidate.signals,
+            ripe: self.is_ripe(visit),
+            vanished: false,
+            captures: visit.captures,
+            observations,
+        }))
+    }
+
+    /// The pages of the newest captures.
+    fn recent(&self) -> Result<HashSet<UrlId>, CreditError> {
+        let captures = self.state.totals().captures;
+        let mut pages = HashSet::new();
+        for number in captures.saturating_sub(RECENT_MAX as u64)..captures {
+            let Ok(number) = u32::try_from(number) else { break };
+            pages.insert(self.state.capture(CaptureId(number))?.url);
+        }
+        Ok(pages)
+    }
+
+    fn is_vanished(&self, page: UrlId) -> Result<bool, CreditError> {
+        Ok(self.state.page(page)?.flags.0 & page_flags::VANISHED != 0)
+    }
+
+    /// The day from which days are counted: before everything that is told.
+    fn origin(&self, considered: &[Considered]) -> Result<f64, CreditError> {
+        let mut first = self.now.timestamp();
+        for page in considered {
+            let visit = self.state.visit(page.page)?;
+            first = visit.map_or(first, |visit| first.min(i64::from(visit.first_seen)));
+        }
+        Ok((first as f64 / SECONDS_PER_DAY).floor())
+    }
+
+    /// What the captures of the considered pages tell, in the order of time.
+    fn past(&self, considered: &[Considered], origin: f64) -> Result<Past, CreditError> {
+        let mut past = Past { told: Vec::new(), found: vec![0.0; considered.len()] };
+        // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
+        for (number, page) in considered.iter().enumerate().filter(|(_, page)| !page.signals) {
+            self.page_past(number, page, origin, &mut past)?;
+        }
+        past.told.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
+        Ok(past)
+    }
+
+    fn page_past(
+        &self,
+        number: usize,
+        page: &Considered,
+        origin: f64,
+        past: &mut Past,
+    ) -> Result<(), CreditError> {
+        let day = |microseconds: i64| microseconds as f64 / MICROSECONDS_PER_DAY - origin;
+        // When the visit that was read before this one was, which came after it, and whether it found a change.
+        let mut later: Option<(f64, bool)> = None;
+        let mut is_newest_change = true;
+        let (mut visits, mut gone) = (0, None);
+        for capture in self.state.history(page.page)? {
+            let (_, capture) = capture?;
+            let at = day(capture.time);
+            if page.vanished && later.is_none() && matches!(capture.status, 404 | 410) {
+                gone = Some(at);
+            }
+            if !is_version(&capture) {
+                continue;
+            }
+            if let Some((later_at, changed)) = later {
+                let changed = changed.then(|| page.changed_at(at, later_at, origin, is_newest_change));
+                is_newest_change &= changed.is_none();
+                past.told.push(Told { at: later_at, page: number, changed, gone: false });
+                visits += 1;
+            }
+            later = Some((at, capture.flags & capture_flags::CONTENT_CHANGED != 0));
+            if visits == VISITS_MAX || page.captures == 1 {
+                break;
+            }
+        }
+        // What was never there cannot have gone.
+        if let Some(at) = gone.filter(|_| later.is_some()) {
+            past.told.push(Told { at, page: number, changed: None, gone: true });
+        }
+        past.found[number] = later.map_or(0.0, |(at, _)| at);
+        Ok(())
+    }
+
+    /// What the policy may know of the pages before anything was seen.
+    fn known(&self, considered: &[Considered]) -> Result<Known, CreditError> {
+        let mean_rate = Some(self.prior.mean());
+        let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
+        let mut sites: HashMap<SiteId, usize> = HashMap::new();
+        let mut directories: HashMap<u64, usize> = HashMap::new();
+        let mut urls = self.state.url_cursor();
+        for page in considered {
+            let site = self.site(page.page)?;
+            let number = sites.len();
+            let number = *sites.entry(site).or_insert(number);
+            let relations = relations(u64::from(site.0), &path(urls.get(page.page)?));
+            let directory = directories.len();
+            let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
+            known.importance.push(page.weight);
+            known.site.push(number);
+            known.directory.push(directory);
+            known.relations.push(relations);
+        }
+        (known.sites, known.directories) = (sites.len(), directories.len());
+        Ok(known)
+    }
+
+    fn site(&self, page: UrlId) -> Result<SiteId, CreditError> {
+        Ok(self.state.host(self.state.page(page)?.host)?.site)
+    }
+}
+
+impl Considered {
+    /// When a change between two visits was, in days: as its server dates it, if that is known, or else where the last of
+    /// the changes in between is on average.
+    fn changed_at(&self, before: f64, at: f64, origin: f64, is_newest: bool) -> f64 {
+        let dated =
+            self.observations.last_change().filter(|_| is_newest && self.observations.dates_reliable());
+        let dated = dated.map(|seconds| f64::from(seconds) / SECONDS_PER_DAY - origin);
+        // From the end the last change is where from the beginning the first one is.
+        dated
+            .filter(|date| (before..=at).contains(date))
+            .unwrap_or_else(|| at - days_before_change(self.rate, at - before))
+    }
+}
+
+/// Host and path of a URL, with the query as part of the file's name.
+fn path(url: &str) -> Cow<'_, str> {
+    let path = url.split_once("://").map_or(url, |(_, path)| path);
+    match path.split_once('?') {
+        Some((path, query)) if query.contains('/') => format!("{path}?{}", query.replace('/', "|")).into(),
+        _ => path.into(),
+    }
+}
+
+/// Tells a policy of visits, moment by moment; `last` is when each page was last visited.
+fn tell(policy: &mut dyn Policy, told: &[Told], last: &mut [f64]) {
+    let mut rest = told;
+    let mut moment: HashSet<usize> = HashSet::new();
+    while let Some(first) = rest.first() {
+        moment.clear();
+        let belongs = |told: &&Told| told.at <= first.at + MOMENT_DAYS && moment.insert(told.page);
+        let count = rest.iter().take_while(belongs).count().max(1);
+        let (these, later) = rest.split_at(count);
+        let now = these.last().map_or(first.at, |told| told.at);
+        let (mut showed, mut gone) = (Vec::with_capacity(count), Vec::new());
+        for told in these {
+            if told.gone {
+                gone.push(told.page);
+                continue;
+            }
+            let before = last[told.page];
+            let changed = told.changed.map(|at| at.clamp(before, now));
+            showed.push(Showed { page: told.page, age: (now - before).max(0.0), changed });
+            last[told.page] = now;
+        }
+        if !gone.is_empty() {
+            policy.gone(now, &gone);
+        }
+        if !showed.is_empty() {
+            policy.seen(now, &showed);
+        }
+        rest = later;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it is told.
+    #[derive(Default)]
+    struct Noted(Vec<(f64, Vec<Showed>)>);
+
+    impl Policy for Noted {
+        fn values(&mut self, _now: f64, _pages: &[usize], _ages: &[f64], _values: &mut [f64]) {}
+        fn seen(&mut self, now: f64, visits: &[Showed]) {
+            self.0.push((now, visits.to_vec()));
+        }
+    }
+
+    #[test]
+    fn visits_are_told_moment_by_moment() {
+        let told = |at: f64, page: usize, changed: Option<f64>| Told { at, page, changed, gone: false };
+        let past =
+            [told(1.0, 0, None), told(1.02, 1, Some(0.5)), told(1.03, 0, Some(1.025)), told(3.0, 1, None)];
+        let (mut policy, mut last) = (Noted::default(), [0.0, 0.25]);
+        tell(&mut policy, &past, &mut last);
+        let showed = |page: usize, age: f64, changed: Option<f64>| Showed { page, age, changed };
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        // The second visit of a page within an hour is a moment of its own.
+        let moments: Vec<f64> = policy.0.iter().map(|(now, _)| *now).collect();
+        assert_eq!(moments, [1.02, 1.03, 3.0]);
+        assert_eq!(policy.0[0].1, [showed(0, 1.02, None), showed(1, 0.77, Some(0.5))]);
+        assert!(near(policy.0[1].1[0].age, 0.01) && policy.0[1].1[0].changed == Some(1.025));
+        assert!(near(policy.0[2].1[0].age, 1.98));
+        assert_eq!(last, [1.03, 3.0]);
+    }
+
+    #[test]
+    fn queries_make_no_folders() {
+        assert_eq!(path("https://a.test/b/c?d=/e/f"), "a.test/b/c?d=|e|f");
+        assert_eq!(path("http://a.test/b/"), "a.test/b/");
+    }
+}

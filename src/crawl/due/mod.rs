@@ -1,0 +1,355 @@
+//! Which pages a refresh fetches: those whose fetch is worth most by the archive's [`RefreshRules`].
+//!
+//! Rules of single pages (`uniform`, `xyleme`, `chogm`, …) rank by weight, change rate and age alone; a pass over the visits
+//! keeps the best. Policies that learn from all pages together are told of what the captures have shown (`learned`).
+//! Either way the choice is a function of the state and the time: nothing is kept between runs that a crash could
+//! lose. In a large archive only those pages are looked at that stand in due folders (`folders`). What a sitemap, feed or site master said of a page counts as expected changes.
+
+mod folders;
+mod learned;
+mod rules;
+mod unread;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+
+use archive_storage::{State, UrlId, Visit};
+use chrono::{DateTime, Utc};
+
+use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
+use crate::parse::DocumentKind;
+use crate::refresh::policies::{Allocation, Simple};
+use crate::refresh::policy::Rule;
+use crate::refresh::rate::{ChangeObservations, RatePrior};
+
+pub use rules::{REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights};
+pub use unread::Discovery;
+pub(super) use unread::undiscovered;
+
+/// Pages whose visits the prior is learned from, and whose demand sets the price of a fetch; of more, every n-th.
+const PRIOR_VISITS_MAX: usize = 20_000;
+
+/// URLs that are looked at for such pages; of more, every n-th.
+const PRIOR_IDS_MAX: usize = 1 << 18;
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// What fetching a redirect or a duplicate again is worth, as a share of the page that it stands for: it tells whether it still
+/// does, and nothing of that page's content.
+const ALIAS_SHARE: f64 = 0.1;
+
+/// Sitemaps and feeds are fetched for what they say of others, and this is worth the more the longer they were not: a rule
+/// that gives up what changes too often does not fit them.
+const SIGNAL_RULE: Rule = Rule::Harmonic;
+
+/// From so many fetched pages on, those that will be due are kept in folders instead of looking at all in each run.
+pub const FOLDERS_FROM: u64 = 1 << 18;
+
+/// The file of due folders, in the folder of the state from which they are derived.
+const FOLDERS_FILE: &str = "state/due";
+
+/// How a refresh chooses: the rules, and what pages weigh by them.
+#[derive(Debug, Default)]
+pub struct Choice {
+    /// The rules.
+    pub rules: RefreshRules,
+    /// What pages weigh.
+    pub weights: Weights,
+    /// Where due folders are kept, and from how many fetched pages on; without it each choice looks at all pages.
+    folders: Option<(PathBuf, u64)>,
+}
+
+impl Choice {
+    /// By these rules and weights, with a pass over all pages.
+    #[must_use]
+    pub fn new(rules: RefreshRules, weights: Weights) -> Self {
+        Self { rules, weights, folders: None }
+    }
+
+    /// For the archive in this folder, which keeps due folders from so many fetched pages on, usually [`FOLDERS_FROM`].
+    #[must_use]
+    pub fn with_folders(self, archive: &Path, from: u64) -> Self {
+        Self { folders: Some((archive.join(FOLDERS_FILE), from)), ..self }
+    }
+}
+
+/// A page that could be refreshed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scored {
+    score: f64,
+    page: UrlId,
+}
+
+impl Eq for Scored {}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Of equals the page that was found first is the better one.
+        self.score.total_cmp(&other.score).then_with(|| other.page.cmp(&self.page))
+    }
+}
+
+/// The pages of the highest scores, at most so many.
+struct Best {
+    room: usize,
+    heap: BinaryHeap<Reverse<Scored>>,
+}
+
+impl Best {
+    fn new(room: usize) -> Self {
+        Self { room, heap: BinaryHeap::with_capacity(room.min(1 << 20) + 1) }
+    }
+
+    fn offer(&mut self, score: f64, page: UrlId) {
+        self.heap.push(Reverse(Scored { score, page }));
+        if self.heap.len() > self.room {
+            self.heap.pop();
+        }
+    }
+
+    /// The lowest score that is among the best; nothing while there is room for any.
+    fn lowest(&self) -> Option<f64> {
+        self.heap.peek().filter(|_| self.heap.len() == self.room).map(|Reverse(scored)| scored.score)
+    }
+
+    /// The highest score first.
+    fn into_pages(self) -> Vec<UrlId> {
+        let mut pages: Vec<Scored> = self.heap.into_iter().map(|Reverse(scored)| scored).collect();
+        pages.sort_by(|a, b| b.cmp(a));
+        pages.into_iter().map(|scored| scored.page).collect()
+    }
+}
+
+/// What is known of a page that could be fetched again.
+struct Candidate {
+    page: UrlId,
+    weight: f64,
+    /// Changes a day.
+    rate: f64,
+    /// Days since its last fetch.
+    age: f64,
+    /// What an announcement adds to the expected number of changes.
+    announced: f64,
+    /// Whether it tells of other pages.
+    signals: bool,
+}
+
+impl Candidate {
+    /// The rule that is meant for it.
+    fn rule(&self, rule: Rule) -> Rule {
+        if self.signals && rule == Rule::Freshness { SIGNAL_RULE } else { rule }
+    }
+
+    /// The value of fetching it by a rule; an announcement counts as days without a fetch.
+    fn value(&self, rule: Rule) -> f64 {
+        self.rule(rule).value(self.weight, self.rate, self.age + self.announced / self.rate)
+    }
+}
+
+/// One pass over what can be fetched again.
+struct Survey<'a> {
+    state: &'a State,
+    credits: &'a Credits,
+    choice: &'a Choice,
+    prior: RatePrior,
+    now: DateTime<Utc>,
+}
+
+impl Survey<'_> {
+    /// A page as a candidate; nothing for what cannot be refreshed.
+    fn candidate(&self, page: UrlId, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
+        if visit.captures == 0 {
+            return Ok(None);
+        }
+        let Some(weight) = self.choice.weights.of(self.state, self.credits, page, visit)? else {
+            return Ok(None);
+        };
+        Ok(Some(Candidate {
+            page,
+            weight,
+            rate: ChangeObservations::from_bytes(&visit.extension).rate(&self.prior).per_day,
+            age: self.seconds(visit) as f64 / SECONDS_PER_DAY,
+            announced: if visit.announced == 0 { 0.0 } else { -(1.0 - announcement_trust(visit)).ln() },
+            signals: tells_of_others(visit),
+        }))
+    }
+
+    /// Seconds since the last fetch.
+    fn seconds(&self, visit: &Visit) -> i64 {
+        (self.now.timestamp() - i64::from(visit.last_seen)).max(0)
+    }
+
+    /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
+    fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
+        for visit in self.state.visits() {
+            let (page, visit) = visit?;
+            if let Some(candidate) = self.candidate(page, &visit)? {
+                each(&candidate, &visit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the shortest interval is over.
+    fn is_ripe(&self, visit: &Visit) -> bool {
+        self.choice.rules.is_ripe(self.seconds(visit))
+    }
+
+    /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
+    fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
+        let large = |from: &u64| self.state.totals().fetched >= *from;
+        let folders = self.choice.folders.as_ref().filter(|(_, from)| large(from)).map(|(path, _)| path);
+        if let Some(path) = folders
+            && let Some(best) = self.best_of_folders(path, rule, room)?
+        {
+            return Ok((best, true));
+        }
+        let (mut best, mut count) = (Best::new(room), 0);
+        self.all(|candidate, visit| {
+            if self.is_ripe(visit) {
+                best.offer(candidate.value(rule), candidate.page);
+            }
+            count += 1;
+        })?;
+        if let Some(path) = folders {
+            self.fill_folders(path, rule, &best)?;
+        }
+        let is_part = count > room;
+        Ok((best, is_part))
+    }
+
+    /// The best by an allocation of the budget.
+    fn allocated(&self, allocation: Allocation, budget: usize) -> Result<Best, CreditError> {
+        let price = self.price(allocation, budget)?;
+        let mut best = Best::new(budget);
+        self.all(|candidate, visit| {
+            if self.is_ripe(visit) {
+                let frequency = allocation.frequency(candidate.weight, candidate.rate, price);
+                best.offer(
+                    (candidate.age + candidate.announced / candidate.rate) * frequency,
+                    candidate.page,
+                );
+            }
+        })?;
+        Ok(best)
+    }
+
+    /// The price of a fetch at which an allocation spends the archive's budget, from a sample of the pages.
+    fn price(&self, allocation: Allocation, budget: usize) -> Result<f64, CreditError> {
+        let step = sample_step(self.state);
+        let (mut sample, mut number) = (Vec::new(), 0);
+        self.all(|candidate, _| {
+            if number % step == 0 {
+                sample.push((candidate.weight, candidate.rate));
+            }
+            number += 1;
+        })?;
+        let mut price = 1.0;
+        let share = sample.len() as f64 / (number as f64).max(1.0);
+        let budget = fetches_per_day(self.state, budget, self.now)? * share;
+        allocation.frequencies(&sample, budget.max(f64::MIN_POSITIVE), &mut price);
+        Ok(price)
+    }
+}
+
+/// At most `budget` pages whose fetch is worth most, the best first.
+///
+/// # Errors
+/// When the store fails.
+pub fn most_obsolete(
+    state: &State,
+    credits: &Credits,
+    choice: &Choice,
+    budget: usize,
+    now: DateTime<Utc>,
+) -> Result<Vec<UrlId>, CreditError> {
+    if budget == 0 {
+        return Ok(Vec::new());
+    }
+    let survey = Survey { state, credits, choice, prior: archive_prior(state)?, now };
+    match choice.rules.policy.simple() {
+        Some(Simple::Rule(rule)) => Ok(survey.best(rule, budget)?.0.into_pages()),
+        Some(Simple::Allocated(allocation)) => Ok(survey.allocated(allocation, budget)?.into_pages()),
+        None => survey.learned(budget),
+    }
+}
+
+/// What the archive fetched again a day so far; `budget` when it has not yet.
+fn fetches_per_day(state: &State, budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
+    let totals = state.totals();
+    let again = totals.captures.saturating_sub(totals.fetched);
+    let Some(first) = state.visits().next().transpose()?.filter(|_| again > 0) else {
+        return Ok(budget.max(1) as f64);
+    };
+    let days = (now.timestamp() - i64::from(first.1.first_seen)) as f64 / SECONDS_PER_DAY;
+    Ok(again as f64 / days.max(1.0))
+}
+
+/// Of so many fetched pages one is in a sample.
+fn sample_step(state: &State) -> usize {
+    usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PRIOR_VISITS_MAX).max(1)
+}
+
+/// Of so many known URLs one is looked at for a sample.
+fn id_step(state: &State) -> usize {
+    (state.url_count() as usize).div_ceil(PRIOR_IDS_MAX).max(1)
+}
+
+/// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.
+///
+/// Sitemaps and feeds are polled for what they say of other pages: they count as much as a mean page at least.
+///
+/// # Errors
+/// When the store fails.
+pub fn refreshable(
+    state: &State,
+    credits: &Credits,
+    id: UrlId,
+    visit: &Visit,
+) -> Result<Option<f64>, CreditError> {
+    let page = state.page(id)?;
+    let is_alias = page.flags.0 & flags::ALIAS != 0;
+    let share = if is_alias { ALIAS_SHARE } else { 1.0 };
+    // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
+    let missed = page.flags.0 & flags::VANISHED != 0 && page.flags.0 & flags::SEED != 0;
+    let own =
+        credits.importance_of(state, id)?.map(|importance| importance * share).or(missed.then_some(1.0));
+    if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
+        return Ok(own);
+    }
+    Ok(Some(own.unwrap_or(0.0).max(1.0)))
+}
+
+/// Whether it is a sitemap or feed.
+fn tells_of_others(visit: &Visit) -> bool {
+    matches!(DocumentKind::from_code(visit.kind), DocumentKind::Sitemap | DocumentKind::Feed)
+}
+
+/// What the visits of the whole archive say of a page that was not yet fetched twice. Feeds and sitemaps change whenever
+/// one of their pages does, so they say nothing of other pages' rates.
+///
+/// # Errors
+/// When the store fails.
+pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
+    let mut pages = Vec::new();
+    // By ids, because stepping over visits would read them all.
+    for number in (0..state.url_count()).step_by(id_step(state)) {
+        let page = UrlId(number);
+        if state.page(page)?.flags.0 & flags::ACCOUNT == 0 {
+            continue;
+        }
+        let Some(visit) = state.visit(page)? else { continue };
+        let observations = ChangeObservations::from_bytes(&visit.extension);
+        if observations.visits() > 0 && !tells_of_others(&visit) {
+            pages.push(observations);
+        }
+    }
+    Ok(RatePrior::learned(&pages))
+}

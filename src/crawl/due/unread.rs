@@ -1,0 +1,119 @@
+//! The share of a refresh that goes to pages which were never fetched (γ in Xyleme's section 6).
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_storage::{State, UrlId};
+use serde::{Deserialize, Serialize};
+
+use super::Best;
+use crate::ledger::{CreditError, Credits, LEVEL_REQUISITE};
+
+/// The share that the system sets by itself, at most.
+const AUTO_MAX: f64 = 0.5;
+
+/// Which share of a refresh is for discovery.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Discovery {
+    /// This one, from 0 to 1.
+    Share(f64),
+    /// As large as the part of all importance that lies on pages which were never fetched, at most half.
+    Auto,
+}
+
+impl Default for Discovery {
+    /// A refresh discovers nothing.
+    fn default() -> Self {
+        Self::Share(0.0)
+    }
+}
+
+impl fmt::Display for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => share.fmt(f),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl FromStr for Discovery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let (number, factor) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+        let share = number.trim().parse::<f64>().ok().map(|number| number * factor);
+        let share = share.filter(|share| (0.0..=1.0).contains(share));
+        share.map(Self::Share).ok_or_else(|| format!("'{text}' is no share; write it like 0.1, 10% or auto"))
+    }
+}
+
+impl TryFrom<String> for Discovery {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Discovery> for String {
+    fn from(discovery: Discovery) -> Self {
+        discovery.to_string()
+    }
+}
+
+/// The most important pages that are known and were never fetched, for `discovery`'s share of a budget.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) fn undiscovered(
+    state: &State,
+    credits: &Credits,
+    discovery: Discovery,
+    budget: usize,
+) -> Result<Vec<UrlId>, CreditError> {
+    if discovery == Discovery::Share(0.0) || budget == 0 {
+        return Ok(Vec::new());
+    }
+    let (mut best, mut waiting) = (Best::new(budget), 0.0);
+    credits.waiting(state, |candidate| {
+        let importance = credits.importance(&state.page(candidate.url)?, None);
+        if let Some(importance) = importance.filter(|_| candidate.level < LEVEL_REQUISITE) {
+            waiting += importance;
+            best.offer(importance, candidate.url);
+        }
+        Ok(())
+    })?;
+    let share = match discovery {
+        Discovery::Share(share) => share,
+        // The mean importance of all accounts is 1.
+        Discovery::Auto => (waiting / (credits.pages().pages() as f64).max(1.0)).min(AUTO_MAX),
+    };
+    let mut pages = best.into_pages();
+    pages.truncate((share * budget as f64).round() as usize);
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Discovery;
+
+    #[test]
+    fn shares_are_read_and_kept() {
+        for (text, share) in [("0", 0.0), ("0.25", 0.25), ("25%", 0.25), ("1", 1.0)] {
+            assert_eq!(text.parse(), Ok(Discovery::Share(share)));
+        }
+        assert_eq!("auto".parse(), Ok(Discovery::Auto));
+        for text in ["", "-1", "101%", "much", "NaN"] {
+            assert!(text.parse::<Discovery>().is_err(), "{text}");
+        }
+        for discovery in [Discovery::Share(0.1), Discovery::Auto] {
+            let kept = serde_json::to_string(&discovery).unwrap();
+            assert_eq!(serde_json::from_str::<Discovery>(&kept).unwrap(), discovery);
+        }
+    }
+}

@@ -21,7 +21,8 @@ pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> 
         ),
     ];
     let mut options = SegmentOptions { codec, ..SegmentOptions::default() };
-    // Whoever fetches nothing has no manners to tell of.
+    // Whoever fetches nothing has no manners to tell of, and can wait for dictionaries.
+    options.builds_beside = fetch.is_some();
     if let Some(fetch) = fetch {
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
         info.push(("http-header-user-agent".to_owned(), fetch.user_agent.clone()));

@@ -2,8 +2,9 @@
 //! stored is lost, nothing is stored twice, all cash is there, and memory does not grow.
 //!
 //! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills is
-//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180). With `$ARCHIVE_SOAK_FOLDER` the archive there is gone on with. Each life
-//! is a line: when it ended, what was captured, its memory.
+//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180 at most, which is less than a command may last). With
+//! `$ARCHIVE_SOAK_FOLDER` the archive there is gone on with. Each life is a line: when it ended, what was captured, its
+//! memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +43,8 @@ type Times = BTreeMap<String, Vec<i64>>;
 fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
     let mut dice = Dice::new("soak");
     let whole = Duration::from_secs(seconds("ARCHIVE_SOAK_SECONDS", SECONDS));
-    let life_max = Duration::from_secs(seconds("ARCHIVE_SOAK_KILL_SECONDS", KILL_SECONDS)).min(whole / 3);
+    let life_max = seconds("ARCHIVE_SOAK_KILL_SECONDS", KILL_SECONDS).min(KILL_SECONDS);
+    let life_max = Duration::from_secs(life_max).min(whole / 3);
     let hosts = HOSTS[usize::from(whole > Duration::from_secs(60))];
     let served = TestWeb::start(lively(99, hosts, u64::from(hosts) * PAGES_PER_HOST));
     let mut archive = Archive::new();

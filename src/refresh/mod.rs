@@ -4,6 +4,7 @@
 //! benches run this very code; where the numbers come from and where they are kept is their business.
 
 pub mod folders;
+mod gamma;
 pub mod outlook;
 pub mod policies;
 pub mod policy;

@@ -3,6 +3,8 @@
 //! Rates have a Gamma law, whose shape and scale are learned from all visited pages by expectation and maximisation
 //! (empirical Bayes), and a factor for each directory.
 
+use crate::refresh::gamma::{SHAPES, digamma, mean_log};
+
 /// Pseudo changes that hold a directory's factor near 1.
 const DIRECTORY_CAUTION: f64 = 3.0;
 /// Pseudo pages of the law that is assumed before pages were visited, and its shape.
@@ -10,7 +12,6 @@ const ASSUMED_PAGES: f64 = 3.0;
 const ASSUMED_SHAPE: f64 = 0.7;
 /// Shape of the law at the very beginning.
 const FIRST_SHAPE: f64 = 0.5;
-const SHAPES: (f64, f64) = (0.05, 20.0);
 /// The law is learned anew when the number of visits has grown by this share and these.
 const RENEWAL_SHARE: usize = 10;
 const RENEWAL_VISITS: usize = 10;
@@ -122,7 +123,7 @@ impl Population {
             }
             let assumed = (sum / count * self.assumed_mean).sqrt();
             sum += ASSUMED_PAGES * assumed;
-            logs += ASSUMED_PAGES * (digamma(ASSUMED_SHAPE) - (ASSUMED_SHAPE / assumed).ln());
+            logs += ASSUMED_PAGES * mean_log(ASSUMED_SHAPE, assumed);
             count += ASSUMED_PAGES;
             let mean = sum / count;
             let s = mean.ln() - logs / count;
@@ -139,17 +140,6 @@ impl Population {
     }
 }
 
-/// The logarithmic derivative of the Gamma function for positive `x`.
-fn digamma(mut x: f64) -> f64 {
-    let mut sum = 0.0;
-    while x < 6.0 {
-        sum -= x.recip();
-        x += 1.0;
-    }
-    let square = (x * x).recip();
-    sum + x.ln() - 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,12 +152,5 @@ mod tests {
             population.gone(page);
             assert!((0.0..1.0).contains(&population.alive(999)), "{page} gone: {}", population.alive(999));
         }
-    }
-
-    #[test]
-    fn digamma_has_known_values() {
-        assert!((digamma(1.0) + 0.577_215_664_9).abs() < 1e-7);
-        assert!((digamma(0.5) + 1.963_510_026).abs() < 1e-7);
-        assert!((digamma(10.0) - 2.251_752_589).abs() < 1e-7);
     }
 }

@@ -6,6 +6,7 @@
 //! posterior law under the prior so far, the next prior has the mean of the pages' rates and of their logarithms.
 
 use super::{ChangeObservations, RatePrior};
+use crate::refresh::gamma::{SHAPES, digamma, mean_log};
 
 /// Pages that are computed with; of more, every n-th.
 const PAGES_MAX: usize = 4_000;
@@ -22,9 +23,6 @@ const USUAL_PAGES: f64 = 5.0;
 /// Rates at which the likelihood of a page's visits is computed: evenly spread over ln λ, so that a sum over them is an integral.
 const GRID: usize = 96;
 const GRID_LOG_RATES: (f64, f64) = (-18.0, 7.0);
-
-/// The shapes a prior may have.
-const SHAPES: (f64, f64) = (0.05, 20.0);
 
 impl RatePrior {
     /// The prior that is learned from the visits of `pages`; the usual one when they say nothing.
@@ -91,11 +89,6 @@ fn likelihood(page: &ChangeObservations, grid: &[f64; GRID]) -> [f64; GRID] {
     logs.map(|log| (log - top).exp())
 }
 
-/// The mean of ln λ under a Gamma law.
-fn mean_log(shape: f64, mean: f64) -> f64 {
-    digamma(shape) - (shape / mean).ln()
-}
-
 /// The shape a with ln a - ψ(a) = `gap`, the distance between the logarithm of the mean and the mean of the logarithms.
 fn shape_of(gap: f64) -> f64 {
     let (mut low, mut high) = SHAPES;
@@ -111,21 +104,11 @@ fn shape_of(gap: f64) -> f64 {
     (low * high).sqrt()
 }
 
-/// The digamma function ψ for positive numbers (Abramowitz and Stegun, 6.3.5 and 6.3.18).
-fn digamma(x: f64) -> f64 {
-    let (mut x, mut sum) = (x, 0.0);
-    while x < 8.0 {
-        sum -= x.recip();
-        x += 1.0;
-    }
-    let square = (x * x).recip();
-    sum + x.ln() - 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{ChangeObservations, Observation, RatePrior};
-    use super::{digamma, shape_of};
+    use super::shape_of;
+    use crate::refresh::gamma::digamma;
 
     /// Random numbers from 0 to 1 (SplitMix64).
     struct Dice(u64);
@@ -181,9 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn digamma_has_its_known_values() {
-        assert!((digamma(1.0) + 0.577_215_664_9).abs() < 1e-9);
-        assert!((digamma(0.5) + 1.963_510_026).abs() < 1e-8);
+    fn a_shape_is_found_by_its_gap() {
         for shape in [0.1, 1.0, 7.0] {
             let found: f64 = shape_of(f64::ln(shape) - digamma(shape));
             assert!((found / shape - 1.0).abs() < 1e-6, "{shape}: {found}");

@@ -1,12 +1,10 @@
 //! What a page's rate probably is before its own visits speak: a Gamma law learned from its site and the archive.
 
 use super::{ChangeObservations, Rate};
+use crate::refresh::gamma::SHAPES;
 
 /// Pages of the group above that a group counts beside its own, so that a young site resembles the archive.
 const SHRINKING_PAGES: f64 = 5.0;
-/// Shape of a prior is kept in this range: below, a page without changes would be given up; above, its own visits
-/// would not be heard.
-const SHAPES: (f64, f64) = (0.05, 20.0);
 
 /// A Gamma law of rates: `shape` pseudo changes in `days` pseudo days.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -232,7 +232,7 @@ fn options(connect: Option<SocketAddr>) -> Options {
 
 /// Compresses as `archive crawl` does.
 fn segment_options() -> SegmentOptions {
-    SegmentOptions { trained_level: 1, ..SegmentOptions::default() }
+    SegmentOptions { trained_level: crawl::TRAINED_LEVEL, ..SegmentOptions::default() }
 }
 
 fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {

@@ -7,9 +7,6 @@ use archive::fetch;
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
-/// The zstd level of pages captured for the first time: a crawl spends a fifth of its time on compression at level 3.
-const LEVEL_OF_CRAWL: i32 = 1;
-
 /// How segments are written: what every `warcinfo` record says, and the codec of new ones.
 pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> SegmentOptions {
     let mut info = vec![
@@ -27,7 +24,7 @@ pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> 
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
         info.push(("http-header-user-agent".to_owned(), fetch.user_agent.clone()));
         options.clock = fetch.clock;
-        options.trained_level = LEVEL_OF_CRAWL;
+        options.trained_level = crawl::TRAINED_LEVEL;
     }
     SegmentOptions { info, ..options }
 }

@@ -41,7 +41,7 @@ pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub(crate) use indexer::{Indexer, index_all};
 pub use memory::Memory;
-pub use options::{End, Options, Plan, SYNC_EVERY, Status};
+pub use options::{End, Options, Plan, SYNC_EVERY, Status, TRAINED_LEVEL};
 pub use order::{CrawlOrder, UnknownOrder};
 pub(crate) use process::{has_text, http_date, read_page, take_parsed};
 pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};

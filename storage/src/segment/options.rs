@@ -25,7 +25,7 @@ pub struct SegmentOptions {
     /// range. There will be more when the pages of a group outgrow a dictionary. Only zstd has groups.
     pub host_groups: usize,
     /// Whether dictionaries are built by threads of their own while writing goes on; if not, appending waits for them: for
-    /// tests that must be repeatable.
+    /// who reads faster than they are built, and for tests that must be repeatable.
     pub builds_beside: bool,
     /// How dictionaries are guarded against damage.
     pub guard: Guard,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use archive::testweb::{ChangeRates, Config};
 use archive_storage::{CaptureKind, Store};
 use chrono::TimeDelta;
 
@@ -92,25 +93,34 @@ fn tau(left: &[String], right: &[String]) -> f64 {
     1.0 - 2.0 * turned as f64 / pairs as f64
 }
 
-#[test]
-fn a_rebuild_gives_the_same_answers() {
-    let config = lively(52, 6, 300);
-    let changes = archive::testweb::ChangeRates { median_per_day: 0.05, ..config.changes };
-    let served = TestWeb::start(archive::testweb::Config {
-        chunked_share: 0.3,
-        validator_share: 0.5,
-        duplicate_share: 0.1,
-        changes,
-        ..config
-    });
+/// A web whose pages change often, and of which this share comes in chunks.
+fn changing(config: Config, chunked_share: f64) -> TestWeb {
+    let changes = ChangeRates { median_per_day: 0.05, ..config.changes };
+    let (validator_share, duplicate_share) = (0.5, 0.1);
+    TestWeb::start(Config { chunked_share, validator_share, duplicate_share, changes, ..config })
+}
+
+/// The options of a crawl that goes to all of it.
+fn everywhere(served: &TestWeb) -> Vec<String> {
+    [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat()
+}
+
+/// An archive of it: a crawl, and a refresh of everything a month later.
+fn crawled_twice(served: &TestWeb, seeds: &[String]) -> Archive {
     let archive = Archive::new();
-    let seeds = served.web.seeds(2);
-    let options = [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat();
-    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    start(&mut archive.crawl(seeds, &everywhere(served))).wait().succeeded();
     served.web.clock().advance(TimeDelta::days(30));
     start(archive.command("refresh").args(["--budget", "100000", "--shortest", "0s"]).args(served.at_once()))
         .wait()
         .succeeded();
+    archive
+}
+
+#[test]
+fn a_rebuild_gives_the_same_answers() {
+    let served = changing(lively(52, 6, 300), 0.3);
+    let seeds = served.web.seeds(2);
+    let archive = crawled_twice(&served, &seeds);
 
     let queries = [
         "captures > 0 select url, title, type, status, captures, versions, depth, first_seen, last_seen, changed \
@@ -140,7 +150,7 @@ fn a_rebuild_gives_the_same_answers() {
     assert!(agreement > 0.95 && common >= 18, "tau {agreement}, {common} of 20");
 
     // The crawl goes on where it was.
-    let crawled = start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let crawled = start(&mut archive.crawl(&seeds, &everywhere(&served))).wait().succeeded();
     assert!(crawled.errors.contains(" 0 captures"), "{}", crawled.errors);
     for left in ["rebuild", "fulltext.new"] {
         assert!(!archive.path.join(left).exists(), "{left}");
@@ -190,23 +200,9 @@ fn a_rebuild_that_is_killed_leaves_what_was_there() {
 
 #[test]
 fn an_archive_of_nothing_but_segments_is_read_again_from_them() {
-    let config = lively(51, 6, 250);
-    let changes = archive::testweb::ChangeRates { median_per_day: 0.05, ..config.changes };
-    let served = TestWeb::start(archive::testweb::Config {
-        chunked_share: 0.5,
-        validator_share: 0.5,
-        duplicate_share: 0.1,
-        changes,
-        ..config
-    });
-    let archive = Archive::new();
+    let served = changing(lively(51, 6, 250), 0.5);
     let seeds = served.web.seeds(served.web.sites());
-    let options = [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat();
-    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
-    served.web.clock().advance(TimeDelta::days(30));
-    start(archive.command("refresh").args(["--budget", "100000", "--shortest", "0s"]).args(served.at_once()))
-        .wait()
-        .succeeded();
+    let archive = crawled_twice(&served, &seeds);
 
     let copy = Archive::new();
     fs::create_dir_all(copy.segments()).unwrap();
@@ -214,7 +210,7 @@ fn an_archive_of_nothing_but_segments_is_read_again_from_them() {
         fs::copy(&segment, copy.segments().join(segment.file_name().unwrap())).unwrap();
     }
     // The whole web is known already, so that nothing is left to fetch.
-    let again = start(&mut copy.crawl(&seeds, &options)).wait().succeeded();
+    let again = start(&mut copy.crawl(&seeds, &everywhere(&served))).wait().succeeded();
     assert!(again.errors.contains(" 0 captures"), "{}", again.errors);
 
     let (before, after) = (known(&archive.path), known(&copy.path));

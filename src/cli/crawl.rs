@@ -13,7 +13,7 @@ use archive_storage::address::canonical;
 use comfy_table::{CellAlignment, Table};
 
 use super::cash::CashArgs;
-use super::options::{ArchiveArgs, CodecName, FetchArgs, duration};
+use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, interrupt, open, output};
 
@@ -81,9 +81,8 @@ pub(crate) struct Args {
     fetch: FetchArgs,
     #[command(flatten)]
     cash: CashArgs,
-    /// Codec of new segments [default: that of the newest, or zstd]
-    #[arg(long, value_name = "CODEC")]
-    codec: Option<CodecName>,
+    #[command(flatten)]
+    segments: SegmentArgs,
     /// Say at the end where the processor time of a page went, and how fast each tenth of the run was
     #[arg(long)]
     timings: bool,
@@ -105,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.fetch.start_log()?;
     let favoured = args.cash.favoured(&args.archive.path)?;
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), Some(&options.fetch))?;
+    let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
     args.cash.apply(&mut store, &favoured)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =

@@ -18,6 +18,7 @@ use archive_storage::{Clock as RecordClock, Store};
 use chrono::TimeDelta;
 use comfy_table::CellAlignment;
 
+use super::options::SegmentArgs;
 use super::progress::Progress;
 use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
 
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds =
         read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
     let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
-    let mut store = open::own(&args.path, None, Some(&options.fetch))?;
+    let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;
     if run_plan(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     heading(&format!("4. {DAYS} days later the web has changed: refresh what is most obsolete"))?;
     web.config().clock.advance(TimeDelta::days(DAYS));
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());
-    let mut store = open::own(&args.path, None, Some(&options.fetch))?;
+    let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;
     let now = options.fetch.clock.now();
     let credits = Credits::open(store.state())?;
     let pages = most_obsolete(store.state(), &credits, &Choice::default(), REFRESH_BUDGET, now)?;

@@ -10,7 +10,7 @@ use archive::exchange::import::{self, Listener, Note, Options, Status};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, CodecName};
+use super::options::{ArchiveArgs, SegmentArgs};
 use super::{EXIT_STOPPED, interrupt, open, output};
 
 /// Between two checkpoints.
@@ -39,9 +39,8 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// Codec of new segments [default: that of the newest, or zstd]
-    #[arg(long, value_name = "CODEC")]
-    codec: Option<CodecName>,
+    #[command(flatten)]
+    segments: SegmentArgs,
     /// Threads that parse and compress [default: one a core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -79,7 +78,7 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.codec.map(CodecName::codec), None)?;
+    let mut store = open::own(&args.archive.path, args.segments, None)?;
     let options = Options {
         files: args.files.clone(),
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use archive::crawl::{self, OpenError};
 use archive::fetch;
-use archive_storage::segment::{Codec, SegmentOptions};
+use archive_storage::segment::SegmentOptions;
 use archive_storage::{StateError, Store, StoreError};
 
-/// How segments are written: what every `warcinfo` record says, and the codec of new ones.
-pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> SegmentOptions {
+use super::options::SegmentArgs;
+
+/// How segments are written: what every `warcinfo` record says, and what was asked for of new ones.
+pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {
     let mut info = vec![
         ("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned()),
         ("format".to_owned(), "WARC File Format 1.1".to_owned()),
@@ -17,7 +19,8 @@ pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> 
             "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/".to_owned(),
         ),
     ];
-    let mut options = SegmentOptions { codec, ..SegmentOptions::default() };
+    let mut options =
+        SegmentOptions { codec: asked.codec(), guard: asked.guard(), ..SegmentOptions::default() };
     // Whoever fetches nothing has no manners to tell of, and can wait for dictionaries.
     options.builds_beside = fetch.is_some();
     if let Some(fetch) = fetch {
@@ -30,12 +33,8 @@ pub(crate) fn options(codec: Option<Codec>, fetch: Option<&fetch::Settings>) -> 
 }
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
-pub(crate) fn own(
-    path: &Path,
-    codec: Option<Codec>,
-    fetch: Option<&fetch::Settings>,
-) -> anyhow::Result<Store> {
-    let opened = crawl::open(path, options(codec, fetch))?;
+pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
+    let opened = crawl::open(path, options(asked, fetch))?;
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

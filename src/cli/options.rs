@@ -8,7 +8,7 @@ use std::time::Duration;
 use archive::crawl::{self, Conduct, Memory, Politeness, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::Clock;
-use archive_storage::segment::Codec;
+use archive_storage::segment::{Codec, Guard};
 use chrono::{DateTime, Utc};
 
 use super::logging;
@@ -193,20 +193,47 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     read_duration(text)
 }
 
+/// How new segments are written.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct SegmentArgs {
+    /// Codec of new segments [default: that of the newest, or zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
+    /// What mends a damaged dictionary of a segment [default: as in the newest that has one, or parity]
+    #[arg(long, value_name = "GUARD")]
+    dictionary_guard: Option<GuardName>,
+}
+
+impl SegmentArgs {
+    pub(crate) fn codec(self) -> Option<Codec> {
+        self.codec.map(|name| match name {
+            CodecName::Zstd => Codec::Zstd,
+            CodecName::Gzip => Codec::Gzip,
+        })
+    }
+
+    pub(crate) fn guard(self) -> Option<Guard> {
+        self.dictionary_guard.map(|name| match name {
+            GuardName::Parity => Guard::Parity,
+            GuardName::Copy => Guard::Copy,
+        })
+    }
+}
+
 /// The codec of new segments.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum CodecName {
+enum CodecName {
     /// .warc.zst: smaller, faster
     Zstd,
     /// .warc.gz: read by every WARC tool
     Gzip,
 }
 
-impl CodecName {
-    pub(crate) fn codec(self) -> Codec {
-        match self {
-            Self::Zstd => Codec::Zstd,
-            Self::Gzip => Codec::Gzip,
-        }
-    }
+/// How the dictionaries of new segments are guarded.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GuardName {
+    /// An eighth of its size: mends any stretch of an eighth
+    Parity,
+    /// A second copy at the segment's end: mends any damage to one of the two
+    Copy,
 }

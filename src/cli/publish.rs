@@ -11,7 +11,7 @@ use archive::ledger::Credits;
 use archive::publish::{self, Announcement, BYTES_MAX, PublishError};
 use archive_storage::Store;
 
-use super::options::{ArchiveArgs, ClockArgs};
+use super::options::{ArchiveArgs, ClockArgs, SegmentArgs};
 use super::{UsageError, open, output};
 
 /// URLs out of scope that are named.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let clock = args.clock.clock();
     let settings = fetch::Settings { clock, ..fetch::Settings::default() };
-    let mut store = open::own(&args.archive.path, None, Some(&settings))?;
+    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&settings))?;
     let mut credits = Credits::open(store.state())?;
     if let Some(name) = &args.forget_cluster
         && !publish::forget_cluster(store.state_mut(), &credits, name)?

@@ -8,7 +8,7 @@ use archive_storage::Store;
 use indicatif::{HumanCount, ProgressBar};
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, SegmentArgs};
 use super::{open, output};
 
 /// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.
@@ -47,7 +47,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::check_exists(path)?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = if stderr().is_terminal() { ProgressBar::new(known) } else { ProgressBar::hidden() };
-    let outcome = rebuild::run(path, open::options(None, None), &mut |captures| bar.set_position(captures));
+    let outcome = rebuild::run(path, open::options(SegmentArgs::default(), None), &mut |captures| {
+        bar.set_position(captures);
+    });
     bar.finish_and_clear();
     let rebuilt = outcome?;
     for (segment, place) in &rebuilt.broken {

@@ -14,7 +14,7 @@ use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, FetchArgs, duration};
+use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.fetch.start_log()?;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
-    let mut store = open::own(&args.archive.path, None, Some(&options.fetch))?;
+    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);

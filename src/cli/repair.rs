@@ -7,7 +7,7 @@ use archive::exchange::repair;
 use indicatif::{HumanCount, ProgressBar};
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, SegmentArgs};
 use super::{open, output};
 
 /// Cut torn tails, move damaged segments aside, bring back what can be read of them, and mend the state.
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
     let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let outcome = repair::run(path, &open::options(None, None), &mut |done, total| {
+    let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &mut |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     });

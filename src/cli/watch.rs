@@ -10,7 +10,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, FetchArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, FetchArgs, SegmentArgs, duration};
 use super::progress::Progress;
 use super::refresh::{awaited, left, tell};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
@@ -249,7 +249,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let started = Instant::now();
     let mut options = args.fetch.options()?;
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, None, Some(&options.fetch))?;
+    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
     let awaited = awaited(vec![watch.clone()], &store, &options);
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));

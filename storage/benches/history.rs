@@ -75,7 +75,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         };
         match word.as_str() {
             "--bench" => {} // cargo adds it
-            "--copy" => options.guard = Guard::Copy,
+            "--copy" => options.guard = Some(Guard::Copy),
             "--list" => lists = true,
             "--level" => options.dictionary_level = i32::try_from(number()?)?,
             "--groups" => options.host_groups = number()?,

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use archive_storage::Digest;
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::{
-    Base, CaptureBody, CaptureGroup, Codec, Dictionary, FRAME_BYTES_MAX, SegmentOptions, Segments, Truncated,
+    Base, CaptureBody, CaptureGroup, Codec, Dictionary, FRAME_BYTES_MAX, Guard, SegmentOptions, Segments,
+    Truncated,
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -119,9 +120,10 @@ fn groups() -> Vec<CaptureGroup> {
 }
 
 /// Writes two segments, of which the second may have a dictionary, and names their files.
-fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
+fn write(folder: &Path, codec: Codec, guard: Guard) -> (Vec<PathBuf>, usize) {
     let options = SegmentOptions {
         codec: Some(codec),
+        guard: Some(guard),
         info: vec![("software".into(), "archive/0.1".into()), ("robots".into(), "obey".into())],
         ..SegmentOptions::default()
     };
@@ -151,9 +153,11 @@ fn write(folder: &Path, codec: Codec) -> (Vec<PathBuf>, usize) {
 #[test]
 fn warcio_and_fastwarc_read_and_verify_everything() {
     let Some(python) = python() else { return };
-    for (codec, readers) in [(Codec::Gzip, 2), (Codec::Zstd, 1)] {
+    let cases =
+        [(Codec::Gzip, Guard::Parity, 2), (Codec::Zstd, Guard::Parity, 1), (Codec::Zstd, Guard::Copy, 1)];
+    for (codec, guard, readers) in cases {
         let folder = tempfile::tempdir().expect("a folder");
-        let (files, records) = write(folder.path(), codec);
+        let (files, records) = write(folder.path(), codec, guard);
         assert_eq!(files.len(), 2);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign_readers.py");
         let output = Command::new(&python).arg(script).args(&files).output().expect("python");

@@ -12,9 +12,10 @@ use super::codec::Codec;
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder, Generation};
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use super::host_group::{HOST_GROUPS_MAX, HostGroup, host_hash};
 use super::index;
-use super::ledger::SegmentInfo;
+use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
 use super::options::SegmentOptions;
 use super::order::{self, CaptureStream, FIELD_CAPTURES_BEFORE, Source};
@@ -57,6 +58,8 @@ pub struct Segments {
     options: SegmentOptions,
     /// The compression of new segments.
     codec: Codec,
+    /// How their dictionaries are guarded.
+    guard: Guard,
     encoder: Encoder,
     reader: SegmentReader,
     durability: Arc<Durability>,
@@ -92,7 +95,8 @@ impl Segments {
         let codec = options.codec.or(newest.map(|name| name.codec)).unwrap_or(Codec::Zstd);
         let encoder = Encoder::new(disk.clone(), folder.clone(), options.algorithm, ids, codec);
         let reader = SegmentReader::new(disk.clone(), archive);
-        let mut versions = Versions::new(options.guard);
+        let guard = ledger::guard(options.guard, &closed);
+        let mut versions = Versions::new(guard);
         if codec == Codec::Zstd {
             index::recall(disk.as_ref(), &folder, &closed, &mut versions);
         }
@@ -105,8 +109,19 @@ impl Segments {
         let last = closed.values().map(|info| info.captures_until).max().unwrap_or_default();
         let captures = last.max(options.relied_on.captures);
         let durability = Arc::default();
-        let segments =
-            Self { disk, folder, options, codec, encoder, reader, durability, closed, writers, captures };
+        let segments = Self {
+            disk,
+            folder,
+            options,
+            codec,
+            guard,
+            encoder,
+            reader,
+            durability,
+            closed,
+            writers,
+            captures,
+        };
         segments.route();
         Ok((segments, recovered))
     }
@@ -502,7 +517,7 @@ impl Segments {
         let tail = active
             .dictionary
             .as_deref()
-            .map(|dictionary| dictionary.last_frames(self.options.guard))
+            .map(|dictionary| dictionary.last_frames(self.guard))
             .transpose()?
             .unwrap_or_default();
         let mut info = active.info.clone();
@@ -513,6 +528,7 @@ impl Segments {
         hasher.update(&tail);
         info.bytes += tail.len() as u64;
         info.is_open = false;
+        info.guard = info.dictionary.map(|_| self.guard);
         info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
         self.durability.sync(active.file.as_ref(), &active.path)?;
         recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;

@@ -301,36 +301,51 @@ pub(super) fn load_if_whole(
 }
 
 /// Makes a damaged dictionary good from the last frame, if there is one and it can.
-///
-/// The last frame is searched from the end, because nothing but the file's end says where it starts.
 fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
+    let tail = tail(file, path)?;
+    for content in last_frames(&tail, SKIPPABLE_COPY) {
+        if let Ok(dictionary) = Dictionary::unpacked(content.to_vec()) {
+            return Ok(Some(dictionary));
+        }
+    }
+    for content in last_frames(&tail, SKIPPABLE_PARITY) {
+        let Some(first_length) = guard::guarded_length(content) else { continue };
+        let mut first = vec![0; first_length];
+        read_exact_at(file, &mut first, 0).context("read", path)?;
+        let Some(first) = guard::repair(&first, content) else { continue };
+        if let Ok(dictionary) = Dictionary::unpacked(first.get(8..).unwrap_or_default().to_vec()) {
+            return Ok(Some(dictionary));
+        }
+    }
+    Ok(None)
+}
+
+/// How a closed segment's dictionary is guarded, by its last frame.
+pub(super) fn guard_of(file: &dyn DiskFile, path: &Path) -> Result<Option<Guard>, SegmentError> {
+    let tail = tail(file, path)?;
+    let is_parity =
+        last_frames(&tail, SKIPPABLE_PARITY).any(|content| guard::guarded_length(content).is_some());
+    let is_copy = || last_frames(&tail, SKIPPABLE_COPY).any(|content| content.starts_with(&warc::ZSTD_MAGIC));
+    Ok(if is_parity { Some(Guard::Parity) } else { is_copy().then_some(Guard::Copy) })
+}
+
+/// As many last bytes of a file as its last frame may have.
+fn tail(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>, SegmentError> {
     let length = file.len().context("read", path)?;
     let tail_length = length.min(DICTIONARY_BYTES_MAX as u64 + 8);
     let mut tail = vec![0; tail_length as usize];
     read_exact_at(file, &mut tail, length - tail_length).context("read", path)?;
-    for number in [SKIPPABLE_COPY, SKIPPABLE_PARITY] {
-        for start in memchr::memmem::rfind_iter(&tail, &number.to_le_bytes()) {
-            let rest = tail.get(start + 4..).unwrap_or_default();
-            let Some((size, content)) = rest.split_first_chunk::<4>() else { continue };
-            if u32::from_le_bytes(*size) as usize != content.len() {
-                continue;
-            }
-            let packed = match number {
-                SKIPPABLE_COPY => content.to_vec(),
-                _ => {
-                    let Some(first_length) = guard::guarded_length(content) else { continue };
-                    let mut first = vec![0; first_length];
-                    read_exact_at(file, &mut first, 0).context("read", path)?;
-                    let Some(first) = guard::repair(&first, content) else { continue };
-                    first.get(8..).unwrap_or_default().to_vec()
-                }
-            };
-            if let Ok(dictionary) = Dictionary::unpacked(packed) {
-                return Ok(Some(dictionary));
-            }
-        }
-    }
-    Ok(None)
+    Ok(tail)
+}
+
+/// The contents of what may be a file's last frame. It is searched from the end, because nothing but the file's end says
+/// where it starts.
+fn last_frames(tail: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+    let starts: Vec<usize> = memchr::memmem::rfind_iter(tail, &number.to_le_bytes()).collect();
+    starts.into_iter().filter_map(|start| {
+        let (size, content) = tail.get(start + 4..)?.split_first_chunk::<4>()?;
+        (u32::from_le_bytes(*size) as usize == content.len()).then_some(content)
+    })
 }
 
 #[cfg(test)]

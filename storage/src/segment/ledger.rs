@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use crate::backend::{Disk, RealDisk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
@@ -51,6 +52,9 @@ pub struct SegmentInfo {
     pub sha256: Option<Digest>,
     /// The digest of its dictionary, if it has one.
     pub dictionary: Option<Digest>,
+    /// How its dictionary is guarded, if it has one and is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guard>,
 }
 
 /// Dates as RFC 3339 text.
@@ -90,6 +94,7 @@ impl SegmentInfo {
             last: None,
             sha256: None,
             dictionary: None,
+            guard: None,
         }
     }
 
@@ -102,6 +107,11 @@ impl SegmentInfo {
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
     }
+}
+
+/// How dictionaries are guarded from now on: as asked for, or as that of the newest segment that has one.
+pub(super) fn guard(asked: Option<Guard>, closed: &BTreeMap<SegmentId, SegmentInfo>) -> Guard {
+    asked.or_else(|| closed.values().rev().find_map(|info| info.guard)).unwrap_or_default()
 }
 
 /// The summaries that are on disk; lines that can't be read are left out.

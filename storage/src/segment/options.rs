@@ -27,8 +27,9 @@ pub struct SegmentOptions {
     /// Whether dictionaries are built by threads of their own while writing goes on; if not, appending waits for them: for
     /// who reads faster than they are built, and for tests that must be repeatable.
     pub builds_beside: bool,
-    /// How dictionaries are guarded against damage.
-    pub guard: Guard,
+    /// How dictionaries are guarded against damage. `None` is as in the newest segment that has one, and by parity in a new
+    /// archive.
+    pub guard: Option<Guard>,
     /// The algorithm of block digests.
     pub algorithm: Algorithm,
     /// First part of file names: who or what crawls.
@@ -62,7 +63,7 @@ impl Default for SegmentOptions {
             trained_level: 3,
             host_groups: 1,
             builds_beside: true,
-            guard: Guard::default(),
+            guard: None,
             algorithm: Algorithm::Sha256,
             prefix: "ARCHIVE".into(),
             host: "localhost".into(),

@@ -58,7 +58,7 @@ pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     relied_on: &Watermarks,
-    guard: Guard,
+    guard: Option<Guard>,
 ) -> Result<(Closed, Vec<Recovered>), SegmentError> {
     let known = ledger::summaries(disk.as_ref(), folder)?;
     let entries = disk.list(folder).context("list", folder)?;
@@ -84,6 +84,7 @@ pub(super) fn recover(
         captures = captures.max(info.captures_until);
         closed.insert(name.id, info);
     }
+    let guard = ledger::guard(guard, &closed);
     let limit = first_lost(&open, &closed, relied_on);
     // All are durable before the first is closed for good: it may hold what comes after something in another.
     let mut recovered = Vec::new();
@@ -218,6 +219,7 @@ fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Re
     info.is_open = false;
     let dictionary = dictionary::load_if_whole(file.as_ref(), info.id, path)?;
     info.dictionary = dictionary.map(|(dictionary, _)| dictionary.digest());
+    info.guard = dictionary::guard_of(file.as_ref(), path)?.filter(|_| info.dictionary.is_some());
     info.sha256 = Some(sha256(file.as_ref(), info.bytes).context("read", path)?);
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(crate) use http::media_type;
 pub use http::{HttpHead, dechunk, payload, split};
 pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
-pub(crate) use unpack::{embedded_dictionary, skippable_frame};
+pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds};
 
 /// Bytes that one record's head may take; a longer one is reported as broken.

@@ -23,7 +23,7 @@ pub enum Packing {
 }
 
 /// First bytes of a zstd frame.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// First bytes of a gzip member that is deflated.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// The lowest of the 16 numbers that start a skippable frame (RFC 8878 section 3.1.2).

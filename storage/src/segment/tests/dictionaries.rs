@@ -55,9 +55,34 @@ fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
     }
 }
 
+#[test]
+fn the_guard_asked_for_once_stays() {
+    let mut archive = Archive::new(Codec::Zstd);
+    let mut guards = Vec::new();
+    // Asked for; not asked for; the same when the summaries are lost; another one.
+    for (asked, is_known) in
+        [(Some(Guard::Copy), true), (None, true), (None, false), (Some(Guard::Parity), true)]
+    {
+        archive.options.guard = asked;
+        if !is_known {
+            archive.write("segments.jsonl", b"");
+        }
+        let (mut segments, _) = archive.open();
+        segments.rotate(dictionary(0..6)).expect("rotate");
+        append(&mut segments, [response(0, &page(0, 310))]);
+        segments.rotate(None).expect("rotate");
+        guards.extend(segments.list().last().and_then(|info| info.guard));
+        let name = segments.list().last().map(|info| info.name.clone()).unwrap_or_default();
+        let bytes = archive.read(&name);
+        let frame = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")) as usize + 8;
+        assert!(bytes.ends_with(&guards[guards.len() - 1].frame(&bytes[..frame])));
+    }
+    assert_eq!(guards, [Guard::Copy, Guard::Copy, Guard::Copy, Guard::Parity]);
+}
+
 fn damage_dictionary(guard: Guard) {
     let mut archive = Archive::new(Codec::Zstd);
-    archive.options.guard = guard;
+    archive.options.guard = Some(guard);
     let (mut segments, _) = archive.open();
     segments.rotate(dictionary(0..6)).expect("rotate");
     let appended = append(&mut segments, (0..6).map(|number| response(number, &page(number, 310))));

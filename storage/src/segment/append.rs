@@ -1,33 +1,32 @@
-//! Appending to segments: host groups, group commit, rotation and closing.
+//! The one owner of segments: appending by host groups, group commit, replay.
+
+mod file;
+mod rotation;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-
-use chrono::{DateTime, Utc};
-use sha2::Digest as _;
 
 use super::codec::Codec;
-use super::dictionary::Dictionary;
-use super::encode::{Encoded, Encoder, Generation};
+use super::encode::{Encoded, Encoder};
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
-use super::host_group::{HOST_GROUPS_MAX, HostGroup, host_hash};
+use super::host_group::{HostGroup, host_hash};
 use super::index;
 use super::ledger::{self, SegmentInfo};
 use super::name::SegmentName;
 use super::options::SegmentOptions;
-use super::order::{self, CaptureStream, FIELD_CAPTURES_BEFORE, Source};
+use super::order::{self, CaptureStream, Source};
 use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
 use super::versions::Versions;
-use super::writer::{Active, Building, Durability, SyncHandle, Writer};
-use crate::backend::{Disk, DiskFile, OpenMode};
-use crate::digest::Digest;
+use super::writer::{Active, Durability, SyncHandle, Writer};
+use crate::backend::{Disk, OpenMode};
 use crate::ids::{Location, SegmentId, Watermark, Watermarks};
-use crate::warc::{Broken, HeadWriter, RecordIds};
+use crate::warc::{Broken, RecordIds};
+
+pub use rotation::RotationReason;
 
 /// Where an appended group lies. It is not durable before a sync returned watermarks that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +35,6 @@ pub struct Appended {
     pub main: Location,
     /// The position behind the group.
     pub end: Watermark,
-}
-
-/// Why a segment was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RotationReason {
-    /// It is as long as it may be.
-    Full,
-    /// It is as old as it may be.
-    Old,
-    /// A dictionary of today's versions saves more than it costs.
-    DictionaryPays,
 }
 
 /// The segments of an archive and their one owner.
@@ -219,129 +206,9 @@ impl Segments {
         SyncHandle { files, end: self.watermarks(), durability: self.durability.clone() }
     }
 
-    /// Closes segments that are full or old, or that lose more for want of a newer dictionary than it costs: the next ones
-    /// then have one, of the newest versions of the pages of their hosts. Says why the last of them was closed.
-    ///
-    /// To be called between appends.
-    ///
-    /// # Errors
-    /// As [`Segments::rotate`].
-    pub fn rotate_due(&mut self) -> Result<Option<RotationReason>, SegmentError> {
-        let mut last = None;
-        for place in 0..self.writers.len() {
-            let Some(reason) = self.due(place) else { continue };
-            if self.codec != Codec::Zstd {
-                self.finish(place)?;
-                last = Some(reason);
-                continue;
-            }
-            let Some(writer) = self.writers.get_mut(place) else { continue };
-            let building = match writer.building.take() {
-                Some(building) => building,
-                None => self.build(place)?,
-            };
-            let may_wait = self.options.builds_beside && reason == RotationReason::DictionaryPays;
-            if may_wait && !building.is_finished() {
-                self.writers.get_mut(place).map(|writer| writer.building.insert(building));
-                continue;
-            }
-            let failed = || SegmentError::Dictionary("the thread that builds it has died".into());
-            let dictionaries = building.join().map_err(|_| failed())??;
-            self.renew(place, dictionaries)?;
-            last = Some(reason);
-        }
-        Ok(last)
-    }
-
-    /// Whether a writer's segment should be closed.
-    fn due(&self, place: usize) -> Option<RotationReason> {
-        let writer = self.writers.get(place)?;
-        let active = writer.active.as_ref().filter(|active| active.info.captures > 0)?;
-        if active.info.bytes >= self.options.bytes_max || active.info.captures >= self.options.captures_max {
-            return Some(RotationReason::Full);
-        }
-        let age = (self.options.clock.now() - active.opened).to_std().unwrap_or_default();
-        if active.dictionary.is_none() && age >= self.options.age_max {
-            return Some(RotationReason::Old);
-        }
-        (self.codec == Codec::Zstd && writer.versions.dictionary_pays())
-            .then_some(RotationReason::DictionaryPays)
-    }
-
-    /// Begins to build the next dictionary of a group of hosts, or those of its halves, if it has outgrown one dictionary.
-    fn build(&self, place: usize) -> Result<Building, SegmentError> {
-        let Some(writer) = self.writers.get(place) else { return Err(SegmentError::Missing(self.next_id())) };
-        let halves = writer.hosts.split();
-        let splits = self.writers.len() < HOST_GROUPS_MAX && writer.versions.is_worth_splitting(halves);
-        let groups = if splits { halves.to_vec() } else { vec![writer.hosts] };
-        let plans: Vec<_> = groups.iter().map(|hosts| writer.versions.plan(*hosts, self.reader())).collect();
-        thread::Builder::new()
-            .name("dictionary".into())
-            .spawn(move || plans.iter().map(super::versions::DictionaryPlan::build).collect())
-            .context("build a dictionary for", &self.folder)
-    }
-
-    /// Closes a writer's segment and gives the next one its dictionary. With two dictionaries, the group is split.
-    fn renew(&mut self, place: usize, dictionaries: Vec<Option<Dictionary>>) -> Result<(), SegmentError> {
-        self.finish(place)?;
-        let mut dictionaries = dictionaries.into_iter();
-        let (first, second) = (dictionaries.next().flatten(), dictionaries.next());
-        let generations = [first, second.clone().flatten()].map(|dictionary| self.generation(dictionary));
-        let [generation, other] = generations;
-        let Some(writer) = self.writers.get_mut(place) else { return Ok(()) };
-        writer.building = None;
-        if second.is_some() {
-            let [hosts, other_hosts] = writer.hosts.split();
-            let mut versions = writer.versions.split_off(other_hosts);
-            versions.rotate(other.dictionary.as_deref());
-            writer.hosts = hosts;
-            self.writers.push(Writer {
-                hosts: other_hosts,
-                active: None,
-                versions,
-                generation: other,
-                building: None,
-            });
-        }
-        if let Some(writer) = self.writers.get_mut(place) {
-            writer.versions.rotate(generation.dictionary.as_deref());
-            writer.generation = generation;
-        }
-        self.route();
-        Ok(())
-    }
-
-    fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
-        let level = match &dictionary {
-            Some(dictionary) if dictionary.is_trained() => self.options.trained_level,
-            Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(self.codec),
-        };
-        self.encoder.generation(level, dictionary.map(Arc::new))
-    }
-
     fn route(&self) {
         let route = |writer: &Writer| (writer.hosts, writer.generation.clone());
         self.encoder.route(self.writers.iter().map(route).collect());
-    }
-
-    /// Closes all segments; the next ones get this dictionary. gzip knows no dictionaries and passes it over.
-    ///
-    /// # Errors
-    /// When the disk refuses. What was appended is then as safe as before, and the segments may be closed later; unless
-    /// giving one its final name failed, which ends writing as a failed sync does.
-    pub fn rotate(&mut self, dictionary: Option<Dictionary>) -> Result<(), SegmentError> {
-        let dictionary = dictionary.filter(|_| self.codec == Codec::Zstd);
-        for place in 0..self.writers.len() {
-            self.finish(place)?;
-            let generation = self.generation(dictionary.clone());
-            if let Some(writer) = self.writers.get_mut(place) {
-                writer.versions.rotate(dictionary.as_ref());
-                (writer.generation, writer.building) = (generation, None);
-            }
-        }
-        self.route();
-        Ok(())
     }
 
     /// Notes where the newest versions lie of pages that will be captured soon: dictionaries are built of these first.
@@ -437,110 +304,5 @@ impl Segments {
         };
         let file = self.disk.open(&path, OpenMode::Read).context("open", &path)?;
         CaptureStream::resumed(file, source.from, &path, source.number)
-    }
-
-    /// Starts a segment. If that fails, no trace of it is left.
-    fn create(&mut self, place: usize) -> Result<Active, SegmentError> {
-        // That it is there says that everything before it is.
-        self.sync()?;
-        let generation = self.writers.get(place).map(|writer| writer.generation.clone());
-        let generation = generation.ok_or(SegmentError::Missing(self.next_id()))?;
-        let opened = self.options.clock.now();
-        let id = self.next_id();
-        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
-        let path = self.folder.join(name.open());
-        let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
-        let outcome = self.start(name, &path, file, opened, &generation);
-        if outcome.is_err() {
-            // Should this fail too, the file has no groups, and the next opening removes it.
-            let _ = self.disk.remove(&path);
-        }
-        outcome
-    }
-
-    fn start(
-        &self,
-        name: SegmentName,
-        path: &Path,
-        file: Arc<dyn DiskFile>,
-        opened: DateTime<Utc>,
-        generation: &Generation,
-    ) -> Result<Active, SegmentError> {
-        file.set_len(0).context("write", path)?;
-        let dictionary = generation.dictionary.clone();
-        let mut active = Active::new(name, path, file, opened, dictionary.clone(), self.captures);
-        if let Some(dictionary) = dictionary {
-            active.write(&dictionary.first_frame())?;
-        }
-        let warcinfo = self.warcinfo(&active, generation)?;
-        active.write(&warcinfo)?;
-        active.info.records += 1;
-        self.durability.sync(active.file.as_ref(), &active.path)?;
-        self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
-        Ok(active)
-    }
-
-    fn warcinfo(&self, active: &Active, generation: &Generation) -> Result<Vec<u8>, SegmentError> {
-        let mut fields = String::new();
-        let mut line = |name: &str, value: &str| {
-            fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
-        };
-        for (name, value) in &self.options.info {
-            line(name, value);
-        }
-        line("format", "WARC File Format 1.1");
-        line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
-        line(FIELD_CAPTURES_BEFORE, &active.info.captures_before.to_string());
-        if let Some(digest) = active.info.dictionary {
-            line("dictionary", &digest.to_string());
-        }
-        let mut head = HeadWriter::new("warcinfo", &self.encoder.ids().next(), active.opened);
-        head.field("WARC-Filename", active.name.closed());
-        head.field("Content-Type", "application/warc-fields");
-        head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        self.encoder.single(generation, &head.finish(fields.len() as u64), fields.as_bytes())
-    }
-
-    /// Closes a writer's segment, if it has one.
-    fn finish(&mut self, place: usize) -> Result<(), SegmentError> {
-        self.durability.check()?;
-        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
-            return Ok(());
-        };
-        active.mend(&self.durability)?;
-        // What stays must not lie behind what may still be lost elsewhere.
-        self.sync()?;
-        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
-            return Ok(());
-        };
-        // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
-        let tail = active
-            .dictionary
-            .as_deref()
-            .map(|dictionary| dictionary.last_frames(self.guard))
-            .transpose()?
-            .unwrap_or_default();
-        let mut info = active.info.clone();
-        let mut hasher = active.hasher.clone();
-        // An earlier try may have left a tail that reaches further.
-        active.file.set_len(info.bytes).context("cut", &active.path)?;
-        active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
-        hasher.update(&tail);
-        info.bytes += tail.len() as u64;
-        info.is_open = false;
-        info.guard = info.dictionary.map(|_| self.guard);
-        info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
-        self.durability.sync(active.file.as_ref(), &active.path)?;
-        recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;
-        if let Err(error) = recover::rename_closed(self.disk.as_ref(), &self.folder, &active.name) {
-            self.durability.poison();
-            return Err(error);
-        }
-        self.reader.forget(info.id);
-        self.closed.insert(info.id, info);
-        if let Some(writer) = self.writers.get_mut(place) {
-            writer.active = None;
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,125 @@
+//! The file of a segment: how it begins and how it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use sha2::Digest as _;
+
+use super::super::encode::Generation;
+use super::super::error::{Context, SegmentError};
+use super::super::name::SegmentName;
+use super::super::order::FIELD_CAPTURES_BEFORE;
+use super::super::recover;
+use super::super::writer::Active;
+use super::Segments;
+use crate::backend::{DiskFile, OpenMode};
+use crate::digest::Digest;
+use crate::warc::HeadWriter;
+
+impl Segments {
+    /// Starts a segment. If that fails, no trace of it is left.
+    pub(super) fn create(&mut self, place: usize) -> Result<Active, SegmentError> {
+        // That it is there says that everything before it is.
+        self.sync()?;
+        let generation = self.writers.get(place).map(|writer| writer.generation.clone());
+        let generation = generation.ok_or(SegmentError::Missing(self.next_id()))?;
+        let opened = self.options.clock.now();
+        let id = self.next_id();
+        let name = SegmentName::new(&self.options.prefix, &self.options.host, id, self.codec, opened);
+        let path = self.folder.join(name.open());
+        let file = self.disk.open(&path, OpenMode::Create).context("create", &path)?;
+        let outcome = self.start(name, &path, file, opened, &generation);
+        if outcome.is_err() {
+            // Should this fail too, the file has no groups, and the next opening removes it.
+            let _ = self.disk.remove(&path);
+        }
+        outcome
+    }
+
+    fn start(
+        &self,
+        name: SegmentName,
+        path: &Path,
+        file: Arc<dyn DiskFile>,
+        opened: DateTime<Utc>,
+        generation: &Generation,
+    ) -> Result<Active, SegmentError> {
+        file.set_len(0).context("write", path)?;
+        let dictionary = generation.dictionary.clone();
+        let mut active = Active::new(name, path, file, opened, dictionary.clone(), self.captures);
+        if let Some(dictionary) = dictionary {
+            active.write(&dictionary.first_frame())?;
+        }
+        let warcinfo = self.warcinfo(&active, generation)?;
+        active.write(&warcinfo)?;
+        active.info.records += 1;
+        self.durability.sync(active.file.as_ref(), &active.path)?;
+        self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
+        Ok(active)
+    }
+
+    fn warcinfo(&self, active: &Active, generation: &Generation) -> Result<Vec<u8>, SegmentError> {
+        let mut fields = String::new();
+        let mut line = |name: &str, value: &str| {
+            fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
+        };
+        for (name, value) in &self.options.info {
+            line(name, value);
+        }
+        line("format", "WARC File Format 1.1");
+        line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
+        line(FIELD_CAPTURES_BEFORE, &active.info.captures_before.to_string());
+        if let Some(digest) = active.info.dictionary {
+            line("dictionary", &digest.to_string());
+        }
+        let mut head = HeadWriter::new("warcinfo", &self.encoder.ids().next(), active.opened);
+        head.field("WARC-Filename", active.name.closed());
+        head.field("Content-Type", "application/warc-fields");
+        head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
+        self.encoder.single(generation, &head.finish(fields.len() as u64), fields.as_bytes())
+    }
+
+    /// Closes a writer's segment, if it has one.
+    pub(super) fn finish(&mut self, place: usize) -> Result<(), SegmentError> {
+        self.durability.check()?;
+        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
+            return Ok(());
+        };
+        active.mend(&self.durability)?;
+        // What stays must not lie behind what may still be lost elsewhere.
+        self.sync()?;
+        let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
+            return Ok(());
+        };
+        // Were closing to fail below, more groups may still follow: so the tail is written, but not counted.
+        let tail = active
+            .dictionary
+            .as_deref()
+            .map(|dictionary| dictionary.last_frames(self.guard))
+            .transpose()?
+            .unwrap_or_default();
+        let mut info = active.info.clone();
+        let mut hasher = active.hasher.clone();
+        // An earlier try may have left a tail that reaches further.
+        active.file.set_len(info.bytes).context("cut", &active.path)?;
+        active.file.write_at(&tail, info.bytes).context("write", &active.path)?;
+        hasher.update(&tail);
+        info.bytes += tail.len() as u64;
+        info.is_open = false;
+        info.guard = info.dictionary.map(|_| self.guard);
+        info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
+        self.durability.sync(active.file.as_ref(), &active.path)?;
+        recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;
+        if let Err(error) = recover::rename_closed(self.disk.as_ref(), &self.folder, &active.name) {
+            self.durability.poison();
+            return Err(error);
+        }
+        self.reader.forget(info.id);
+        self.closed.insert(info.id, info);
+        if let Some(writer) = self.writers.get_mut(place) {
+            writer.active = None;
+        }
+        Ok(())
+    }
+}

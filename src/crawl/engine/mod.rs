@@ -43,6 +43,9 @@ use crate::search;
 /// When readers were in the way of a checkpoint, it is tried again after this long.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
 
+/// Checkpoints take at most this part of the time: in a large archive most accounts change from one to the next.
+const CHECKPOINT_PART: u32 = 20;
+
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
@@ -175,6 +178,7 @@ pub fn run(
             started: Instant::now(),
             status: Status::default(),
             checkpoint_at: Instant::now(),
+            checkpoint_pause: options.checkpoint_every,
             checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
@@ -221,6 +225,8 @@ struct Run<'a> {
     started: Instant,
     status: Status,
     checkpoint_at: Instant,
+    /// From the last checkpoint to the next.
+    checkpoint_pause: Duration,
     /// Whether readers were in the way of the last one.
     checkpoint_deferred: bool,
     /// Captures at the last audit of the books.
@@ -352,9 +358,7 @@ impl Run<'_> {
                 reported = Instant::now();
                 self.report(report)?;
             }
-            let pause =
-                if self.checkpoint_deferred { CHECKPOINT_RETRY } else { self.options.checkpoint_every };
-            if self.checkpoint_at.elapsed() >= pause {
+            if self.checkpoint_at.elapsed() >= self.checkpoint_pause {
                 self.checkpoint()?;
             }
             self.watch.lap(Stage::Checkpoint);
@@ -432,6 +436,7 @@ impl Run<'_> {
     /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
     /// the records are made durable, and the index does not get ahead of the state.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        let begun = Instant::now();
         self.balance_books()?;
         let checkpointed = match self.store.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {
@@ -446,6 +451,7 @@ impl Run<'_> {
         tracing::info!(
             captures = self.store.state().totals().captures,
             deferred = self.checkpoint_deferred,
+            milliseconds = begun.elapsed().as_millis(),
             "checkpoint"
         );
         self.status.acknowledged = self.status.captures;
@@ -453,6 +459,11 @@ impl Run<'_> {
             index.checkpoint(self.store.state().totals().captures)?;
         }
         self.checkpoint_at = Instant::now();
+        self.checkpoint_pause = if self.checkpoint_deferred {
+            CHECKPOINT_RETRY
+        } else {
+            self.options.checkpoint_every.max(begun.elapsed() * CHECKPOINT_PART)
+        };
         Ok(())
     }
 

@@ -49,7 +49,9 @@ impl Segments {
             }
             if self.keeps_dictionary(place) {
                 self.finish(place)?;
-                self.writers.get_mut(place).map(|writer| writer.versions.go_on());
+                if let Some(writer) = self.writers.get_mut(place) {
+                    writer.versions.go_on();
+                }
                 last = Some(reason);
                 continue;
             }

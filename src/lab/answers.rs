@@ -222,6 +222,9 @@ pub struct Fading {
 
 /// Takes away all links to and from the most important page and the pages it links to, and crawls on for three windows.
 ///
+/// An interpolated window never forgets wholly. It is about as exact as a fixed one of twice its length (`archive lab
+/// windows`), so that one half as long as the others stands beside them.
+///
 /// # Errors
 /// Never, for a graph that is in memory.
 pub fn fading(graph: &Graph) -> Result<Vec<Fading>, AnswersError> {
@@ -235,6 +238,7 @@ pub fn fading(graph: &Graph) -> Result<Vec<Fading>, AnswersError> {
     let windows = [
         ("fixed", Window::Fixed { time: WINDOW }),
         ("interpolation", Window::Interpolation { time: WINDOW }),
+        ("interpolation, half as long", Window::Interpolation { time: WINDOW / 2.0 }),
         ("all of the past", Window::All),
     ];
     let mut fading = Vec::new();
@@ -294,6 +298,7 @@ mod tests {
         // A visit more than the window may count.
         assert!(left("fixed", 1.0).abs() < 0.2 && left("fixed", 1.5).abs() < 0.05, "{fading:?}");
         assert!(left("interpolation", 1.0) < 0.5 && left("interpolation", 3.0) < 0.1, "{fading:?}");
+        assert!(left("interpolation, half as long", 1.0) < 0.2, "{fading:?}");
         assert!(left("all of the past", 3.0) > 0.5, "{fading:?}");
     }
 }

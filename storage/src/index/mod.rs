@@ -2,8 +2,9 @@
 //!
 //! The table is cut into [`SHARDS`] by the fingerprint's first bits; each shard is a small hash table that grows alone
 //! by an eighth, so that there is never a long pause nor a second copy of the whole. A shard's lines are one cache line
-//! long. An entry lives in its home line or, when that is full, in one alternate line (buckets with two choices: Azar,
-//! Broder, Karlin, Upfal 1999; moving an entry to its other line on insertion: Pagh, Rodler, "Cuckoo Hashing" 2004).
+//! long, in memory for which the system is asked for huge pages. An entry lives in its home line or, when that is full, in
+//! one alternate line (buckets with two choices: Azar, Broder, Karlin, Upfal 1999; moving an entry to its other line on
+//! insertion: Pagh, Rodler, "Cuckoo Hashing" 2004).
 //!
 //! Invariant: an entry's line and the bits stored in it determine 62 bits of the fingerprint, always. The line implies
 //! the leading bits (Knuth's quotienting), so the more lines a shard has, the fewer bits its entries store. Two
@@ -14,10 +15,13 @@
 //! choose URLs that fall into the same line.
 
 mod line;
+mod lines;
+mod pool;
 mod shard;
 
 use std::hash::BuildHasher;
 
+use pool::{Pool, Spot};
 use shard::Shard;
 
 /// Bits of a fingerprint that matter.
@@ -26,15 +30,22 @@ const FINGERPRINT_MASK: u64 = (1 << FINGERPRINT_BITS) - 1;
 const SHARD_BITS: u32 = 12;
 /// Parts of the table.
 const SHARDS: usize = 1 << SHARD_BITS;
+/// Shards that share a pool of memory, and are filled by the same thread.
+const SHARDS_PER_POOL: usize = SHARDS / 16;
 /// Bits of a permuted fingerprint that a shard does not imply.
 const REST_BITS: u32 = FINGERPRINT_BITS - SHARD_BITS;
 const REST_MASK: u64 = (1 << REST_BITS) - 1;
+
+/// Fingerprints whose lines are brought into the cache together: more than a processor has reads under way.
+const WARMED_AT_ONCE: usize = 64;
 
 /// The index; see the module.
 #[derive(Debug)]
 pub(crate) struct HashIndex {
     key: u64,
     shards: Vec<Shard>,
+    /// One for each [`SHARDS_PER_POOL`] shards.
+    pools: Vec<Pool>,
 }
 
 /// Entries sorted by the shards of one index.
@@ -49,7 +60,12 @@ impl HashIndex {
     /// An empty index that takes so many entries without growing.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         let key = std::hash::RandomState::new().hash_one(SHARDS);
-        Self { key, shards: (0..SHARDS).map(|_| Shard::with_capacity(entries / SHARDS)).collect() }
+        let mut pools: Vec<Pool> = (0..SHARDS / SHARDS_PER_POOL).map(|_| Pool::default()).collect();
+        let each = entries / SHARDS;
+        let shards = (0..SHARDS)
+            .map(|shard| Shard::with_capacity(&mut pools[shard / SHARDS_PER_POOL], each))
+            .collect();
+        Self { key, shards, pools }
     }
 
     /// A permutation of the 62-bit numbers: each step can be undone.
@@ -68,29 +84,62 @@ impl HashIndex {
         ((bits >> REST_BITS) as usize, bits & REST_MASK)
     }
 
-    /// Brings the lines of many fingerprints into the processor's cache: memory is waited for once for several of them,
-    /// as no read depends on another one, and not once for each.
+    /// Brings the lines of many fingerprints into the processor's cache, so that memory is waited for once for several of
+    /// them and not once for each.
+    ///
+    /// A processor goes on past a read that waits for memory, but only by some hundred instructions. So where to read
+    /// is worked out first, and the reads then follow each other closely: those where look-ups begin, and after them those
+    /// where some go on.
     pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) {
-        let mut read = 0;
-        for fingerprint in fingerprints {
-            let (shard, rest) = self.place(fingerprint);
-            read ^= self.shards[shard].touch(rest);
+        let mut fingerprints = fingerprints.into_iter();
+        let mut places = [(0, 0); WARMED_AT_ONCE];
+        loop {
+            let mut count = 0;
+            for (place, fingerprint) in places.iter_mut().zip(&mut fingerprints) {
+                *place = self.place(fingerprint);
+                count += 1;
+            }
+            let places = &places[..count];
+            self.touch(places, |shard, _, rest| shard.home_spot(rest));
+            self.touch(places, Shard::other_spot);
+            if count < WARMED_AT_ONCE {
+                return;
+            }
         }
+    }
+
+    /// Reads a byte of a line of each entry that has such a line.
+    #[inline]
+    fn touch(&self, places: &[(usize, u64)], line: impl Fn(&Shard, &Pool, u64) -> Option<Spot>) {
+        let mut spots = [(0, Spot::default()); WARMED_AT_ONCE];
+        let mut count = 0;
+        for &(shard, rest) in places {
+            if let Some(spot) = line(&self.shards[shard], self.pool(shard), rest) {
+                spots[count] = (shard / SHARDS_PER_POOL, spot);
+                count += 1;
+            }
+        }
+        let read = spots[..count].iter().fold(0, |read, &(pool, spot)| read ^ self.pools[pool].line(spot)[0]);
         std::hint::black_box(read);
+    }
+
+    #[inline]
+    fn pool(&self, shard: usize) -> &Pool {
+        &self.pools[shard / SHARDS_PER_POOL]
     }
 
     /// The id stored for a fingerprint.
     #[inline]
     pub(crate) fn get(&self, fingerprint: u64) -> Option<u32> {
         let (shard, rest) = self.place(fingerprint);
-        self.shards[shard].get(rest)
+        self.shards[shard].get(self.pool(shard), rest)
     }
 
     /// Stores an id unless the fingerprint has one already, which is then returned.
     #[inline]
     pub(crate) fn insert(&mut self, fingerprint: u64, id: u32) -> Option<u32> {
         let (shard, rest) = self.place(fingerprint);
-        self.shards[shard].insert(rest, id)
+        self.shards[shard].insert(&mut self.pools[shard / SHARDS_PER_POOL], rest, id)
     }
 
     /// Sorts entries by their shards, for [`HashIndex::insert_batches`].
@@ -114,14 +163,19 @@ impl HashIndex {
 
     /// Stores the entries of many batches, on all processors; the first id of a fingerprint stays.
     pub(crate) fn insert_batches(&mut self, batches: &[Batch]) {
-        let chunk = SHARDS.div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let pools_each = self.pools.len().div_ceil(threads);
+        let shards_each = pools_each * SHARDS_PER_POOL;
+        let parts = self.pools.chunks_mut(pools_each).zip(self.shards.chunks_mut(shards_each));
         std::thread::scope(|scope| {
-            for (part, shards) in self.shards.chunks_mut(chunk).enumerate() {
+            for (part, (pools, shards)) in parts.enumerate() {
                 scope.spawn(move || {
-                    for (shard, number) in shards.iter_mut().zip(part * chunk..) {
+                    for (place, shard) in shards.iter_mut().enumerate() {
+                        let pool = &mut pools[place / SHARDS_PER_POOL];
+                        let number = part * shards_each + place;
                         for batch in batches {
                             for &(rest, id) in &batch.sorted[batch.starts[number]..batch.starts[number + 1]] {
-                                shard.insert(rest, id);
+                                shard.insert(pool, rest, id);
                             }
                         }
                     }
@@ -132,7 +186,8 @@ impl HashIndex {
 
     /// Bytes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.shards.iter().map(Shard::memory_bytes).sum::<usize>() + SHARDS * size_of::<Shard>()
+        self.shards.iter().map(|shard| size_of::<Shard>() + shard.memory_bytes()).sum::<usize>()
+            + self.pools.iter().map(Pool::memory_bytes).sum::<usize>()
     }
 }
 

@@ -1,10 +1,9 @@
 //! One part of the index: a hash table of lines with two choices, grown by an eighth at a time.
-//!
-//! Lines are allocated in chunks of one size that a growing shard keeps: arrays that grow little by little would leave
-//! holes all over the heap (measured: a fourth of the memory at 10^8 entries).
 
 use super::REST_BITS;
-use super::line::Line;
+use super::line::Slots;
+use super::lines::Lines;
+use super::pool::{Pool, Spot};
 
 /// Entries a shard may hold before it grows, in 64ths of its slots. Lines of five slots and more with two choices can be
 /// filled to 98 % and beyond; up to here an insertion pushes few entries on.
@@ -15,8 +14,6 @@ const LOAD_EXPECTED: usize = 58;
 const GROWTH: usize = 8;
 /// Entries that may be pushed from line to line for one insertion.
 const MOVES_MAX: usize = 100;
-/// Lines in a chunk of 4 KiB; a shard with fewer has one smaller chunk.
-const CHUNK_LINES: usize = 64;
 /// From so many lines on, a line implies two bits: remainders of 48 bits are enough.
 const LINES_FOR_48_BITS: usize = 1 << (REST_BITS - 48);
 /// From so many lines on, a line implies ten bits: remainders of 40 bits are enough.
@@ -42,38 +39,7 @@ fn slots_in(lines: usize) -> usize {
     with_layout!(lines, slots())
 }
 
-/// An array of lines in chunks.
-#[derive(Debug, Default)]
-struct Lines {
-    chunks: Vec<Box<[Line]>>,
-    count: usize,
-}
-
-impl Lines {
-    #[inline]
-    fn get(&self, line: usize) -> &Line {
-        &self.chunks[line / CHUNK_LINES][line % CHUNK_LINES]
-    }
-
-    #[inline]
-    fn get_mut(&mut self, line: usize) -> &mut Line {
-        &mut self.chunks[line / CHUNK_LINES][line % CHUNK_LINES]
-    }
-
-    /// Empties all lines and makes them as many as asked for, or a few more.
-    fn reset(&mut self, count: usize) {
-        self.count = if count < CHUNK_LINES { count } else { count.next_multiple_of(CHUNK_LINES) };
-        let in_chunk = self.count.min(CHUNK_LINES);
-        self.chunks.retain(|chunk| chunk.len() == in_chunk);
-        for chunk in &mut self.chunks {
-            chunk.fill(Line::EMPTY);
-        }
-        self.chunks
-            .resize_with(self.count.div_ceil(CHUNK_LINES), || vec![Line::EMPTY; in_chunk].into_boxed_slice());
-    }
-}
-
-/// A shard; see the module.
+/// A shard; see the module. Every call is given the same pool.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     lines: Lines,
@@ -81,7 +47,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub(super) fn with_capacity(entries: usize) -> Self {
+    pub(super) fn with_capacity(pool: &mut Pool, entries: usize) -> Self {
         let mut shard = Self::default();
         let lines_for = |slots: usize| (entries * 64).div_ceil(slots * LOAD_EXPECTED);
         // Fewer slots make more lines, which may have more slots: take the first layout that holds what it promises.
@@ -90,43 +56,50 @@ impl Shard {
             layouts.map(lines_for).into_iter().zip(layouts).find(|&(lines, slots)| slots_in(lines) >= slots)
             && entries > 0
         {
-            shard.lines.reset(lines.0);
+            shard.lines.reset(pool, lines.0);
         }
         shard
     }
 
+    /// Bytes in memory outside the pool.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.lines.count * size_of::<Line>() + self.lines.chunks.capacity() * size_of::<Box<[Line]>>()
+        self.lines.memory_bytes()
     }
 
-    /// Reads a byte of the line where a look-up begins; what it is means nothing.
+    /// The line where a look-up begins, if it is one of the pool's.
     #[inline]
-    pub(super) fn touch(&self, rest: u64) -> u8 {
-        match self.lines.count {
-            0 => 0,
-            count => self.lines.get(home(rest, count)).0[0],
+    pub(super) fn home_spot(&self, rest: u64) -> Option<Spot> {
+        self.lines.spot(home(rest, self.lines.count()))
+    }
+
+    /// The line where a look-up goes on, if it does and that is one of the pool's.
+    #[inline]
+    pub(super) fn other_spot(&self, pool: &Pool, rest: u64) -> Option<Spot> {
+        match self.lines.count() {
+            0 => None,
+            count => with_layout!(count, other_spot(&self.lines, pool, rest)),
         }
     }
 
     #[inline]
-    pub(super) fn get(&self, rest: u64) -> Option<u32> {
-        if self.lines.count == 0 {
-            return None;
+    pub(super) fn get(&self, pool: &Pool, rest: u64) -> Option<u32> {
+        match self.lines.count() {
+            0 => None,
+            count => with_layout!(count, find(&self.lines, pool, rest)),
         }
-        with_layout!(self.lines.count, find(&self.lines, rest))
     }
 
     /// Stores an id unless there is one, which is then returned.
     #[inline]
-    pub(super) fn insert(&mut self, rest: u64, id: u32) -> Option<u32> {
-        if let Some(known) = self.get(rest) {
+    pub(super) fn insert(&mut self, pool: &mut Pool, rest: u64, id: u32) -> Option<u32> {
+        if let Some(known) = self.get(pool, rest) {
             return Some(known);
         }
-        let slots = self.lines.count * slots_in(self.lines.count);
-        if self.entries as usize * 64 >= slots * LOAD_MAX {
-            self.grow(rest, id);
-        } else if let Err((rest, id)) = with_layout!(self.lines.count, place(&mut self.lines, rest, id)) {
-            self.grow(rest, id);
+        let count = self.lines.count();
+        if self.entries as usize * 64 >= count * slots_in(count) * LOAD_MAX {
+            self.grow(pool, rest, id);
+        } else if let Err((rest, id)) = with_layout!(count, place(&mut self.lines, pool, rest, id)) {
+            self.grow(pool, rest, id);
         }
         self.entries += 1;
         None
@@ -134,14 +107,14 @@ impl Shard {
 
     /// Moves all entries and a new one into more lines.
     #[cold]
-    fn grow(&mut self, rest: u64, id: u32) {
+    fn grow(&mut self, pool: &mut Pool, rest: u64, id: u32) {
         let lines = &mut self.lines;
-        let mut entries = with_layout!(lines.count, entries(lines));
+        let mut entries = with_layout!(lines.count(), entries(lines, pool));
         entries.push((rest, id));
         loop {
-            lines.reset(lines.count + (lines.count / GROWTH).max(1));
+            lines.reset(pool, lines.count() + (lines.count() / GROWTH).max(1));
             let mut placed =
-                entries.iter().map(|&(rest, id)| with_layout!(lines.count, place(lines, rest, id)));
+                entries.iter().map(|&(rest, id)| with_layout!(lines.count(), place(lines, pool, rest, id)));
             if placed.all(|outcome| outcome.is_ok()) {
                 return;
             }
@@ -169,17 +142,26 @@ const fn mask<const WIDTH: usize>() -> u64 {
 }
 
 #[inline]
-fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, rest: u64) -> Option<u32> {
+fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest: u64) -> Option<Spot> {
     let remainder = rest & mask::<WIDTH>();
-    let home = home(rest, lines.count);
-    let line = lines.get(home);
+    let home = home(rest, lines.count());
+    let line = lines.get(pool, home);
+    let goes_on = line.is_spilled() && line.find::<WIDTH, SLOTS>(remainder, false).is_none();
+    lines.spot(other(home, remainder, lines.count())).filter(|_| goes_on)
+}
+
+#[inline]
+fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest: u64) -> Option<u32> {
+    let remainder = rest & mask::<WIDTH>();
+    let home = home(rest, lines.count());
+    let line = lines.get(pool, home);
     if let Some(id) = line.find::<WIDTH, SLOTS>(remainder, false) {
         return Some(id);
     }
     if !line.is_spilled() {
         return None;
     }
-    lines.get(other(home, remainder, lines.count)).find::<WIDTH, SLOTS>(remainder, true)
+    lines.get(pool, other(home, remainder, lines.count())).find::<WIDTH, SLOTS>(remainder, true)
 }
 
 /// An entry on its way into a line.
@@ -194,29 +176,30 @@ struct Entry {
 /// entry that finds no place in the end is given back: perhaps not the new one.
 fn place<const WIDTH: usize, const SLOTS: usize>(
     lines: &mut Lines,
+    pool: &mut Pool,
     rest: u64,
     id: u32,
 ) -> Result<(), (u64, u32)> {
-    if lines.count == 0 {
+    if lines.count() == 0 {
         return Err((rest, id));
     }
-    let mut line = home(rest, lines.count);
+    let mut line = home(rest, lines.count());
     let mut entry = Entry { remainder: rest & mask::<WIDTH>(), id, displaced: false };
-    if put_if_free::<WIDTH, SLOTS>(lines, line, entry) {
+    if put_if_free::<WIDTH, SLOTS>(lines, pool, line, entry) {
         return Ok(());
     }
     for step in 0..MOVES_MAX {
         // The entry is at home in `line`, or displaced into it, and found it full.
         if !entry.displaced {
-            lines.get_mut(line).set_spilled();
+            lines.get_mut(pool, line).set_spilled();
         }
-        line = other(line, entry.remainder, lines.count);
+        line = other(line, entry.remainder, lines.count());
         entry.displaced = !entry.displaced;
-        if put_if_free::<WIDTH, SLOTS>(lines, line, entry) {
+        if put_if_free::<WIDTH, SLOTS>(lines, pool, line, entry) {
             return Ok(());
         }
         let slot = (entry.remainder as usize ^ step) % SLOTS;
-        let full = lines.get_mut(line);
+        let full = lines.get_mut(pool, line);
         let pushed = Entry {
             remainder: full.remainder::<WIDTH>(slot),
             id: full.id::<WIDTH, SLOTS>(slot).unwrap_or_default(),
@@ -225,12 +208,17 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         full.put::<WIDTH, SLOTS>(slot, entry.remainder, entry.id, entry.displaced);
         entry = pushed;
     }
-    let home = if entry.displaced { other(line, entry.remainder, lines.count) } else { line };
-    Err((rest_from::<WIDTH>(first_at(home, lines.count), entry.remainder), entry.id))
+    let home = if entry.displaced { other(line, entry.remainder, lines.count()) } else { line };
+    Err((rest_from::<WIDTH>(first_at(home, lines.count()), entry.remainder), entry.id))
 }
 
-fn put_if_free<const WIDTH: usize, const SLOTS: usize>(lines: &mut Lines, line: usize, entry: Entry) -> bool {
-    let line = lines.get_mut(line);
+fn put_if_free<const WIDTH: usize, const SLOTS: usize>(
+    lines: &mut Lines,
+    pool: &mut Pool,
+    line: usize,
+    entry: Entry,
+) -> bool {
+    let line = lines.get_mut(pool, line);
     let Some(slot) = line.free_slot::<WIDTH, SLOTS>() else { return false };
     line.put::<WIDTH, SLOTS>(slot, entry.remainder, entry.id, entry.displaced);
     true
@@ -253,16 +241,16 @@ fn rest_from<const WIDTH: usize>(first: u64, remainder: u64) -> u64 {
 }
 
 /// All entries with the bits that their lines imply put back.
-fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &Lines) -> Vec<(u64, u32)> {
-    let mut entries = Vec::with_capacity(lines.count * SLOTS + 1);
-    for number in 0..lines.count {
-        let line = lines.get(number);
-        let first_here = first_at(number, lines.count);
+fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool) -> Vec<(u64, u32)> {
+    let mut entries = Vec::with_capacity(lines.count() * SLOTS + 1);
+    for number in 0..lines.count() {
+        let line = lines.get(pool, number);
+        let first_here = first_at(number, lines.count());
         for slot in 0..SLOTS {
             let Some(id) = line.id::<WIDTH, SLOTS>(slot) else { break };
             let remainder = line.remainder::<WIDTH>(slot);
             let first = match line.is_displaced(slot) {
-                true => first_at(other(number, remainder, lines.count), lines.count),
+                true => first_at(other(number, remainder, lines.count()), lines.count()),
                 false => first_here,
             };
             entries.push((rest_from::<WIDTH>(first, remainder), id));

@@ -1,18 +1,20 @@
 //! Appending to segments: host groups, group commit, rotation and closing.
 
+mod rotation;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 use chrono::{DateTime, Utc};
 use sha2::Digest as _;
 
+pub use self::rotation::RotationReason;
 use super::codec::Codec;
 use super::dictionary::Dictionary;
 use super::encode::{Encoded, Encoder, Generation};
 use super::error::{Context, SegmentError};
-use super::host_group::{HOST_GROUPS_MAX, HostGroup, host_hash};
+use super::host_group::{HostGroup, host_hash};
 use super::index;
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
@@ -22,7 +24,7 @@ use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
 use super::versions::Versions;
-use super::writer::{Active, Building, Durability, SyncHandle, Writer};
+use super::writer::{Active, Durability, SyncHandle, Writer};
 use crate::backend::{Disk, DiskFile, OpenMode};
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark, Watermarks};
@@ -35,18 +37,6 @@ pub struct Appended {
     pub main: Location,
     /// The position behind the group.
     pub end: Watermark,
-}
-
-/// Why a segment was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RotationReason {
-    /// It is as long as it may be.
-    Full,
-    /// It is as old as it may be.
-    Old,
-    /// A dictionary of today's versions saves more than it costs.
-    DictionaryPays,
 }
 
 /// The segments of an archive and their one owner.
@@ -202,107 +192,6 @@ impl Segments {
             self.writers.iter_mut().filter_map(|writer| writer.active.as_mut()).for_each(Active::say_number);
         }
         SyncHandle { files, end: self.watermarks(), durability: self.durability.clone() }
-    }
-
-    /// Closes segments that are full or old, or that lose more for want of a newer dictionary than it costs: the next ones
-    /// then have one, of the newest versions of the pages of their hosts. Says why the last of them was closed.
-    ///
-    /// To be called between appends.
-    ///
-    /// # Errors
-    /// As [`Segments::rotate`].
-    pub fn rotate_due(&mut self) -> Result<Option<RotationReason>, SegmentError> {
-        let mut last = None;
-        for place in 0..self.writers.len() {
-            let Some(reason) = self.due(place) else { continue };
-            if self.codec != Codec::Zstd {
-                self.finish(place)?;
-                last = Some(reason);
-                continue;
-            }
-            let Some(writer) = self.writers.get_mut(place) else { continue };
-            let building = match writer.building.take() {
-                Some(building) => building,
-                None => self.build(place)?,
-            };
-            let may_wait = self.options.builds_beside && reason == RotationReason::DictionaryPays;
-            if may_wait && !building.is_finished() {
-                self.writers.get_mut(place).map(|writer| writer.building.insert(building));
-                continue;
-            }
-            let failed = || SegmentError::Dictionary("the thread that builds it has died".into());
-            let dictionaries = building.join().map_err(|_| failed())??;
-            self.renew(place, dictionaries)?;
-            last = Some(reason);
-        }
-        Ok(last)
-    }
-
-    /// Whether a writer's segment should be closed.
-    fn due(&self, place: usize) -> Option<RotationReason> {
-        let writer = self.writers.get(place)?;
-        let active = writer.active.as_ref().filter(|active| active.info.captures > 0)?;
-        if active.info.bytes >= self.options.bytes_max || active.info.captures >= self.options.captures_max {
-            return Some(RotationReason::Full);
-        }
-        let age = (self.options.clock.now() - active.opened).to_std().unwrap_or_default();
-        if active.dictionary.is_none() && age >= self.options.age_max {
-            return Some(RotationReason::Old);
-        }
-        (self.codec == Codec::Zstd && writer.versions.dictionary_pays())
-            .then_some(RotationReason::DictionaryPays)
-    }
-
-    /// Begins to build the next dictionary of a group of hosts, or those of its halves, if it has outgrown one dictionary.
-    fn build(&self, place: usize) -> Result<Building, SegmentError> {
-        let Some(writer) = self.writers.get(place) else { return Err(SegmentError::Missing(self.next_id())) };
-        let halves = writer.hosts.split();
-        let splits = self.writers.len() < HOST_GROUPS_MAX && writer.versions.is_worth_splitting(halves);
-        let groups = if splits { halves.to_vec() } else { vec![writer.hosts] };
-        let plans: Vec<_> = groups.iter().map(|hosts| writer.versions.plan(*hosts, self.reader())).collect();
-        thread::Builder::new()
-            .name("dictionary".into())
-            .spawn(move || plans.iter().map(super::versions::DictionaryPlan::build).collect())
-            .context("build a dictionary for", &self.folder)
-    }
-
-    /// Closes a writer's segment and gives the next one its dictionary. With two dictionaries, the group is split.
-    fn renew(&mut self, place: usize, dictionaries: Vec<Option<Dictionary>>) -> Result<(), SegmentError> {
-        self.finish(place)?;
-        let mut dictionaries = dictionaries.into_iter();
-        let (first, second) = (dictionaries.next().flatten(), dictionaries.next());
-        let generations = [first, second.clone().flatten()].map(|dictionary| self.generation(dictionary));
-        let [generation, other] = generations;
-        let Some(writer) = self.writers.get_mut(place) else { return Ok(()) };
-        writer.building = None;
-        if second.is_some() {
-            let [hosts, other_hosts] = writer.hosts.split();
-            let mut versions = writer.versions.split_off(other_hosts);
-            versions.rotate(other.dictionary.as_deref());
-            writer.hosts = hosts;
-            self.writers.push(Writer {
-                hosts: other_hosts,
-                active: None,
-                versions,
-                generation: other,
-                building: None,
-            });
-        }
-        if let Some(writer) = self.writers.get_mut(place) {
-            writer.versions.rotate(generation.dictionary.as_deref());
-            writer.generation = generation;
-        }
-        self.route();
-        Ok(())
-    }
-
-    fn generation(&self, dictionary: Option<Dictionary>) -> Arc<Generation> {
-        let level = match &dictionary {
-            Some(dictionary) if dictionary.is_trained() => self.options.trained_level,
-            Some(_) => self.options.dictionary_level,
-            None => self.options.plain_level(self.codec),
-        };
-        self.encoder.generation(level, dictionary.map(Arc::new))
     }
 
     fn route(&self) {

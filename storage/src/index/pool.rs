@@ -1,0 +1,93 @@
+//! Memory for the lines of many shards, given out in chunks of one page.
+//!
+//! The chunks lie in large regions for which the system is asked for huge pages (2 MiB on x86-64): with pages of 4 KiB
+//! nearly every look-up in an index of a gigabyte has to wait for the page tables too. Memory that was not given out yet
+//! was not touched, so it costs address space only. Regions are never given back before the pool.
+
+use std::alloc::{Layout, handle_alloc_error};
+
+use memmap2::MmapMut;
+
+use super::line::{LINE_BYTES, Line};
+
+/// Lines in a chunk of 4 KiB.
+pub(super) const CHUNK_LINES: usize = 64;
+/// Chunks in a region of 32 MiB.
+const REGION_CHUNKS: usize = 1 << 13;
+const REGION_LINES: usize = REGION_CHUNKS * CHUNK_LINES;
+const REGION_BYTES: usize = REGION_LINES * LINE_BYTES;
+/// Bytes of a pool that lie in small pages, so that an index which hardly needs a pool does not take huge ones.
+const SMALL_PAGES_BYTES: usize = 2 << 20;
+
+/// A chunk of a pool. With 2^32 ids and five slots a line, numbers of lines stay below 2^32 in all pools together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk(u32);
+
+/// The place of a line in a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spot(u32);
+
+impl Chunk {
+    /// The place of one of its lines.
+    #[inline]
+    pub(super) fn spot(self, line: usize) -> Spot {
+        Spot(self.0 * CHUNK_LINES as u32 + line as u32)
+    }
+}
+
+/// Chunks for some shards; see the module.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    regions: Vec<MmapMut>,
+    /// Chunks given out.
+    chunks: usize,
+}
+
+impl Pool {
+    /// A chunk of empty lines.
+    pub(super) fn allocate(&mut self) -> Chunk {
+        if self.chunks == self.regions.len() * REGION_CHUNKS {
+            let region = self.map();
+            self.regions.push(region);
+        }
+        self.chunks += 1;
+        Chunk((self.chunks - 1) as u32)
+    }
+
+    fn map(&self) -> MmapMut {
+        let Ok(region) = MmapMut::map_anon(REGION_BYTES) else {
+            handle_alloc_error(Layout::new::<[u8; REGION_BYTES]>());
+        };
+        #[cfg(target_os = "linux")]
+        {
+            let small = if self.regions.is_empty() { SMALL_PAGES_BYTES } else { 0 };
+            // A system without huge pages has slower look-ups, and the same answers.
+            let _ = region.advise_range(memmap2::Advice::HugePage, small, REGION_BYTES - small);
+        }
+        region
+    }
+
+    #[inline]
+    pub(super) fn line(&self, spot: Spot) -> &Line {
+        let number = spot.0 as usize;
+        &self.regions[number / REGION_LINES].as_chunks().0[number % REGION_LINES]
+    }
+
+    #[inline]
+    pub(super) fn line_mut(&mut self, spot: Spot) -> &mut Line {
+        let number = spot.0 as usize;
+        &mut self.regions[number / REGION_LINES].as_chunks_mut().0[number % REGION_LINES]
+    }
+
+    /// Empties the lines of a chunk.
+    pub(super) fn clear(&mut self, chunk: Chunk) {
+        for line in 0..CHUNK_LINES {
+            self.line_mut(chunk.spot(line)).fill(0);
+        }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.chunks * CHUNK_LINES * LINE_BYTES
+    }
+}

@@ -68,6 +68,9 @@ fn every_refusal_and_every_cut_has_its_reason() {
     let (data, text) = why(&archive, child.unwrap());
     assert_eq!((&data["found"]["via"][0], &data["scope"]), (&home.into(), &"inside".into()));
     assert!(data["outlook"]["fetches_per_day"].as_f64().unwrap() > 0.0);
+    assert_eq!(data["outlook"]["policy"], "default");
+    assert!(data["outlook"]["interval_days"].as_f64().unwrap() > 0.0, "{data}");
+    assert!(data["outlook"]["before"].as_u64() < data["outlook"]["of"].as_u64(), "{data}");
     assert!(text.contains("next due") && text.contains("status 200"), "{text}");
     assert!(data["spent"]["host_pages"].as_u64().unwrap() > 2, "{data}");
 

@@ -87,6 +87,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             &paint.piece(Mark::Fresh, &format!("+++ {} of {}", output::harmless(&args.url), local(&new))),
         )?;
         print(&comparison, paint)?;
+        if old.time == new.time {
+            eprintln!("archive: both are the same version; `archive history` shows which there are");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

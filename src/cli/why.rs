@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::crawl::{self, Outlook, RobotsAnswer, Why};
+use archive::crawl::{self, Outlook, RefreshRules, RobotsAnswer, Weights, Why};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 
@@ -36,7 +36,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let store = Store::read_only(&args.archive.path)?;
     let id = super::find_url(&store, &args.url)?;
-    let why = crawl::why(&store, id, args.fetches_per_day, Utc::now())?;
+    let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?;
+    let why = crawl::why(&store, id, weights, args.fetches_per_day, Utc::now())?;
     if args.json {
         output::json_line(&why)?;
     } else {
@@ -114,16 +115,16 @@ fn robots(robots: &RobotsAnswer) -> String {
 }
 
 fn due(outlook: &Outlook) -> String {
-    let place = format!("{} of {} pages are more overdue", outlook.before, outlook.of);
+    let place = format!("{} of {} pages are worth more now", outlook.before, outlook.of);
     let when = local(outlook.due);
     let when = if outlook.due.is_some() {
         when
     } else {
-        "never, as it does not change or has no importance".to_owned()
+        "never: it changes too often or not at all, or has no importance".to_owned()
     };
     format!(
-        "{when}, at {:.0} fetches a day ({:.3} changes a day expected; {place})",
-        outlook.fetches_per_day, outlook.changes_per_day
+        "{when}, by policy {} at {:.0} fetches a day ({:.3} changes a day expected; {place})",
+        outlook.policy, outlook.fetches_per_day, outlook.changes_per_day
     )
 }
 

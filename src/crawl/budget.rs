@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use archive_storage::{HostId, SiteId, State, StateError};
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Credits, Refusal};
+use crate::ledger::{Candidate, Credits, LEVEL_PAGE_MAX, Refusal};
 
 /// The budget of the most important site is this many times that of an ordinary one.
 const GROWTH_MAX: f64 = 100.0;
@@ -42,6 +42,22 @@ impl Budgets {
     #[must_use]
     pub fn of_site(&self, importance: f64) -> Option<u32> {
         self.pages_per_site.map(|pages| grown(pages, importance))
+    }
+
+    /// Why a page need not wait for its turn: its site has had all its pages. So a site with a host for every name takes no
+    /// memory for them.
+    pub(super) fn early(
+        &self,
+        state: &State,
+        credits: &Credits,
+        candidate: &Candidate,
+        under_way: &UnderWay,
+    ) -> Result<Option<Refusal>, StateError> {
+        // A seed was asked for by a person, and parts of a page belong to it.
+        if candidate.level > LEVEL_PAGE_MAX {
+            return Ok(None);
+        }
+        self.spent(state, credits, candidate.host, under_way)
     }
 
     /// Why no further page of a host may be fetched.

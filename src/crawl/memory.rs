@@ -2,7 +2,8 @@
 //!
 //! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built and the
 //! cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
-//! the frontier and in the table of URLs), and for the program itself some 40 MiB.
+//! the frontier and in the table of URLs), for every host from which something waits some 230, and for the program itself
+//! some 40 MiB.
 
 use crate::search;
 

@@ -9,15 +9,11 @@ use serde::Serialize;
 use url::Url;
 
 use super::conduct::Conduct;
-use super::due;
+use super::due::{self, Choice, RefreshRules, Weights};
 use super::engine::CrawlError;
 use super::stored_robots;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
-use crate::refresh::policies::Simple;
-use crate::refresh::policy::Rule;
-use crate::refresh::rate::ChangeObservations;
-use crate::refresh::schedule::Budget;
 
 /// Captures of the page that led here that are read to find the one with the link.
 const VIA_CAPTURES_MAX: usize = 64;
@@ -129,29 +125,36 @@ pub struct LastFetch {
     pub captures: u32,
 }
 
-/// When a page is worth fetching again (Xyleme, section 6, equation 22).
+/// When a page is worth fetching again, by the policy of the archive's refreshes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outlook {
-    /// Changes a day, estimated.
+    /// The policy.
+    pub policy: String,
+    /// Changes a day, estimated from the page's own visits.
     pub changes_per_day: f64,
     /// The budget that the time is worked out for, fetches a day.
     pub fetches_per_day: f64,
-    /// When it is due under this budget; nothing for a page that never changes.
+    /// Days from one fetch to the next in the long run: the age at which the policy's rule values a page's copy as high as
+    /// the last one that the budget suffices for. Nothing for a page that is given up.
+    pub interval_days: Option<f64>,
+    /// When it is due: so many days after its last fetch. Nothing for a page that is given up.
     #[serde(serialize_with = "utc")]
     pub due: Option<DateTime<Utc>>,
-    /// Pages that are more overdue.
+    /// Pages whose fetch is worth more now.
     pub before: u64,
     /// Pages that can be fetched again.
     pub of: u64,
 }
 
-/// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far.
+/// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
+/// pages to weigh what `weights` say.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub fn why(
     store: &Store,
     id: UrlId,
+    weights: Weights,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
 ) -> Result<Why, CrawlError> {
@@ -175,7 +178,7 @@ pub fn why(
         order: conduct.order.to_string(),
         last_fetch,
         importance: credits.importance_of(state, id)?,
-        outlook: outlook(state, &credits, id, fetches_per_day, now)?,
+        outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
 }
@@ -336,44 +339,24 @@ fn last_fetch(store: &Store, id: UrlId) -> Result<Option<LastFetch>, CrawlError>
 fn outlook(
     state: &State,
     credits: &Credits,
+    weights: Weights,
     id: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
 ) -> Result<Option<Outlook>, CrawlError> {
-    let Some(own_visit) = state.visit(id)?.filter(|visit| visit.captures > 0) else { return Ok(None) };
-    let Some(own_importance) = due::refreshable(state, credits, id, &own_visit)? else { return Ok(None) };
-    let rules = due::RefreshRules::kept(state)?;
-    let rule = match rules.policy.rule() {
-        Some(Simple::Rule(rule)) => rule,
-        _ => Rule::Xyleme,
-    };
-    let prior = due::archive_prior(state)?;
-    let rate = |extension: &[u8; 48]| ChangeObservations::from_bytes(extension).rate(&prior).per_day;
-    let age = |seen: u32| (now.timestamp() - i64::from(seen)).max(0) as f64 / SECONDS_PER_DAY;
-    let own_rate = rate(&own_visit.extension);
-    let own_score = rule.value(own_importance, own_rate, age(own_visit.last_seen));
-    let (mut before, mut of, mut oldest) = (0, 0, now.timestamp());
-    let mut budget = Budget::new(1.0, rules.shortest_days());
-    for visit in state.visits() {
-        let (page, visit) = visit?;
-        if visit.captures == 0 {
-            continue;
-        }
-        let Some(importance) = due::refreshable(state, credits, page, &visit)? else { continue };
-        let rate = rate(&visit.extension);
-        budget.add(importance, rate);
-        of += 1;
-        before += u64::from(rule.value(importance, rate, age(visit.last_seen)) > own_score);
-        oldest = oldest.min(i64::from(visit.first_seen));
-    }
-    let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
-    let per_day = fetches_per_day.unwrap_or(state.totals().captures as f64 / days);
-    budget.fetches_per_day = per_day;
-    let interval = budget.interval(own_importance, own_rate);
-    let due = chrono::TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)
-        .filter(|_| interval.is_finite())
-        .and_then(|interval| {
-            DateTime::from_timestamp(i64::from(own_visit.last_seen), 0)?.checked_add_signed(interval)
-        });
-    Ok(Some(Outlook { changes_per_day: own_rate, fetches_per_day: per_day, due, before, of }))
+    let choice = Choice::new(RefreshRules::kept(state)?, weights);
+    let Some(turn) = due::turn(state, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
+    let last = state.visit(id)?.and_then(|visit| DateTime::from_timestamp(i64::from(visit.last_seen), 0));
+    let wait =
+        chrono::TimeDelta::try_milliseconds((turn.interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64);
+    let due = wait.filter(|_| turn.interval.is_finite()).and_then(|wait| last?.checked_add_signed(wait));
+    Ok(Some(Outlook {
+        policy: turn.policy,
+        changes_per_day: turn.changes_per_day,
+        fetches_per_day: turn.fetches_per_day,
+        interval_days: Some(turn.interval).filter(|days| days.is_finite()),
+        due,
+        before: turn.before,
+        of: turn.of,
+    }))
 }

@@ -197,7 +197,10 @@ impl Graph {
 /// Builds a [`Graph`] from arcs that come in order.
 #[derive(Debug)]
 pub struct GraphBuilder {
-    pages: usize,
+    /// As many as may be named; `None` when the arcs say how many there are.
+    pages: Option<usize>,
+    /// As many as have been named.
+    named: usize,
     weighted: bool,
     graph: Graph,
 }
@@ -208,7 +211,19 @@ impl GraphBuilder {
     pub fn new(pages: usize, weighted: bool) -> Self {
         let mut offsets = Vec::with_capacity(pages + 1);
         offsets.push(0);
-        Self { pages, weighted, graph: Graph { offsets, targets: Vec::new(), weights: Vec::new() } }
+        let graph = Graph { offsets, targets: Vec::new(), weights: Vec::new() };
+        Self { pages: Some(pages), named: pages, weighted, graph }
+    }
+
+    /// A builder for a graph of as many pages as its arcs name.
+    #[must_use]
+    pub fn growing(weighted: bool) -> Self {
+        Self { pages: None, named: 0, ..Self::new(0, weighted) }
+    }
+
+    /// Makes a growing graph have at least so many pages.
+    pub fn grow(&mut self, pages: usize) {
+        self.named = self.pages.unwrap_or(self.named.max(pages));
     }
 
     /// Makes room for `arcs` arcs.
@@ -224,8 +239,9 @@ impl GraphBuilder {
     /// # Errors
     /// When a page is not known, sources descend, or there are too many arcs.
     pub fn push(&mut self, from: u32, to: u32, weight: f32) -> Result<(), GraphError> {
-        if from as usize >= self.pages || to as usize >= self.pages {
-            return Err(GraphError::UnknownPage { from, to, pages: self.pages });
+        self.grow(from.max(to) as usize + 1);
+        if from as usize >= self.named || to as usize >= self.named {
+            return Err(GraphError::UnknownPage { from, to, pages: self.named });
         }
         let last = self.graph.offsets.len() - 1;
         if (from as usize) < last {
@@ -241,7 +257,7 @@ impl GraphBuilder {
     /// The finished graph.
     #[must_use]
     pub fn finish(mut self) -> Graph {
-        self.begin(self.pages);
+        self.begin(self.named);
         self.graph
     }
 
@@ -317,5 +333,17 @@ mod tests {
         let mut builder = GraphBuilder::new(3, false);
         builder.push(1, 0, 1.0).unwrap();
         assert!(matches!(builder.push(0, 1, 1.0), Err(GraphError::Unsorted { .. })));
+    }
+
+    #[test]
+    fn a_growing_graph_has_the_pages_its_arcs_name() {
+        let mut builder = GraphBuilder::growing(false);
+        builder.push(1, 4, 1.0).unwrap();
+        builder.push(2, 0, 1.0).unwrap();
+        assert_eq!(builder.finish(), Graph::from_arcs(5, &[(1, 4), (2, 0)]).unwrap());
+        let mut builder = GraphBuilder::growing(true);
+        builder.push(0, 1, 2.0).unwrap();
+        builder.grow(3);
+        assert_eq!(builder.finish(), Graph::from_weighted_arcs(3, &[(0, 1, 2.0)]).unwrap());
     }
 }

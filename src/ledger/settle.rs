@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use archive_storage::{HostId, LinkTarget, State, UrlId};
+use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId};
 
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
@@ -20,21 +20,28 @@ use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 /// Links over which cash is passed on at most: some seconds. A larger archive gets fewer rounds, at last none.
 const TRANSFERS_MAX: u64 = 60_000_000;
 
-/// URLs of an archive whose accounts are taken into memory, 52 bytes each.
+/// URLs of an archive whose accounts are taken into memory, 56 bytes each.
 const URLS_MAX: u32 = 20_000_000;
 
 /// Rounds at most, however little cash moves.
 const ROUNDS_MAX: u32 = 16;
 
+/// What is known of a URL, in one place: where a link leads is somewhere else in memory than the link before.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Nothing for a URL that is no page.
+    account: Option<Account>,
+    host: HostId,
+    /// Where its newest links lie.
+    links: Option<LinksPosition>,
+}
+
 /// The accounts of all pages in memory.
 struct Accounts {
-    /// Nothing for a URL that is no page.
-    pages: Vec<Option<Account>>,
+    urls: Vec<Entry>,
     /// The pages that were read, and among them those whose links were found in this round.
     read: Vec<UrlId>,
     visited: Vec<bool>,
-    /// The host of each URL.
-    hosts: Vec<HostId>,
     /// The pages that redirects and duplicates share an account with.
     aliases: HashMap<UrlId, UrlId>,
 }
@@ -70,28 +77,32 @@ impl Credits {
         accounts.visited.fill(false);
         let weights = *self.link_weights();
         let mut paid: Vec<(UrlId, Weight)> = Vec::new();
-        state.newest_links(|source, links| {
-            let Some(Some(mut own)) = accounts.pages.get(source.index()).copied() else { return Ok(()) };
-            if own.credit.is_none() {
-                return Ok(());
+        let (mut scan, mut list) = (state.all_links(), LinkList::default());
+        while scan.read_next(&mut list)? {
+            let Some(source) = list.source else { continue };
+            let Some(&Entry { account: Some(mut own), host, links }) = accounts.urls.get(source.index())
+            else {
+                continue;
+            };
+            if own.credit.is_none() || links != list.position {
+                continue;
             }
             paid.clear();
-            paid.extend(links.iter().filter_map(|link| accounts.payee(source, link, &weights)));
+            paid.extend(list.links.iter().filter_map(|link| accounts.payee(host, link, &weights)));
             let sum = paid.iter().map(|(_, weight)| u64::from(weight.parts())).sum();
             let mut payout = self.pages.visit(&mut own, sum);
-            accounts.pages[source.index()] = Some(own);
+            accounts.urls[source.index()].account = Some(own);
             accounts.visited[source.index()] = true;
             for &(target, weight) in &paid {
-                if let Some(target) = &mut accounts.pages[target.index()] {
+                if let Some(target) = &mut accounts.urls[target.index()].account {
                     target.base = payout.pay(target.base, target.credit.is_some(), weight);
                 }
             }
             payout.finish();
-            Ok(())
-        })?;
+        }
         for place in 0..accounts.read.len() {
             let page = accounts.read[place].index();
-            if let Some(own) = accounts.pages[page].as_mut().filter(|_| !accounts.visited[page]) {
+            if let Some(own) = accounts.urls[page].account.as_mut().filter(|_| !accounts.visited[page]) {
                 // Without links: all cash goes back to the virtual page.
                 self.pages.visit(own, 0).finish();
             }
@@ -102,45 +113,53 @@ impl Credits {
 
 impl Accounts {
     fn read(state: &State) -> Result<Self, CreditError> {
-        let urls = state.url_count() as usize;
-        let mut pages = vec![None; urls];
+        let count = state.url_count() as usize;
+        let mut urls = Vec::with_capacity(count);
         let mut read = Vec::new();
-        let mut hosts = Vec::with_capacity(urls);
         let mut aliases = HashMap::new();
         for entry in state.pages(UrlId(0)) {
             let (id, page) = entry?;
-            hosts.push(page.host);
-            if page.flags.0 & flags::ACCOUNT != 0 {
-                pages[id.index()] = Some(account(&page, None));
-            } else if page.flags.0 & flags::ALIAS != 0
+            let is_account = page.flags.0 & flags::ACCOUNT != 0;
+            if !is_account
+                && page.flags.0 & flags::ALIAS != 0
                 && let Some(other) = account_of(state, id)?
             {
                 aliases.insert(id, other);
             }
+            let account = is_account.then(|| account(&page, None));
+            urls.push(Entry { account, host: page.host, links: None });
         }
         for entry in state.visits() {
             let (id, visit) = entry?;
-            if let Some(own) = pages[id.index()].as_mut().filter(|own| own.credit.is_some()) {
+            let entry = &mut urls[id.index()];
+            entry.links = visit.links;
+            if let Some(own) = entry.account.as_mut().filter(|own| own.credit.is_some()) {
                 own.credit = Some(Credit::from_bytes(visit.credit));
                 read.push(id);
             }
         }
-        Ok(Self { pages, read, visited: vec![false; urls], hosts, aliases })
+        Ok(Self { urls, read, visited: vec![false; count], aliases })
     }
 
-    /// Whom a link pays, and what it weighs.
-    fn payee(&self, source: UrlId, link: &LinkTarget, weights: &LinkWeights) -> Option<(UrlId, Weight)> {
+    /// Whom a link of a page at `host` pays, and what it weighs.
+    fn payee(&self, host: HostId, link: &LinkTarget, weights: &LinkWeights) -> Option<(UrlId, Weight)> {
         let code = LinkCode::from_byte(link.kind);
-        let target = self.aliases.get(&link.target).copied().unwrap_or(link.target);
-        let known = self.pages.get(target.index()).is_some_and(Option::is_some);
-        let between_hosts = self.hosts.get(source.index()) != self.hosts.get(target.index());
-        (code.carries_cash() && known).then(|| (target, weights.of(code.traits(between_hosts))))
+        if !code.carries_cash() {
+            return None;
+        }
+        let mut target = link.target;
+        let mut entry = self.urls.get(target.index())?;
+        if entry.account.is_none() {
+            target = *self.aliases.get(&target)?;
+            entry = self.urls.get(target.index()).filter(|entry| entry.account.is_some())?;
+        }
+        Some((target, weights.of(code.traits(entry.host != host))))
     }
 
     fn write(&self, state: &mut State) -> Result<(), CreditError> {
         for number in 0..state.url_count() {
             let id = UrlId(number);
-            let Some(own) = self.pages[id.index()] else { continue };
+            let Some(own) = self.urls[id.index()].account else { continue };
             let mut page = state.page(id)?;
             if Base::from_stored(page.cash) != own.base {
                 page.cash = own.base.to_stored();
@@ -149,7 +168,7 @@ impl Accounts {
             }
         }
         for &id in &self.read {
-            let credit = self.pages[id.index()].and_then(|own| own.credit);
+            let credit = self.urls[id.index()].account.and_then(|own| own.credit);
             if let (Some(credit), Some(mut visit)) = (credit, state.visit(id)?) {
                 visit.credit = credit.to_bytes();
                 state.set_visit(id, &visit)?;

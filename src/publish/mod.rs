@@ -9,7 +9,7 @@ use archive_storage::address::canonical;
 use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use url::Url;
+use url::{Position, Url};
 
 use crate::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
 use crate::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
@@ -158,6 +158,8 @@ fn read_indexnow(text: &str) -> Result<Vec<Announcement>, PublishError> {
         let url = read_url(text).ok_or_else(|| PublishError::IndexNow(format!("'{text}' is no URL")))?;
         if let Some(host) = submission.host.as_deref()
             && !url.host_str().is_some_and(|own| own.eq_ignore_ascii_case(host))
+            // Some name the port too where it is not the usual one.
+            && !url[Position::BeforeHost..Position::AfterPort].eq_ignore_ascii_case(host)
         {
             return Err(PublishError::OtherHost { url: url.into(), host: host.to_owned() });
         }
@@ -293,6 +295,7 @@ mod tests {
             "urlList": ["http://a.test/1", "http://a.test/2?x=1"]}"#;
         assert_eq!(urls(indexnow).len(), 2);
         assert_eq!(urls(r#"{"url": "http://a.test/1", "key": "k"}"#).len(), 1);
+        assert_eq!(urls(r#"{"host": "A.test:8080", "urlList": ["http://a.test:8080/1"]}"#).len(), 1);
         let sitemap = "<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>
             <url><loc>http://a.test/1</loc><lastmod>2026-01-31T10:00:00Z</lastmod></url>
             <url><loc>/2</loc></url><url><loc>http://a.test/3</loc></url></urlset>";

@@ -16,7 +16,7 @@ use crate::cli::output;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive lab answers
-  archive lab answers --graph shared/data/graphs/hollins --crawls 20 --json")]
+  archive lab answers --graph graphs/hollins --crawls 20 --json")]
 pub(crate) struct Args {
     /// What is crawled: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
@@ -57,12 +57,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         known.chain(recrawls).chain(fading).try_for_each(|line| output::json_line(&line))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = output::table(&["known", "method", "L1 error"]);
-    for answer in &by_hand {
-        table.add_row([answer.known.to_owned(), answer.method.to_owned(), format!("{:.1e}", answer.l1)]);
+    for answers in by_hand.chunk_by(|a, b| a.known == b.known) {
+        let mut table = output::table(&["method", "L1 error"]);
+        for answer in answers {
+            table.add_row([answer.method.to_owned(), format!("{:.1e}", answer.l1)]);
+        }
+        output::align(&mut table, &[1], CellAlignment::Right);
+        output::line(answers.first().map_or("", |answer| answer.known))?;
+        output::print(&table)?;
+        output::line("")?;
     }
-    output::align(&mut table, &[2], CellAlignment::Right);
-    output::print(&table)?;
     let mut table =
         output::table(&["crawls", "L1 to exact", "L1 to before", "tau with before", "of the top 100"]);
     for recrawl in &recrawls {

@@ -8,6 +8,7 @@
 mod folders;
 mod learned;
 mod rules;
+mod turn;
 mod unread;
 
 use std::cmp::{Ordering, Reverse};
@@ -24,6 +25,7 @@ use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use rules::{REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights};
+pub(super) use turn::turn;
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 

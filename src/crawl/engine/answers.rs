@@ -7,6 +7,7 @@ use archive_storage::warc::split;
 use archive_storage::{HostId, StoreError};
 use url::Url;
 
+use super::super::budget::Budgets;
 use super::super::order::Ordering;
 use super::super::previous;
 use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
@@ -206,7 +207,12 @@ impl Run<'_> {
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), &candidate);
-        if let Err(why) = self.frontier.push(candidate.url, candidate.host, level, now) {
+        let budgets = if self.discovering { self.conduct.budgets } else { Budgets::default() };
+        let entered = match budgets.early(self.store.state(), &self.credits, &candidate, &self.counted)? {
+            Some(why) => Err(why),
+            None => self.frontier.push(candidate.url, candidate.host, level, now),
+        };
+        if let Err(why) = entered {
             Credits::put_off(self.store.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
         }

@@ -5,6 +5,7 @@
 //! slows the ones before it.
 
 mod answers;
+mod checkpoints;
 mod operation;
 mod requests;
 mod robots;
@@ -16,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Checkpointed, HostId, StateError, Store, StoreError, UrlId};
+use archive_storage::{HostId, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
@@ -40,17 +41,8 @@ use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags
 use crate::parse::Limits;
 use crate::search;
 
-/// When readers were in the way of a checkpoint, it is tried again after this long.
-const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
-
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
-
-/// How often the most important sites are looked up for the report.
-const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
-
-/// Sites in the report.
-const TOP_SITES: usize = 5;
 
 /// Announced pages come right behind page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
@@ -175,6 +167,7 @@ pub fn run(
             started: Instant::now(),
             status: Status::default(),
             checkpoint_at: Instant::now(),
+            checkpoint_pause: options.checkpoint_every,
             checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
@@ -221,10 +214,13 @@ struct Run<'a> {
     started: Instant,
     status: Status,
     checkpoint_at: Instant,
+    /// From the last checkpoint to the next.
+    checkpoint_pause: Duration,
     /// Whether readers were in the way of the last one.
     checkpoint_deferred: bool,
     /// Captures at the last audit of the books.
     audited_at: u64,
+    /// When the most important sites are looked up again; at once if not said.
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
     beginning: Beginning,
@@ -282,11 +278,16 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let Self { credits, store, frontier, ordering, .. } = self;
+        let Self { credits, store, frontier, ordering, conduct, counted, .. } = self;
+        let (state, budgets) = (store.state(), conduct.budgets);
         let mut refused = Vec::new();
-        credits.waiting(store.state(), |candidate| {
+        credits.waiting(state, |candidate| {
             let level = answers::level(ordering.as_ref(), &candidate);
-            if let Err(why) = frontier.push(candidate.url, candidate.host, level, now) {
+            let entered = match budgets.early(state, credits, &candidate, counted)? {
+                Some(why) => Err(why),
+                None => frontier.push(candidate.url, candidate.host, level, now),
+            };
+            if let Err(why) = entered {
                 refused.push((candidate.url, why));
             }
             Ok(())
@@ -352,9 +353,7 @@ impl Run<'_> {
                 reported = Instant::now();
                 self.report(report)?;
             }
-            let pause =
-                if self.checkpoint_deferred { CHECKPOINT_RETRY } else { self.options.checkpoint_every };
-            if self.checkpoint_at.elapsed() >= pause {
+            if self.checkpoint_at.elapsed() >= self.checkpoint_pause {
                 self.checkpoint()?;
             }
             self.watch.lap(Stage::Checkpoint);
@@ -424,65 +423,5 @@ impl Run<'_> {
             self.settle_robots(host, &Rules::Free, now)?;
         }
         Ok(!waiting.is_empty() || self.frontier.next_wake().is_some())
-    }
-}
-
-/// Checkpoints and reports.
-impl Run<'_> {
-    /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
-    /// the records are made durable, and the index does not get ahead of the state.
-    fn checkpoint(&mut self) -> Result<(), CrawlError> {
-        self.balance_books()?;
-        let checkpointed = match self.store.checkpoint() {
-            Err(error) if self.may_wait_for_room(&error) => {
-                self.disk_is_full();
-                self.checkpoint_at = Instant::now();
-                return Ok(());
-            }
-            checkpointed => checkpointed?,
-        };
-        self.checkpoint_deferred = checkpointed == Checkpointed::Deferred;
-        self.status.checkpoints += 1;
-        tracing::info!(
-            captures = self.store.state().totals().captures,
-            deferred = self.checkpoint_deferred,
-            "checkpoint"
-        );
-        self.status.acknowledged = self.status.captures;
-        if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
-            index.checkpoint(self.store.state().totals().captures)?;
-        }
-        self.checkpoint_at = Instant::now();
-        Ok(())
-    }
-
-    /// Puts the books into the state: balanced, and audited over all accounts now and then.
-    fn balance_books(&mut self) -> Result<(), CrawlError> {
-        let captures = self.store.state().totals().captures;
-        let urls = u64::from(self.store.state().url_count());
-        self.credits.balance(self.store.state())?;
-        // A pass over all accounts costs about as much as crediting a page in thirty of them.
-        if (captures - self.audited_at) * 30 >= urls {
-            self.credits.audit(self.store.state())?;
-            self.audited_at = captures;
-        }
-        Ok(self.credits.save(self.store.state_mut())?)
-    }
-
-    fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
-        self.status.elapsed = self.elapsed();
-        self.status.queued = self.frontier.queued();
-        self.status.active = self.frontier.active();
-        self.status.hosts_active = self.frontier.hosts_active();
-        if self.top_sites_at.is_none_or(|at| at.elapsed() >= TOP_SITES_EVERY) {
-            self.top_sites_at = Some(Instant::now());
-            self.status.top_sites = self.credits.top_sites(self.store.state(), TOP_SITES)?;
-        }
-        report(&self.status);
-        self.status.notices.clear();
-        if let Some(monitor) = &self.monitor {
-            monitor.publish(&self.status);
-        }
-        Ok(())
     }
 }

@@ -113,42 +113,54 @@ impl Core {
             inner_arcs: 0,
             chunks: Vec::new(),
             outer: Incoming { offsets: Vec::new(), sources: Vec::new(), weights: Vec::new() },
-            share: Vec::with_capacity(inner),
+            share: Vec::new(),
             damping_max: 0.0,
             selfish: Vec::new(),
             order,
         };
-        let mut incoming = core.take_apart(&graph, damping);
+        let mut incoming = core.turn_around(&graph);
+        core.share_out(&graph, damping);
         drop(graph);
         core.inner_arcs = incoming.offsets[inner] as usize;
         core.split_outer(&mut incoming);
-        core.lay_out(&incoming);
+        core.lay_out(incoming);
         core
     }
 
-    /// Computes shares and finds links of pages to themselves; returns all other links, by their targets in order.
-    fn take_apart(&mut self, graph: &Graph, damping: Damping) -> Incoming {
-        let mut number = vec![0u32; self.order.len()];
-        for (new, &old) in self.order.iter().enumerate() {
-            number[old as usize] = new as u32;
-        }
-        let mut offsets = vec![0u32; self.order.len() + 1];
+    /// Computes shares and finds links of pages to themselves.
+    fn share_out(&mut self, graph: &Graph, damping: Damping) {
+        self.share.reserve_exact(self.inner);
         for (new, &old) in self.order[..self.inner].iter().enumerate() {
-            let old = old as usize;
-            let weight = graph.out_weight(old);
+            let weight = graph.out_weight(old as usize);
             let share = match damping {
                 Damping::Constant(damping) => damping / weight,
                 Damping::OneMoreLink => 1.0 / (weight + 1.0),
             };
             self.share.push(share);
             self.damping_max = self.damping_max.max(weight * share);
-            for (place, &target) in graph.targets(old).iter().enumerate() {
-                if target as usize == old {
-                    self.selfish.push((new as u32, graph.weights(old).map_or(1.0, |weights| weights[place])));
-                } else {
-                    offsets[number[target as usize] as usize + 1] += 1;
-                }
+            if let Ok(place) = graph.targets(old as usize).binary_search(&old) {
+                self.selfish
+                    .push((new as u32, graph.weights(old as usize).map_or(1.0, |weights| weights[place])));
             }
+        }
+    }
+
+    /// All links but those of pages to themselves, by their targets in order.
+    fn turn_around(&self, graph: &Graph) -> Incoming {
+        let mut number = vec![0u32; self.order.len()];
+        for (new, &old) in self.order.iter().enumerate() {
+            number[old as usize] = new as u32;
+        }
+        let links = |old: u32| {
+            let targets = graph.targets(old as usize).iter().enumerate();
+            targets
+                .filter(move |&(_, &target)| target != old)
+                .map(|(place, &target)| (place, target as usize))
+        };
+        // Counts two places late become offsets one place late, which move on to their own place as rows are filled.
+        let mut offsets = vec![0u32; self.order.len() + 2];
+        for &old in &self.order[..self.inner] {
+            links(old).for_each(|(_, target)| offsets[number[target] as usize + 2] += 1);
         }
         let mut sum = 0;
         for offset in &mut offsets {
@@ -156,25 +168,21 @@ impl Core {
             *offset = sum;
         }
         let arcs = sum as usize;
-        let weights = if graph.is_weighted() { arcs } else { 0 };
-        let mut incoming = Incoming { offsets, sources: vec![0; arcs], weights: vec![0.0; weights] };
-        let mut free = incoming.offsets.clone();
-        for new in 0..self.inner {
-            let old = self.order[new] as usize;
-            let weights = graph.weights(old);
-            for (place, &target) in graph.targets(old).iter().enumerate() {
-                if target as usize == old {
-                    continue;
-                }
-                let free = &mut free[number[target as usize] as usize];
-                incoming.sources[*free as usize] = new as u32;
-                if let Some(weights) = weights {
-                    incoming.weights[*free as usize] = weights[place];
+        let mut sources = vec![0; arcs];
+        let mut weights = vec![0.0; if graph.is_weighted() { arcs } else { 0 }];
+        for (new, &old) in self.order[..self.inner].iter().enumerate() {
+            let own_weights = graph.weights(old as usize);
+            for (place, target) in links(old) {
+                let free = &mut offsets[number[target] as usize + 1];
+                sources[*free as usize] = new as u32;
+                if let Some(own_weights) = own_weights {
+                    weights[*free as usize] = own_weights[place];
                 }
                 *free += 1;
             }
         }
-        incoming
+        offsets.pop();
+        Incoming { offsets, sources, weights }
     }
 
     /// Takes the links to pages without links away.
@@ -190,18 +198,19 @@ impl Core {
     }
 
     /// Cuts the inner pages into chunks and gives everything its last number.
-    fn lay_out(&mut self, incoming: &Incoming) {
+    fn lay_out(&mut self, incoming: Incoming) {
         let chunks = cut(&incoming.offsets);
         let blocks = Blocks::of(&chunks, self.inner);
         let plans: Vec<Plan> =
-            chunks.into_par_iter().map(|pages| Plan::new(incoming, &blocks, pages)).collect();
+            chunks.into_par_iter().map(|pages| Plan::new(&incoming, &blocks, pages)).collect();
         let mut number = vec![0u32; self.inner];
         for plan in &plans {
             for (place, &page) in plan.order.iter().enumerate() {
                 number[page as usize] = (plan.pages.start + place) as u32;
             }
         }
-        self.chunks = plans.into_par_iter().map(|plan| plan.carry_out(incoming, &blocks, &number)).collect();
+        self.chunks = plans.into_par_iter().map(|plan| plan.carry_out(&incoming, &blocks, &number)).collect();
+        drop(incoming);
         let now = |page: usize| number[page] as usize;
         let (order, share) = (self.order[..self.inner].to_vec(), std::mem::take(&mut self.share));
         self.share = vec![0.0; self.inner];

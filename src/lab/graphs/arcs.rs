@@ -8,23 +8,17 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::{ReadError, Recorded};
-use crate::importance::Graph;
+use crate::importance::{Graph, GraphBuilder};
+
+/// A link; without a weight it weighs 1, and weights are positive.
+struct Arc {
+    from: u32,
+    to: u32,
+    weight: Option<f32>,
+}
 
 /// Reads `arcs.tsv.gz` (source, target and perhaps weight, from 0) and, if there, `urls.txt.gz` (line i from 0 is page i).
 pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
-    let path = folder.join("arcs.tsv.gz");
-    let mut arcs: Vec<(u32, u32, f32)> = Vec::new();
-    let mut pages = 0;
-    let mut weighted = false;
-    for (number, line) in lines(&path)?.enumerate() {
-        let line = line.map_err(|source| ReadError::Io { path: path.clone(), source })?;
-        let Some((arc, has_weight)) = parse(&line) else {
-            return Err(ReadError::Line { path, line: number + 1 });
-        };
-        weighted |= has_weight;
-        pages = pages.max(arc.0 as usize + 1).max(arc.1 as usize + 1);
-        arcs.push(arc);
-    }
     let path = folder.join("urls.txt.gz");
     let urls = if path.is_file() {
         let read: Result<Vec<String>, _> = lines(&path)?.collect();
@@ -32,24 +26,62 @@ pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
     } else {
         None
     };
-    if let Some(urls) = &urls {
-        pages = pages.max(urls.len());
+    let path = folder.join("arcs.tsv.gz");
+    let pages_min = urls.as_ref().map_or(0, Vec::len);
+    let graph = match in_order(&path, pages_min)? {
+        Some(graph) => graph,
+        None => in_any_order(&path, pages_min)?,
+    };
+    if graph.pages() == 0 {
+        return Err(ReadError::Content { path, what: "there are no arcs".to_owned() });
     }
     let hosts = urls
         .as_ref()
-        .filter(|urls| urls.len() == pages)
+        .filter(|urls| urls.len() == graph.pages())
         .map(|urls| numbered(urls.iter().map(|url| host_of(url))));
-    if pages == 0 {
-        let path = folder.join("arcs.tsv.gz");
-        return Err(ReadError::Content { path, what: "there are no arcs".to_owned() });
-    }
-    let graph = if weighted {
-        Graph::from_weighted_arcs(pages, &arcs)?
-    } else {
-        let arcs: Vec<(u32, u32)> = arcs.into_iter().map(|(from, to, _)| (from, to)).collect();
-        Graph::from_arcs(pages, &arcs)?
-    };
     Ok(Recorded { graph, hosts, urls })
+}
+
+/// The graph, if arcs come by source and then target, all with a weight or all without: it takes no more memory than it
+/// has in the end. `None` if they do not.
+fn in_order(path: &Path, pages_min: usize) -> Result<Option<Graph>, ReadError> {
+    let mut arcs = arcs(path)?.peekable();
+    let weighted = matches!(arcs.peek(), Some(Ok(Arc { weight: Some(_), .. })));
+    let mut builder = GraphBuilder::growing(weighted);
+    builder.grow(pages_min);
+    let mut last = (0, 0);
+    for arc in arcs {
+        let Arc { from, to, weight } = arc?;
+        if (from, to) < last || weight.is_some() != weighted {
+            return Ok(None);
+        }
+        last = (from, to);
+        builder.push(from, to, weight.unwrap_or(1.0))?;
+    }
+    Ok(Some(builder.finish()))
+}
+
+fn in_any_order(path: &Path, pages_min: usize) -> Result<Graph, ReadError> {
+    let mut found: Vec<(u32, u32, f32)> = Vec::new();
+    let mut pages = pages_min;
+    let mut weighted = false;
+    for arc in arcs(path)? {
+        let Arc { from, to, weight } = arc?;
+        weighted |= weight.is_some();
+        pages = pages.max(from.max(to) as usize + 1);
+        found.push((from, to, weight.unwrap_or(1.0)));
+    }
+    let graph = Graph::from_weighted_arcs(pages, &found)?;
+    Ok(if weighted { graph } else { graph.unweighted() })
+}
+
+/// The arcs of a list.
+fn arcs(path: &Path) -> Result<impl Iterator<Item = Result<Arc, ReadError>> + use<>, ReadError> {
+    let path = path.to_owned();
+    Ok(lines(&path)?.enumerate().map(move |(number, line)| {
+        let line = line.map_err(|source| ReadError::Io { path: path.clone(), source })?;
+        parse(&line).ok_or_else(|| ReadError::Line { path: path.clone(), line: number + 1 })
+    }))
 }
 
 /// The host in a URL; a name stays as it is.
@@ -74,8 +106,8 @@ fn lines(path: &Path) -> Result<impl Iterator<Item = std::io::Result<String>> + 
     Ok(BufReader::new(MultiGzDecoder::new(BufReader::new(file))).lines())
 }
 
-/// An arc (without a weight it weighs 1) and whether it has a weight. Weights have to be positive.
-fn parse(line: &str) -> Option<((u32, u32, f32), bool)> {
+/// A line of the list: three fields or two.
+fn parse(line: &str) -> Option<Arc> {
     let mut fields = line.split('\t');
     let from = fields.next()?.parse().ok()?;
     let to = fields.next()?.parse().ok()?;
@@ -83,5 +115,5 @@ fn parse(line: &str) -> Option<((u32, u32, f32), bool)> {
         Some(weight) => Some(weight.parse().ok().filter(|&weight: &f32| weight > 0.0 && weight.is_finite())?),
         None => None,
     };
-    Some(((from, to, weight.unwrap_or(1.0)), weight.is_some()))
+    Some(Arc { from, to, weight })
 }

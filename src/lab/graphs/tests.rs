@@ -25,6 +25,22 @@ fn folders_with_arcs_are_read() {
 }
 
 #[test]
+fn arcs_in_any_order_make_the_same_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let read_text = |text: &str| {
+        write(&folder.path().join("arcs.tsv.gz"), text);
+        read(folder.path()).unwrap().graph
+    };
+    let graph = read_text("0\t3\n0\t3\n1\t0\n1\t2\n");
+    assert_eq!((graph.pages(), graph.arcs()), (4, 3));
+    assert_eq!(read_text("1\t2\n0\t3\n1\t0\n0\t3\n"), graph);
+    // A weight that comes late makes all arcs weigh something.
+    let weighted = read_text("0\t3\n1\t0\n1\t2\t4\n");
+    assert_eq!(weighted.weights(1), Some(&[1.0, 4.0][..]));
+    assert_eq!(weighted, read_text("1\t2\t4\n1\t0\t1\n0\t3\t1\n"));
+}
+
+#[test]
 fn damaged_folders_are_refused_with_the_line() {
     let folder = tempfile::tempdir().unwrap();
     for (text, bad) in [("0\t1\n1\n", 2), ("0 1\n", 1), ("0\t-1\n", 1), ("0\t1\t0\n", 1), ("0\t1\tNaN\n", 1)]

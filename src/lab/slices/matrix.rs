@@ -7,7 +7,7 @@
 //! `NNNN.degrees` with the number of links into its pages, as 32-bit little-endian numbers.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BUFFER_BYTES, SliceError};
@@ -63,9 +63,13 @@ impl Matrix {
         read_numbers(&self.folder.join("out.degrees"), pages)
     }
 
-    /// The links into each page of a slice.
-    pub(super) fn in_degrees(&self, slice: usize) -> Result<Vec<u32>, SliceError> {
-        read_numbers(&degrees_path(&self.folder, slice), 0..self.range(slice).len())
+    /// The links into some pages of a slice, counted from its first.
+    pub(super) fn in_degrees(
+        &self,
+        slice: usize,
+        pages: std::ops::Range<usize>,
+    ) -> Result<Vec<u32>, SliceError> {
+        read_numbers(&degrees_path(&self.folder, slice), pages)
     }
 
     /// Calls `row` with each source and its targets in the slice, counted from the slice's first page.
@@ -131,11 +135,11 @@ impl Builder {
         // Beside the vectors: the words, a block of the sources' values with its bytes, and the degrees of a block.
         let free = per_thread.checked_sub(4 * BUFFER_BYTES).ok_or(SliceError::Memory(memory))?;
         let slice_pages = (free / (8 * vectors.max(1))).clamp(1, pages.max(1));
-        let count = pages.div_ceil(slice_pages);
+        // As many for each thread, and even ones, so that threads finish together.
+        let count = pages.div_ceil(slice_pages).next_multiple_of(threads.max(1));
         if count > SLICES_MAX {
             return Err(SliceError::Memory(memory));
         }
-        // Even slices, so that threads finish together.
         let slice_pages = pages.div_ceil(count.max(1)).max(1);
         std::fs::create_dir_all(folder).map_err(SliceError::io(folder))?;
         let slices: Result<Vec<_>, SliceError> = (0..count)
@@ -339,12 +343,7 @@ fn read_numbers(path: &Path, range: std::ops::Range<usize>) -> Result<Vec<u32>, 
 
     let mut file = File::open(path).map_err(SliceError::io(path))?;
     file.seek(io::SeekFrom::Start(range.start as u64 * 4)).map_err(SliceError::io(path))?;
-    let mut reader = BufReader::new(file);
-    let mut numbers = Vec::with_capacity(range.len());
-    let mut bytes = [0; 4];
-    for _ in range {
-        reader.read_exact(&mut bytes).map_err(SliceError::io(path))?;
-        numbers.push(u32::from_le_bytes(bytes));
-    }
-    Ok(numbers)
+    let mut bytes = vec![0; range.len() * 4];
+    file.read_exact(&mut bytes).map_err(SliceError::io(path))?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
 }

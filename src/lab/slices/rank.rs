@@ -1,7 +1,6 @@
 //! Direct and inverse ranking over a sliced matrix.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -138,6 +137,13 @@ struct Sums {
     total: f64,
 }
 
+impl Sums {
+    fn add(&mut self, part: Self) {
+        self.change += part.change;
+        self.total += part.total;
+    }
+}
+
 struct Direct {
     /// y.
     values: VectorFile,
@@ -159,8 +165,6 @@ struct Scan<'a> {
     interesting: &'a (dyn Fn(usize) -> f64 + Sync),
     direct: Option<Direct>,
     inverse: Option<Inverse>,
-    /// One slice at a time adds to the inverse ranking's file, for all do so in the same order.
-    adding: Mutex<()>,
 }
 
 impl<'a> Scan<'a> {
@@ -186,7 +190,7 @@ impl<'a> Scan<'a> {
         } else {
             Some(Inverse { values: vector("interest.values")?, inflow: vector("interest.inflow")? })
         };
-        Ok(Self { options, matrix, interesting, direct, inverse, adding: Mutex::new(()) })
+        Ok(Self { options, matrix, interesting, direct, inverse })
     }
 
     fn vectors(&self) -> impl Iterator<Item = &VectorFile> {
@@ -201,38 +205,7 @@ impl<'a> Scan<'a> {
 
     /// One scan of the matrix; returns the proven error.
     fn once(&self) -> Result<f64, SliceError> {
-        let next = AtomicUsize::new(0);
-        let sums = Mutex::new(Sums::default());
-        let failed = Mutex::new(None);
-        let work = || {
-            loop {
-                let slice = next.fetch_add(1, Relaxed);
-                if slice >= self.matrix.slices() {
-                    return;
-                }
-                match self.slice(slice) {
-                    Ok(part) => {
-                        let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                        sums.change += part.change;
-                        sums.total += part.total;
-                    }
-                    Err(error) => {
-                        next.store(self.matrix.slices(), Relaxed);
-                        *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
-                        return;
-                    }
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..self.options.threads.max(1) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        if let Some(error) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            return Err(error);
-        }
+        let sums = self.each(self.matrix.slices(), |slice| self.slice(slice))?;
         let damping = self.options.damping;
         let bound =
             |sums: Sums| 2.0 * damping * sums.change / (1.0 - damping) / sums.total.max(f64::MIN_POSITIVE);
@@ -241,13 +214,46 @@ impl<'a> Scan<'a> {
             if let Some(next_gifts) = &direct.next_gifts {
                 copy(next_gifts, &direct.gifts)?;
             }
-            residual =
-                residual.max(bound(sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)));
+            residual = residual.max(bound(sums));
         }
         if let Some(inverse) = &self.inverse {
-            residual = residual.max(bound(self.turn(inverse)?));
+            let blocks = self.matrix.pages.div_ceil(BLOCK);
+            residual = residual.max(bound(self.each(blocks, |block| self.turn(inverse, block))?));
         }
         Ok(residual)
+    }
+
+    /// Does all parts of a piece of work, on all threads.
+    fn each(
+        &self,
+        parts: usize,
+        work: impl Fn(usize) -> Result<Sums, SliceError> + Sync,
+    ) -> Result<Sums, SliceError> {
+        let next = AtomicUsize::new(0);
+        let run = || {
+            let mut sums = Sums::default();
+            loop {
+                let part = next.fetch_add(1, Relaxed);
+                if part >= parts {
+                    return Ok(sums);
+                }
+                match work(part) {
+                    Ok(part) => sums.add(part),
+                    Err(error) => {
+                        next.store(parts, Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..self.options.threads.max(1)).map(|_| scope.spawn(run)).collect();
+            let mut sums = run()?;
+            for other in others {
+                sums.add(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            }
+            Ok(sums)
+        })
     }
 
     /// Scans a slice for all rankings.
@@ -259,8 +265,6 @@ impl<'a> Scan<'a> {
             Some(inverse) => self.inverse_gifts(inverse, slice)?,
             None => Vec::new(),
         };
-        // Inverse ranking adds up in a file that all slices share.
-        let _adding = self.inverse.as_ref().map(|_| self.adding.lock());
         let mut inflow = self.inverse.as_ref().map(|inverse| Adding::new(&inverse.inflow));
         self.matrix.scan(slice, |source, targets| {
             if let Some(sources) = &mut sources {
@@ -315,31 +319,33 @@ impl<'a> Scan<'a> {
     fn inverse_gifts(&self, inverse: &Inverse, slice: usize) -> Result<Vec<f64>, SliceError> {
         let mut gifts = vec![0.0; self.matrix.range(slice).len()];
         inverse.values.read(self.matrix.range(slice).start, &mut gifts)?;
-        for (gift, degree) in gifts.iter_mut().zip(self.matrix.in_degrees(slice)?) {
-            *gift /= f64::from(degree.max(1));
+        for (number, gifts) in gifts.chunks_mut(BLOCK).enumerate() {
+            let start = number * BLOCK;
+            let degrees = self.matrix.in_degrees(slice, start..start + gifts.len())?;
+            for (gift, degree) in gifts.iter_mut().zip(degrees) {
+                *gift /= f64::from(degree.max(1));
+            }
         }
         Ok(gifts)
     }
 
-    /// Turns the inflow of a scan into the inverse ranking's values.
-    fn turn(&self, inverse: &Inverse) -> Result<Sums, SliceError> {
+    /// Turns a block of a scan's inflow into the inverse ranking's values.
+    fn turn(&self, inverse: &Inverse, block: usize) -> Result<Sums, SliceError> {
         let mut sums = Sums::default();
-        let mut values = vec![0.0; BLOCK];
-        let mut inflow = vec![0.0; BLOCK];
-        for start in (0..self.matrix.pages).step_by(BLOCK) {
-            let length = BLOCK.min(self.matrix.pages - start);
-            inverse.values.read(start, &mut values[..length])?;
-            inverse.inflow.read(start, &mut inflow[..length])?;
-            for place in 0..length {
-                let new = (self.interesting)(start + place) + self.options.damping * inflow[place];
-                sums.change += (new - values[place]).abs();
-                sums.total += new;
-                values[place] = new;
-                inflow[place] = 0.0;
-            }
-            inverse.values.write(start, &values[..length])?;
-            inverse.inflow.write(start, &inflow[..length])?;
+        let start = block * BLOCK;
+        let length = BLOCK.min(self.matrix.pages - start);
+        let (mut values, mut inflow) = (vec![0.0; length], vec![0.0; length]);
+        inverse.values.read(start, &mut values)?;
+        inverse.inflow.read(start, &mut inflow)?;
+        for (place, (value, inflow)) in values.iter_mut().zip(&mut inflow).enumerate() {
+            let new = (self.interesting)(start + place) + self.options.damping * *inflow;
+            sums.change += (new - *value).abs();
+            sums.total += new;
+            *value = new;
+            *inflow = 0.0;
         }
+        inverse.values.write(start, &values)?;
+        inverse.inflow.write(start, &inflow)?;
         Ok(sums)
     }
 }

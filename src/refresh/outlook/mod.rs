@@ -4,10 +4,11 @@
 //! since a page's own last visit, its own last change and pages that appeared beside it speak for or against a change
 //! (`relatives`, `cohort`). How much each of these counts is learned on line from all visits (`regression`), so
 //! that nothing is tuned to an archive. The value of a fetch is the freshness it gains by Cho and Garcia-Molina's crawl value, with the
-//! expected number of changes that all this makes likely in place of λτ.
+//! expected number of changes that all this makes likely in place of λτ, and by the calendar for all sites alike (`pace`).
 
 mod births;
 mod cohort;
+mod pace;
 mod population;
 mod regression;
 mod relatives;
@@ -19,6 +20,7 @@ use std::collections::HashMap;
 
 use births::Births;
 use cohort::Cohorts;
+use pace::Paces;
 use population::Population;
 use regression::Regression;
 use relatives::Relatives;
@@ -78,6 +80,7 @@ pub struct Outlook {
     pages: Vec<Place>,
     population: Population,
     timelines: Timelines,
+    paces: Paces,
     relatives: Relatives,
     cohorts: Cohorts,
     regression: Regression<INPUTS>,
@@ -136,6 +139,7 @@ impl Outlook {
         Self {
             population: Population::new(directory_of, directories, mean_rate),
             timelines: Timelines::new(&site_of, sites),
+            paces: Paces::new(sites, count as f64 / budget),
             births: Births::new(&relations, BIRTH_RELATIONS),
             relatives: Relatives::new(&relations),
             cohorts: Cohorts::new(count),
@@ -161,9 +165,9 @@ impl Outlook {
         self.announced.insert(page, changes);
     }
 
-    /// The rate of a page in changes a day of its site's measure, and how many changes the estimate rests on.
+    /// The rate of a page in changes a day, and how many changes the estimate rests on.
     pub fn rate(&self, page: usize) -> (f64, f64) {
-        (self.population.rate(page), self.population.changes(page))
+        (self.population.rate(page) * self.pace(page), self.population.changes(page))
     }
 
     /// A page was not there any more.
@@ -200,13 +204,14 @@ impl Outlook {
     /// No less than [`value`](Self::value), and found with a fraction of the work.
     fn value_max(&self, page: usize, now: f64, age: f64) -> f64 {
         let rate = self.population.rate(page);
+        let importance = self.pages[page].importance / self.pace(page);
         if self.announced.contains_key(&page) {
-            return self.pages[page].importance / rate;
+            return importance / rate;
         }
         let days = self.timelines.between(self.directory(page), now - age, now).max(1e-9);
         // Freshness.value(w, λ, τ) is below w/λ and below w λτ²/2; the expected changes are below √(λ days · 8).
         let bound = rate.recip().min(regression::LOG_ODDS_MAX * 1.001 / 2.0 * days);
-        self.pages[page].importance * bound
+        importance * bound
     }
 
     /// The value of fetching a page now, whose copy is `age` old.
@@ -216,7 +221,7 @@ impl Outlook {
         let changes = self.expected_changes(&evidence) + announced;
         let value =
             Rule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
-        self.population.alive(page) * value
+        self.population.alive(page) * value / self.pace(page)
     }
 
     /// The chance that the copy of a page, `age` old, is not what the live page is.
@@ -254,6 +259,11 @@ impl Outlook {
             let from = seen.changed.map_or(now - seen.age, |at| at - timeline::SAME_DAYS * 1.01);
             let days = self.timelines.between(self.directory(page), from, now).max(0.0);
             self.population.book(page, days, seen.changed.is_some());
+            self.paces.book(
+                self.pages[page].site as usize,
+                days,
+                now - seen.changed.unwrap_or(now - seen.age),
+            );
             self.announced.remove(&page);
             if let Some(at) = seen.changed {
                 self.changed[page] = at;
@@ -261,6 +271,11 @@ impl Outlook {
             }
         }
         self.population.renew();
+    }
+
+    /// Days of the measure of a page's site in a day.
+    fn pace(&self, page: usize) -> f64 {
+        self.paces.of(self.pages[page].site as usize)
     }
 
     fn directory(&self, page: usize) -> usize {

@@ -119,3 +119,30 @@ fn a_page_takes_few_bytes() {
     let times = births::PAGE_BYTES + size_of::<f64>();
     assert_eq!(state + times, PAGE_BYTES);
 }
+
+/// One site's pages change every forty days, the other's ten times a day; each page at times of its own.
+#[test]
+fn rates_are_by_the_calendar() {
+    let mut random = Random::new(5);
+    let mut outlook = outlook();
+    let mut last = vec![0.0; 100];
+    let period = |page: usize| if page < 50 { 40.0 } else { 0.1 };
+    let phase: Vec<f64> = (0..100).map(|page| period(page) * random.unit()).collect();
+    for day in 1..=400 {
+        let now = f64::from(day);
+        let visit = |page: u32| {
+            let page = page as usize;
+            let since = (now - phase[page]).rem_euclid(period(page));
+            let changed = Some(now - since).filter(|at| *at > last[page]);
+            Sighting { page, age: now - last[page], changed }
+        };
+        let sightings: Vec<Sighting> = random.choose(100, 5).into_iter().map(visit).collect();
+        outlook.seen(now, &sightings);
+        sightings.iter().for_each(|seen| last[seen.page] = now);
+    }
+    for site in [0..50, 50..100] {
+        let truth = f64::ln(1.0 / period(site.start));
+        let mean = site.map(|page| outlook.rate(page).0.ln()).sum::<f64>() / 50.0;
+        assert!((mean - truth).abs() < f64::ln(1.7), "{:.4} for {:.4}", mean.exp(), truth.exp());
+    }
+}

@@ -85,7 +85,7 @@ fn changes_between_fetches(y: f64) -> f64 {
 }
 
 /// The price at which `spent`, which falls with the price, is the budget.
-fn find_price(start: f64, budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn find_price(start: f64, budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (start / 1.1, start * 1.1);
     while spent(low) < budget && low > 1e-300 {
         (low, high) = (low / 4.0, low);

@@ -11,10 +11,12 @@ mod estimates;
 mod events;
 mod name;
 mod ranked;
+mod rounds;
 mod shared;
 
 pub use allocation::Allocation;
 pub use name::{PolicyName, Simple, UnknownPolicy};
+pub use rounds::Rounds;
 pub use shared::Outlooking;
 
 /// What a visit showed.

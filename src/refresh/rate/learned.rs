@@ -1,7 +1,7 @@
 //! The prior that explains the visits of many pages best: empirical Bayes.
 //!
-//! Sums over the estimates of single pages ([`super::RateGroup`]) are cheap and kept by every visit, but pages that were
-//! visited once or twice only repeat the prior they were estimated with. Here the Gamma law is found under which all
+//! Sums over the estimates of single pages would be cheap, but pages that were visited once or twice only repeat the prior
+//! they were estimated with. Here the Gamma law is found under which all
 //! visits together are most likely, by expectation and maximisation (Dempster, Laird, Rubin 1977): with each page's
 //! posterior law under the prior so far, the next prior has the mean of the pages' rates and of their logarithms.
 

@@ -19,6 +19,10 @@ use super::posterior::Posterior;
 /// Size of a serialised [`ChangeObservations`].
 pub const OBSERVATION_BYTES: usize = 48;
 
+/// What stands in four bytes of the serialised form that nothing is kept in: always the same, so that equal statistics have equal
+/// bytes.
+const UNUSED: f32 = f32::NAN;
+
 /// Number of histogram buckets for the lengths of changed intervals.
 const BUCKETS: usize = 11;
 /// Centre of the first bucket, in days: five minutes. Shorter intervals count as this long.
@@ -74,8 +78,6 @@ pub struct ChangeObservations {
     unchanged_days: f32,
     /// Days known to be free of changes from last-modified dates.
     dated_days: f32,
-    /// ln of the rate that the page's [`RateGroup`] has counted for it; not finite when none has.
-    counted_rate: f32,
     /// Seconds since the epoch of the latest known change; 0 when none is known.
     last_change: u32,
     visits: u16,
@@ -90,7 +92,7 @@ pub struct ChangeObservations {
 impl ChangeObservations {
     /// A page seen once or never: nothing is known.
     pub fn new() -> Self {
-        Self { counted_rate: f32::NAN, ..Self::default() }
+        Self::default()
     }
 
     /// Takes in one visit. Intervals that are not positive and finite carry no information and are ignored.
@@ -187,14 +189,6 @@ impl ChangeObservations {
         self.dated_visits > 0
             && self.dated_visits == self.visits
             && f64::from(self.contradictions) <= CONTRADICTED_SHARE_MAX * f64::from(self.dated_visits)
-    }
-
-    pub(super) fn counted_rate(&self) -> Option<f64> {
-        self.counted_rate.is_finite().then_some(f64::from(self.counted_rate))
-    }
-
-    pub(super) fn set_counted_rate(&mut self, log_rate: f64) {
-        self.counted_rate = log_rate as f32;
     }
 
     /// The most likely rate under `prior`, in the measure d ln λ.
@@ -312,7 +306,7 @@ impl ChangeObservations {
         let mut bytes = [0; OBSERVATION_BYTES];
         bytes[0..4].copy_from_slice(&self.unchanged_days.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.dated_days.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.counted_rate.to_le_bytes());
+        bytes[8..12].copy_from_slice(&UNUSED.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.last_change.to_le_bytes());
         let counters = [self.visits, self.changes, self.dated_visits, self.dated_changes];
         let changed = self.changed.iter().map(|count| count.to_le_bytes());
@@ -342,7 +336,6 @@ impl ChangeObservations {
         Self {
             unchanged_days: days(0),
             dated_days: days(4),
-            counted_rate: f32::from_le_bytes(word(8)),
             last_change: u32::from_le_bytes(word(12)),
             visits: count(16),
             changes: count(18),

@@ -108,37 +108,6 @@ fn rates_are_found_with_stated_confidence() {
     }
 }
 
-#[test]
-fn prior_learns_the_group() {
-    let mut random = Random(11);
-    let mut group = RateGroup::default();
-    let above = RatePrior::default();
-    for _ in 0..300 {
-        let mut page = visit(&mut random, 0.5, 30, false);
-        let rate = page.rate(&group.prior(&above));
-        RateGroup::count(&mut [&mut group], &mut page, &rate);
-    }
-    let prior = group.prior(&above);
-    assert!((0.35..0.7).contains(&prior.mean()), "{prior:?}");
-    let young = ChangeObservations::new().rate(&prior);
-    assert!((0.35..0.7).contains(&young.per_day), "{young:?}");
-}
-
-#[test]
-fn group_counts_a_page_once() {
-    let mut group = RateGroup::default();
-    let mut page = ChangeObservations::new();
-    for _ in 0..50 {
-        page.observe(&Observation { interval: 1.0, changed: true, last_modified: None });
-        let rate = page.rate(&RatePrior::default());
-        RateGroup::count(&mut [&mut group], &mut page, &rate);
-    }
-    assert_eq!(group.pages, 1.0);
-    RateGroup::forget(&mut [&mut group], &page);
-    assert_eq!(group.pages, 0.0);
-    assert!(group.log_sum.abs() < 1e-9);
-}
-
 proptest! {
     #[test]
     fn bytes_round_trip(visits in prop::collection::vec((1e-3..1e3_f64, any::<bool>(), prop::option::of(0.0..10.0_f64)), 0..200)) {
@@ -146,7 +115,6 @@ proptest! {
         for (interval, changed, last_modified) in visits {
             page.observe(&Observation { interval, changed, last_modified });
         }
-        page.set_counted_rate(-1.0);
         prop_assert_eq!(ChangeObservations::from_bytes(&page.to_bytes()), page);
     }
 

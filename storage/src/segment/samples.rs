@@ -12,9 +12,9 @@ use crate::digest::Algorithm;
 use crate::warc::RecordIds;
 
 /// Captures in a sample.
-const CAPTURES_MAX: usize = 256;
+const CAPTURES_MAX: usize = 128;
 /// Bytes of each record that are looked at.
-const RECORD_BYTES_MAX: usize = 12 << 10;
+const RECORD_BYTES_MAX: usize = 8 << 10;
 /// Fewer captures tell too little.
 const CAPTURES_MIN: usize = 64;
 

@@ -76,7 +76,7 @@ impl FirstCaptures {
         self.count += 1;
         self.plain += plain_length;
         self.packed += packed_length;
-        if self.count == NEW_CAPTURES {
+        if self.count == NEW_CAPTURES && self.new == (0, 0) {
             self.new = (self.plain, self.packed);
         }
     }
@@ -203,14 +203,25 @@ impl Versions {
         self.samples.offer(group);
     }
 
-    /// Begins a new segment.
+    /// Begins a new segment with the dictionary of the one before: what that gave when it was new is still the measure.
+    pub(super) fn go_on(&mut self) {
+        self.first = FirstCaptures { new: self.first.new, ..FirstCaptures::default() };
+        self.begin();
+    }
+
+    /// Begins a new segment with a new dictionary.
     pub(super) fn rotate(&mut self, dictionary: Option<&Dictionary>) {
-        (self.excess, self.first) = (0, FirstCaptures::default());
-        self.samples = Samples::default();
+        self.first = FirstCaptures::default();
         self.has_dictionary = dictionary.is_some();
         self.cost =
             SEGMENT_COST_BYTES + dictionary.map_or(0, |dictionary| dictionary.stored_length(self.guard));
         self.content = dictionary.map_or(0, |dictionary| dictionary.as_bytes().len() as u64);
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        self.excess = 0;
+        self.samples = Samples::default();
         for version in self.pages.values_mut() {
             version.captures /= 2;
             version.least = u64::MAX;

@@ -1,4 +1,4 @@
-//! When segments are closed, and what dictionaries the next ones get.
+//! When a segment is closed, and which dictionary the next one gets.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,6 +11,9 @@ use super::super::host_group::HOST_GROUPS_MAX;
 use super::super::versions::DictionaryPlan;
 use super::super::writer::{Building, Writer};
 use super::Segments;
+
+/// The last part of a segment, one in so many, in which the next dictionary is built.
+const NEARLY_FULL: u64 = 16;
 
 /// Why a segment was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +38,20 @@ impl Segments {
     pub fn rotate_due(&mut self) -> Result<Option<RotationReason>, SegmentError> {
         let mut last = None;
         for place in 0..self.writers.len() {
-            let Some(reason) = self.due(place) else { continue };
+            let Some(reason) = self.due(place) else {
+                self.prepare(place)?;
+                continue;
+            };
             if self.codec != Codec::Zstd {
                 self.finish(place)?;
+                last = Some(reason);
+                continue;
+            }
+            if self.keeps_dictionary(place) {
+                self.finish(place)?;
+                if let Some(writer) = self.writers.get_mut(place) {
+                    writer.versions.go_on();
+                }
                 last = Some(reason);
                 continue;
             }
@@ -57,6 +71,33 @@ impl Segments {
             last = Some(reason);
         }
         Ok(last)
+    }
+
+    /// Whether a writer's next segment gets the same dictionary: one that was trained and serves as well as on its first day.
+    fn keeps_dictionary(&self, place: usize) -> bool {
+        self.writers.get(place).is_some_and(|writer| {
+            let dictionary = writer.generation.dictionary.as_ref();
+            dictionary.is_some_and(|dictionary| dictionary.is_trained()) && !writer.versions.dictionary_pays()
+        })
+    }
+
+    /// Begins to build the next dictionary of a writer whose segment will be full soon, so that it need not be waited for.
+    fn prepare(&mut self, place: usize) -> Result<(), SegmentError> {
+        if self.codec != Codec::Zstd || !self.options.builds_beside {
+            return Ok(());
+        }
+        let Some(writer) = self.writers.get(place).filter(|writer| writer.building.is_none()) else {
+            return Ok(());
+        };
+        let Some(info) = writer.active.as_ref().map(|active| &active.info) else { return Ok(()) };
+        let nearly = |limit: u64| limit - limit / NEARLY_FULL;
+        let is_near = info.bytes >= nearly(self.options.bytes_max)
+            || info.captures >= nearly(self.options.captures_max);
+        if is_near && !self.keeps_dictionary(place) {
+            let building = self.build(place)?;
+            self.writers.get_mut(place).map(|writer| writer.building.insert(building));
+        }
+        Ok(())
     }
 
     /// Whether a writer's segment should be closed.

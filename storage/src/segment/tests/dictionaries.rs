@@ -139,6 +139,42 @@ fn a_segment_gives_way_when_a_dictionary_pays() {
 }
 
 #[test]
+fn a_full_segment_hands_its_trained_dictionary_on_while_it_serves() {
+    let mut archive = Archive::new(Codec::Zstd);
+    archive.options.captures_max = 500;
+    let (mut segments, _) = archive.open();
+    // Pages of a site that share their frame, each captured once; then those of a site with another frame.
+    let body = |number: u32, frame: u64| {
+        [noise(frame, 10_000), b"text of its own ".repeat(800), number.to_le_bytes().to_vec()].concat()
+    };
+    let mut closed = |numbers: std::ops::Range<u32>, frame: u64| -> Vec<RotationReason> {
+        let rotated = numbers.filter_map(|number| {
+            append(&mut segments, [response(number, &body(number, frame))]);
+            segments.rotate_due().expect("a good disk")
+        });
+        rotated.collect()
+    };
+    let reasons = closed(0..2000, 1);
+    assert_eq!(reasons[0], RotationReason::DictionaryPays);
+    assert_eq!(reasons[1..], [RotationReason::Full; 3]);
+    assert!(closed(2000..2900, 2).contains(&RotationReason::DictionaryPays));
+    segments.rotate(None).expect("rotate");
+    let dictionaries: Vec<Vec<u8>> = segments
+        .list()
+        .iter()
+        .filter(|info| info.dictionary.is_some())
+        .map(|info| {
+            let bytes = archive.read(&info.name);
+            let frame = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")) as usize + 8;
+            bytes[..frame].to_vec()
+        })
+        .collect();
+    assert!(dictionaries[1..4].iter().all(|dictionary| *dictionary == dictionaries[0]));
+    assert_ne!(dictionaries.last(), dictionaries.first());
+    assert_eq!(replayed(&segments, Watermarks::default()).len(), 2900);
+}
+
+#[test]
 fn a_group_is_split_when_it_outgrows_its_dictionary() {
     let archive = Archive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();

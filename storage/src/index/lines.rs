@@ -6,10 +6,14 @@
 use super::line::{LINE_BYTES, Line};
 use super::pool::{CHUNK_LINES, Chunk, Pool, Spot};
 
+/// Lines that are not worth a chunk. What they took stays with the allocator when they move into one, so it must not be
+/// much: with up to 63 lines in each of 4096 shards it can be 16 MiB.
+const FEW_LINES_MAX: usize = 16;
+
 /// An array of lines; see the module. Every call is given the same pool.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// All lines, when they would not fill a chunk.
+    /// All lines, up to [`FEW_LINES_MAX`].
     few: Box<[Line]>,
     chunks: Vec<Chunk>,
     count: usize,
@@ -45,7 +49,7 @@ impl Lines {
 
     /// Empties all lines and makes them as many as asked for, or a few more; never fewer than there are.
     pub(super) fn reset(&mut self, pool: &mut Pool, count: usize) {
-        if count < CHUNK_LINES {
+        if count <= FEW_LINES_MAX {
             self.few = vec![[0; LINE_BYTES]; count].into_boxed_slice();
             self.count = count;
             return;

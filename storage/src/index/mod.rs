@@ -30,8 +30,9 @@ const FINGERPRINT_MASK: u64 = (1 << FINGERPRINT_BITS) - 1;
 const SHARD_BITS: u32 = 12;
 /// Parts of the table.
 const SHARDS: usize = 1 << SHARD_BITS;
-/// Shards that share a pool of memory, and are filled by the same thread.
-const SHARDS_PER_POOL: usize = SHARDS / 16;
+/// Shards that share a pool of memory, and are filled by the same thread. Few pools, because each has a huge page of which
+/// on average half is not yet in use.
+const SHARDS_PER_POOL: usize = SHARDS / 4;
 /// Bits of a permuted fingerprint that a shard does not imply.
 const REST_BITS: u32 = FINGERPRINT_BITS - SHARD_BITS;
 const REST_MASK: u64 = (1 << REST_BITS) - 1;

@@ -126,9 +126,10 @@ fn look(archive: &Archive, known: &mut Times) {
     *known = now;
 }
 
-/// What Linux says of the memory of a process (proc(5)).
+/// What Linux says of the memory of a process (proc(5)): its own. Pages of files that it has mapped, as of the full-text
+/// index while segments are merged, can be taken back at any time.
 fn resident_mib(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes / 1024)
 }

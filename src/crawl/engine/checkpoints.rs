@@ -23,6 +23,14 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 const TOP_SITES_PART: u32 = 50;
 
 impl Run<'_> {
+    /// Whether it is time for a checkpoint. What changed since the last one stays in memory, so the pause is not made longer
+    /// for what that may take.
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        let waited = self.checkpoint_at.elapsed();
+        let is_full = || self.store.state().dirty_bytes() > self.options.memory.state();
+        waited >= self.checkpoint_pause || waited >= self.options.checkpoint_every && is_full()
+    }
+
     /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
     /// the records are made durable, and the index does not get ahead of the state.
     pub(super) fn checkpoint(&mut self) -> Result<(), CrawlError> {

@@ -353,7 +353,7 @@ impl Run<'_> {
                 reported = Instant::now();
                 self.report(report)?;
             }
-            if self.checkpoint_at.elapsed() >= self.checkpoint_pause {
+            if self.checkpoint_is_due() {
                 self.checkpoint()?;
             }
             self.watch.lap(Stage::Checkpoint);

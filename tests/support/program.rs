@@ -4,13 +4,20 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// No command of a test takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// No command of a test takes longer, in seconds, unless it hangs; `$ARCHIVE_TEST_PATIENCE` is for archives as large as those
+/// of an hour's soak.
+const PATIENCE_SECONDS: u64 = 240;
+
+static PATIENCE: LazyLock<Duration> = LazyLock::new(|| {
+    let asked = std::env::var("ARCHIVE_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(asked.unwrap_or(PATIENCE_SECONDS))
+});
 
 /// How often a waiting test looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -127,7 +134,7 @@ impl Running {
             if self.has_ended() {
                 return false;
             }
-            assert!(self.started.elapsed() < PATIENCE, "waited too long for something that should happen");
+            assert!(self.started.elapsed() < *PATIENCE, "waited too long for something that should happen");
             std::thread::sleep(LOOK_EVERY);
         }
         true
@@ -164,14 +171,14 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.started.elapsed() > PATIENCE {
+            if self.started.elapsed() > *PATIENCE {
                 self.child.kill().unwrap();
                 let output = Output {
                     status: self.child.wait().unwrap(),
                     stdout: self.output.join().unwrap(),
                     stderr: self.errors.join().unwrap(),
                 };
-                panic!("a command did not end within {PATIENCE:?}: {output:?}");
+                panic!("a command did not end within {:?}: {output:?}", *PATIENCE);
             }
             std::thread::sleep(LOOK_EVERY);
         };

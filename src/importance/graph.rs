@@ -197,10 +197,9 @@ impl Graph {
 /// Builds a [`Graph`] from arcs that come in order.
 #[derive(Debug)]
 pub struct GraphBuilder {
-    /// As many as may be named; `None` when the arcs say how many there are.
-    pages: Option<usize>,
-    /// As many as have been named.
-    named: usize,
+    pages: usize,
+    /// Whether arcs may name further pages.
+    grows: bool,
     weighted: bool,
     graph: Graph,
 }
@@ -212,18 +211,20 @@ impl GraphBuilder {
         let mut offsets = Vec::with_capacity(pages + 1);
         offsets.push(0);
         let graph = Graph { offsets, targets: Vec::new(), weights: Vec::new() };
-        Self { pages: Some(pages), named: pages, weighted, graph }
+        Self { pages, grows: false, weighted, graph }
     }
 
     /// A builder for a graph of as many pages as its arcs name.
     #[must_use]
     pub fn growing(weighted: bool) -> Self {
-        Self { pages: None, named: 0, ..Self::new(0, weighted) }
+        Self { grows: true, ..Self::new(0, weighted) }
     }
 
     /// Makes a growing graph have at least so many pages.
     pub fn grow(&mut self, pages: usize) {
-        self.named = self.pages.unwrap_or(self.named.max(pages));
+        if self.grows {
+            self.pages = self.pages.max(pages);
+        }
     }
 
     /// Makes room for `arcs` arcs.
@@ -240,8 +241,8 @@ impl GraphBuilder {
     /// When a page is not known, sources descend, or there are too many arcs.
     pub fn push(&mut self, from: u32, to: u32, weight: f32) -> Result<(), GraphError> {
         self.grow(from.max(to) as usize + 1);
-        if from as usize >= self.named || to as usize >= self.named {
-            return Err(GraphError::UnknownPage { from, to, pages: self.named });
+        if from as usize >= self.pages || to as usize >= self.pages {
+            return Err(GraphError::UnknownPage { from, to, pages: self.pages });
         }
         let last = self.graph.offsets.len() - 1;
         if (from as usize) < last {
@@ -257,7 +258,7 @@ impl GraphBuilder {
     /// The finished graph.
     #[must_use]
     pub fn finish(mut self) -> Graph {
-        self.begin(self.named);
+        self.begin(self.pages);
         self.graph
     }
 

@@ -100,22 +100,22 @@ fn units(importance: f64, rate: f64) -> i128 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// Pages with rates and importance over several orders of magnitude.
-    fn pages() -> Vec<(f64, f64)> {
+    /// So many pages with importance and rates over several orders of magnitude.
+    pub(in crate::refresh) fn pages(count: u32) -> Vec<(f64, f64)> {
         let page = |i: u32| {
             let i = f64::from(i);
             (0.05 + 3.0 * (i * 0.618).fract(), 0.002 * (5.0 * (i * 0.414).fract()).exp())
         };
-        (0..500).map(page).collect()
+        (0..count).map(page).collect()
     }
 
     #[test]
     fn sum_is_exact_in_any_order() {
         let mut budget = Budget::new(10.0, 0.0);
-        let pages = pages();
+        let pages = pages(500);
         for &(importance, rate) in &pages {
             budget.add(importance, rate);
         }
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn intervals_use_exactly_the_budget() {
         let mut budget = Budget::new(25.0, 0.0);
-        let pages = pages();
+        let pages = pages(500);
         pages.iter().for_each(|&(importance, rate)| budget.add(importance, rate));
         let fetches: f64 = pages.iter().map(|&(r, rate)| budget.interval(r, rate).recip()).sum();
         assert!((fetches - 25.0).abs() < 1e-6, "{fetches}");
@@ -137,7 +137,7 @@ mod tests {
     /// Due pages fetched day by day: the fetches settle at G and obsolescence at Ω(G).
     #[test]
     fn equilibrium_has_the_closed_form_obsolescence() {
-        let pages = pages();
+        let pages = pages(500);
         let mut budget = Budget::new(40.0, 0.0);
         pages.iter().for_each(|&(importance, rate)| budget.add(importance, rate));
         let step = 0.01;

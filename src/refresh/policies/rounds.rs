@@ -61,6 +61,7 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refresh::schedule::tests::pages;
 
     const POLICIES: [Simple; 7] = [
         Simple::Rule(Rule::Uniform),
@@ -72,21 +73,12 @@ mod tests {
         Simple::Allocated(Allocation::Harmonic),
     ];
 
-    /// Pages with rates and importance over several orders of magnitude.
-    fn pages() -> Vec<(f64, f64)> {
-        let page = |i: u32| {
-            let i = f64::from(i);
-            (0.05 + 3.0 * (i * 0.618).fract(), 0.002 * (5.0 * (i * 0.414).fract()).exp())
-        };
-        (0..200).map(page).collect()
-    }
-
     #[test]
     fn intervals_spend_the_budget() {
         for by in POLICIES {
             for budget in [0.5, 5.0, 60.0] {
-                let rounds = Rounds::new(by, &pages(), budget, 0.0);
-                let spent: f64 = pages().iter().map(|&(w, rate)| rounds.interval(w, rate).recip()).sum();
+                let rounds = Rounds::new(by, &pages(200), budget, 0.0);
+                let spent: f64 = pages(200).iter().map(|&(w, rate)| rounds.interval(w, rate).recip()).sum();
                 assert!((spent / budget - 1.0).abs() < 1e-3, "{by:?}: {spent} for {budget}");
             }
         }
@@ -94,8 +86,8 @@ mod tests {
 
     #[test]
     fn the_greedy_rule_waits_as_long_as_its_optimum() {
-        let rounds = Rounds::new(Simple::Rule(Rule::Freshness), &pages(), 5.0, 0.0);
-        for (w, rate) in pages() {
+        let rounds = Rounds::new(Simple::Rule(Rule::Freshness), &pages(200), 5.0, 0.0);
+        for (w, rate) in pages(200) {
             let greedy = Rule::Freshness.age_at(w, rate, rounds.price);
             let interval = rounds.interval(w, rate);
             assert!(greedy == interval || (greedy / interval - 1.0).abs() < 1e-4, "{greedy} {interval}");
@@ -105,10 +97,10 @@ mod tests {
     #[test]
     fn nothing_is_fetched_before_the_shortest_interval() {
         for by in POLICIES {
-            let rounds = Rounds::new(by, &pages(), 1e6, 0.5);
-            assert!(pages().iter().all(|&(w, rate)| rounds.interval(w, rate) == 0.5), "{by:?}");
+            let rounds = Rounds::new(by, &pages(200), 1e6, 0.5);
+            assert!(pages(200).iter().all(|&(w, rate)| rounds.interval(w, rate) == 0.5), "{by:?}");
         }
-        let rounds = Rounds::new(Simple::Rule(Rule::Xyleme), &pages(), 1.0, 0.5);
+        let rounds = Rounds::new(Simple::Rule(Rule::Xyleme), &pages(200), 1.0, 0.5);
         assert_eq!(rounds.interval(0.0, 1.0), f64::INFINITY);
         assert_eq!(rounds.interval(1.0, 0.0), f64::INFINITY);
     }

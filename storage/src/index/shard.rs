@@ -1,7 +1,7 @@
 //! One part of the index: a hash table of lines with two choices, grown by an eighth at a time.
 
 use super::REST_BITS;
-use super::line::Slots;
+use super::line;
 use super::lines::Lines;
 use super::pool::{Pool, Spot};
 
@@ -146,7 +146,7 @@ fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
-    let goes_on = line.is_spilled() && line.find::<WIDTH, SLOTS>(remainder, false).is_none();
+    let goes_on = line::is_spilled(line) && line::find::<WIDTH, SLOTS>(line, remainder, false).is_none();
     lines.spot(other(home, remainder, lines.count())).filter(|_| goes_on)
 }
 
@@ -155,13 +155,13 @@ fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
-    if let Some(id) = line.find::<WIDTH, SLOTS>(remainder, false) {
+    if let Some(id) = line::find::<WIDTH, SLOTS>(line, remainder, false) {
         return Some(id);
     }
-    if !line.is_spilled() {
+    if !line::is_spilled(line) {
         return None;
     }
-    lines.get(pool, other(home, remainder, lines.count())).find::<WIDTH, SLOTS>(remainder, true)
+    line::find::<WIDTH, SLOTS>(lines.get(pool, other(home, remainder, lines.count())), remainder, true)
 }
 
 /// An entry on its way into a line.
@@ -191,7 +191,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
     for step in 0..MOVES_MAX {
         // The entry is at home in `line`, or displaced into it, and found it full.
         if !entry.displaced {
-            lines.get_mut(pool, line).set_spilled();
+            line::set_spilled(lines.get_mut(pool, line));
         }
         line = other(line, entry.remainder, lines.count());
         entry.displaced = !entry.displaced;
@@ -201,11 +201,11 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         let slot = (entry.remainder as usize ^ step) % SLOTS;
         let full = lines.get_mut(pool, line);
         let pushed = Entry {
-            remainder: full.remainder::<WIDTH>(slot),
-            id: full.id::<WIDTH, SLOTS>(slot).unwrap_or_default(),
-            displaced: full.is_displaced(slot),
+            remainder: line::stored_remainder::<WIDTH>(full, slot),
+            id: line::id::<WIDTH, SLOTS>(full, slot).unwrap_or_default(),
+            displaced: line::is_displaced(full, slot),
         };
-        full.put::<WIDTH, SLOTS>(slot, entry.remainder, entry.id, entry.displaced);
+        line::put::<WIDTH, SLOTS>(full, slot, entry.remainder, entry.id, entry.displaced);
         entry = pushed;
     }
     let home = if entry.displaced { other(line, entry.remainder, lines.count()) } else { line };
@@ -219,8 +219,8 @@ fn put_if_free<const WIDTH: usize, const SLOTS: usize>(
     entry: Entry,
 ) -> bool {
     let line = lines.get_mut(pool, line);
-    let Some(slot) = line.free_slot::<WIDTH, SLOTS>() else { return false };
-    line.put::<WIDTH, SLOTS>(slot, entry.remainder, entry.id, entry.displaced);
+    let Some(slot) = line::free_slot::<WIDTH, SLOTS>(line) else { return false };
+    line::put::<WIDTH, SLOTS>(line, slot, entry.remainder, entry.id, entry.displaced);
     true
 }
 
@@ -247,9 +247,9 @@ fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool) -
         let line = lines.get(pool, number);
         let first_here = first_at(number, lines.count());
         for slot in 0..SLOTS {
-            let Some(id) = line.id::<WIDTH, SLOTS>(slot) else { break };
-            let remainder = line.remainder::<WIDTH>(slot);
-            let first = match line.is_displaced(slot) {
+            let Some(id) = line::id::<WIDTH, SLOTS>(line, slot) else { break };
+            let remainder = line::stored_remainder::<WIDTH>(line, slot);
+            let first = match line::is_displaced(line, slot) {
                 true => first_at(other(number, remainder, lines.count()), lines.count()),
                 false => first_here,
             };

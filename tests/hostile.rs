@@ -164,6 +164,13 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
         })
     });
     assert!(copies.is_some(), "the reason stands on the capture");
+
+    // What was learned holds: the same command again asks for nothing more of them.
+    let known = captured.urls();
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let more: Vec<_> =
+        captures(&archive.path).urls().into_iter().filter(|url| !known.contains(url)).collect();
+    assert!(more.is_empty(), "{} more URLs, as {:?}", more.len(), more.first());
     archive.verify();
     ledger_balances(&archive.path);
 }

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use archive_storage::{State, StateError};
 use url::Url;
 
-use crate::ledger::Refusal;
+use crate::ledger::{Refusal, page_flags as flags};
 
 /// A run of segments may stand this often one after the other, as in `/a/b/a/b/`; once more is a trap (Heritrix'
 /// PathologicalPathDecideRule has the same).
@@ -57,37 +58,68 @@ fn repeats_anywhere(segments: &[&str]) -> bool {
     segments.len() > SAME_SEGMENT_MAX && segments.iter().any(|segment| count(segment) > SAME_SEGMENT_MAX)
 }
 
-/// How often each page was asked for with different choices in its query, in this run.
+/// How often each page was asked for with different choices in its query, by this run and those before.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     hasher: RandomState,
-    counts: HashMap<u64, u32>,
+    /// Counts by the hash of the page; nothing before the first URL that may be a variation.
+    counts: Option<HashMap<u64, u32>>,
 }
 
 impl Variations {
-    /// Counts a URL that is about to be fetched; whether it is beyond the `most` variations of its page.
-    pub(super) fn count(&mut self, url: &Url, most: u32) -> Option<Refusal> {
-        let parameters =
-            url.query().map_or(0, |query| query.split('&').filter(|part| !part.is_empty()).count());
-        if most == 0 || parameters < VARYING_PARAMETERS_MIN {
-            return None;
+    /// Counts a canonical URL that is about to be fetched for the first time; whether it is beyond the `most` variations of
+    /// its page. The first such URL of a run costs a pass over all URLs: what earlier runs have fetched is not kept otherwise.
+    pub(super) fn count(
+        &mut self,
+        state: &State,
+        url: &str,
+        most: u32,
+    ) -> Result<Option<Refusal>, StateError> {
+        let Some(page) = varied_page(url).filter(|_| most > 0) else { return Ok(None) };
+        if self.counts.is_none() {
+            self.read(state)?;
         }
-        let page = self.hasher.hash_one(&url[..url::Position::AfterPath]);
-        if self.counts.len() >= COUNTED_PAGES_MAX && !self.counts.contains_key(&page) {
-            return None;
-        }
-        let count = self.counts.entry(page).or_insert(0);
-        if *count >= most {
-            return Some(Refusal::QueryVariations);
-        }
-        *count += 1;
-        None
+        let is_new = self.add(page, most);
+        Ok((!is_new).then_some(Refusal::QueryVariations))
     }
+
+    /// Counts what has been fetched so far.
+    fn read(&mut self, state: &State) -> Result<(), StateError> {
+        self.counts = Some(HashMap::new());
+        state.scan_urls(0..state.url_count(), |id, url| {
+            if let Some(page) = varied_page(url)
+                && state.page(id)?.flags.0 & flags::FETCHED != 0
+            {
+                self.add(page, u32::MAX);
+            }
+            Ok(())
+        })
+    }
+
+    /// Counts a variation, unless its page has had `most` of them.
+    fn add(&mut self, page: &str, most: u32) -> bool {
+        let page = self.hasher.hash_one(page);
+        let counts = self.counts.get_or_insert_default();
+        if counts.len() >= COUNTED_PAGES_MAX && !counts.contains_key(&page) {
+            return true;
+        }
+        let count = counts.entry(page).or_insert(0);
+        let is_within = *count < most;
+        *count += u32::from(is_within);
+        is_within
+    }
+}
+
+/// The page of which a canonical URL is one of many views, if it is.
+fn varied_page(url: &str) -> Option<&str> {
+    let (page, query) = url.split_once('?')?;
+    let parameters = query.split('&').filter(|part| !part.is_empty()).count();
+    (parameters >= VARYING_PARAMETERS_MIN).then_some(page)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Variations, endless_path};
+    use super::{Variations, endless_path, varied_page};
     use crate::ledger::Refusal;
     use url::Url;
 
@@ -118,13 +150,14 @@ mod tests {
 
     #[test]
     fn views_of_a_list_are_counted_and_pages_named_by_a_query_are_not() {
+        assert_eq!(varied_page("http://a.test/index.php?title=Page_7&lang=en"), None);
+        assert_eq!(varied_page("http://a.test/index.php?&&title=Page_7&"), None);
+        let list = "http://a.test/list";
+        assert_eq!(varied_page(&format!("{list}?sort=name&colour=red&page=7")), Some(list));
         let mut variations = Variations::default();
-        for number in 0..100 {
-            let named = url(&format!("/index.php?title=Page_{number}&lang=en"));
-            assert_eq!(variations.count(&named, 3), None);
-            let view = url(&format!("/list?sort=name&colour=red&page={number}"));
-            assert_eq!(variations.count(&view, 3), (number >= 3).then_some(Refusal::QueryVariations));
-            assert_eq!(variations.count(&url(&format!("/l?a=1&b=2&c={number}")), 0), None);
+        for number in 0..10 {
+            assert_eq!(variations.add(list, 3), number < 3);
+            assert!(variations.add(&format!("{list}/{number}"), 3));
         }
     }
 }

@@ -129,9 +129,15 @@ impl Run<'_> {
         if flags & flags::SEED != 0 || !flags::is_page(flags) {
             return Ok(None);
         }
-        let trap = endless_path(url).or_else(|| self.variations.count(url, self.conduct.query_variations));
-        if trap.is_some() {
-            return Ok(trap);
+        if let Some(trap) = endless_path(url) {
+            return Ok(Some(trap));
+        }
+        // A page that was fetched before is no further variation.
+        if flags & flags::FETCHED == 0
+            && let Some(trap) =
+                self.variations.count(self.store.state(), url.as_str(), self.conduct.query_variations)?
+        {
+            return Ok(Some(trap));
         }
         Ok(self.conduct.budgets.spent(self.store.state(), &self.credits, host, &self.counted)?)
     }

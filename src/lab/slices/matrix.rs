@@ -18,6 +18,9 @@ const LONG: u16 = u16::MAX;
 /// Most slices; each is an open file while building.
 pub(super) const SLICES_MAX: usize = 512;
 
+/// What a thread needs beside its vectors: the words, a block of the sources' values with its bytes, and the degrees of a block.
+const OVERHEAD_BYTES: usize = 4 * BUFFER_BYTES;
+
 /// A finished matrix.
 #[derive(Debug)]
 pub struct Matrix {
@@ -109,6 +112,15 @@ impl Matrix {
     }
 }
 
+/// The least memory, in bytes, with which `pages` pages can be cut for `threads` threads.
+fn least_memory(pages: usize, vectors: usize, threads: usize) -> usize {
+    let threads = threads.max(1);
+    // The most slices that are as many for each thread.
+    let slices = (SLICES_MAX / threads * threads).max(1);
+    let slice_bytes = 8 * vectors.max(1) * pages.div_ceil(slices).max(1);
+    (slice_bytes + OVERHEAD_BYTES).saturating_mul(threads)
+}
+
 /// Writes a matrix, page by page.
 #[derive(Debug)]
 pub struct Builder {
@@ -131,15 +143,14 @@ impl Builder {
         vectors: usize,
         threads: usize,
     ) -> Result<Self, SliceError> {
-        let per_thread = memory / threads.max(1);
-        // Beside the vectors: the words, a block of the sources' values with its bytes, and the degrees of a block.
-        let free = per_thread.checked_sub(4 * BUFFER_BYTES).ok_or(SliceError::Memory(memory))?;
+        let least = least_memory(pages, vectors, threads);
+        if memory < least {
+            return Err(SliceError::Memory { given: memory, pages, least });
+        }
+        let free = memory / threads.max(1) - OVERHEAD_BYTES;
         let slice_pages = (free / (8 * vectors.max(1))).clamp(1, pages.max(1));
         // As many for each thread, and even ones, so that threads finish together.
         let count = pages.div_ceil(slice_pages).next_multiple_of(threads.max(1));
-        if count > SLICES_MAX {
-            return Err(SliceError::Memory(memory));
-        }
         let slice_pages = pages.div_ceil(count.max(1)).max(1);
         std::fs::create_dir_all(folder).map_err(SliceError::io(folder))?;
         let slices: Result<Vec<_>, SliceError> = (0..count)

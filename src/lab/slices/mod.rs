@@ -45,8 +45,15 @@ pub enum SliceError {
         offset: u64,
     },
     /// The limit is too small for buffers and a slice of useful size.
-    #[error("{0} bytes of memory are too few")]
-    Memory(usize),
+    #[error("{given} bytes of memory are too few for {pages} pages; {least} would do")]
+    Memory {
+        /// The limit, bytes.
+        given: usize,
+        /// Pages of the graph.
+        pages: usize,
+        /// The lowest limit that is enough, bytes.
+        least: usize,
+    },
     /// A page or link that does not fit.
     #[error("page {0} is beyond the last, or out of order")]
     Page(u32),

@@ -108,5 +108,21 @@ fn damaged_slices_are_errors() {
         // Whatever it reads, it does not panic.
         let _ = matrix.scan(0, |_, _| Ok(()));
     }
-    assert!(matches!(Builder::new(folder.path(), 10, 1000, 1, 1), Err(SliceError::Memory(1000))));
+}
+
+#[test]
+fn too_little_memory_is_refused_with_what_would_do() {
+    for (pages, vectors, threads) in [(10, 1, 1), (1_000_000, 1, 3), (1_000_000, 3, 8)] {
+        let folder = tempfile::tempdir().unwrap();
+        let build = |memory| Builder::new(folder.path(), pages, memory, vectors, threads);
+        let Err(SliceError::Memory { given: 1000, least, .. }) = build(1000) else {
+            panic!("{pages} pages in 1000 bytes")
+        };
+        assert!(matches!(build(least - 1), Err(SliceError::Memory { .. })));
+        build(least).unwrap();
+        assert_eq!(
+            build(1000).unwrap_err().to_string(),
+            format!("1000 bytes of memory are too few for {pages} pages; {least} would do")
+        );
+    }
 }

@@ -128,6 +128,50 @@ fn ignore_rules_hold_from_the_start_and_a_mistake_keeps_a_crawl_from_beginning()
 }
 
 #[test]
+fn a_disk_that_is_full_all_at_once_pauses_a_crawl() {
+    let mut archive = Archive::new();
+    let folder = archive.folder().join("small");
+    let Some(disk) = SmallDisk::mount(folder.clone(), "size=24m") else { return };
+    let log = archive.folder().join("crawl.log");
+    archive.path = folder.join("web.archive");
+    let served = slow_web(98);
+    let seeds = served.web.seeds(2);
+    let mut options = everything(&served);
+    options.extend(["--disk-min", "1", "--no-full-text", "--log"].map(str::to_owned));
+    options.push(log.display().to_string());
+    start(archive.crawl(&seeds, &options).args(["--limit", "100"])).wait().succeeded();
+    let acknowledged = captures(&archive.path);
+
+    // Another program takes all that is free while the crawl writes.
+    let before = served.server.requests();
+    let mut running = start(&mut archive.crawl(&seeds, &options));
+    assert!(running.wait_until(|| served.server.requests() > before + 20));
+    let ballast = folder.join("ballast");
+    let mut file = fs::File::create(&ballast).unwrap();
+    while file.write_all(&[0; 1 << 16]).is_ok() {}
+    assert!(running.wait_until(|| says(&log, "paused: ")), "{}", fs::read_to_string(&log).unwrap());
+    falls_silent(&served, &mut running);
+    drop(file);
+    fs::remove_file(ballast).unwrap();
+    disk.change("size=100m");
+    let ended = running.wait().succeeded();
+    println!("{}", ended.errors);
+    assert!(
+        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
+        "{}",
+        ended.errors
+    );
+    let captured = captures(&archive.path);
+    assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in spite of a full disk");
+    captured.are_single_answers();
+    for (url, before) in &acknowledged.0 {
+        assert_eq!(captured.0[url][0], before[0], "{url} is where it was");
+    }
+    assert_eq!(archive.verify(), captured.count());
+    ledger_balances(&archive.path);
+}
+
+#[test]
 fn a_crawl_waits_for_room_on_the_disk() {
     let mut archive = Archive::new();
     let folder = archive.folder().join("small");

@@ -31,7 +31,8 @@ enum Message {
 /// The handle of the indexing thread.
 pub(crate) struct Indexer {
     messages: Sender<Message>,
-    thread: JoinHandle<Result<(), Error>>,
+    /// The thread, until it has ended.
+    thread: Option<JoinHandle<Result<(), Error>>>,
     committed: Instant,
 }
 
@@ -50,12 +51,12 @@ impl Indexer {
             }
             writer.close()
         })?;
-        Ok(Self { messages, thread, committed: Instant::now() })
+        Ok(Self { messages, thread: Some(thread), committed: Instant::now() })
     }
 
     /// Hands over a page; waits while too many are waiting.
     pub(crate) fn add(&mut self, document: Box<Document>) -> Result<(), CrawlError> {
-        self.messages.send(Message::Add(document)).map_err(|_| CrawlError::ThreadEnded)
+        self.send(Message::Add(document))
     }
 
     /// Says that the archive is durable up to `captures`; the index follows from time to time.
@@ -64,17 +65,29 @@ impl Indexer {
             return Ok(());
         }
         self.committed = Instant::now();
-        self.messages.send(Message::Commit(captures)).map_err(|_| CrawlError::ThreadEnded)
+        self.send(Message::Commit(captures))
     }
 
     /// Commits everything and ends the thread.
-    pub(crate) fn finish(self, captures: u64) -> Result<(), CrawlError> {
+    pub(crate) fn finish(mut self, captures: u64) -> Result<(), CrawlError> {
+        self.send(Message::Commit(captures))?;
         let Self { messages, thread, .. } = self;
-        // When the thread has failed, its own error says more than that it is gone.
-        drop(messages.send(Message::Commit(captures)));
         drop(messages);
-        Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
+        thread.map_or(Ok(()), join)
     }
+
+    /// Hands a message over; when the thread is gone, its own error says why.
+    fn send(&mut self, message: Message) -> Result<(), CrawlError> {
+        if self.messages.send(message).is_ok() {
+            return Ok(());
+        }
+        self.thread.take().map_or(Ok(()), join)?;
+        Err(CrawlError::ThreadEnded)
+    }
+}
+
+fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), CrawlError> {
+    Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
 }
 
 /// Makes an index of a whole archive in a folder.

@@ -78,6 +78,32 @@ fn every_refusal_and_every_cut_has_its_reason() {
 }
 
 #[test]
+fn every_visit_is_told_with_the_rules_of_its_time() {
+    let served = TestWeb::start(Config::plain(93, 1, 8));
+    let archive = Archive::new();
+    let home = served.web.seeds(1).remove(0);
+    start(&mut archive.crawl(std::slice::from_ref(&home), &served.at_once())).wait().succeeded();
+    let refresh = ["--budget", "100", "--shortest", "0s"];
+    start(archive.command("refresh").args(refresh).args(served.at_once())).wait().succeeded();
+
+    let urls = captures(&archive.path).urls();
+    let child = urls.iter().find(|url| **url != home && !url.ends_with(".txt")).unwrap();
+    let (data, text) = why(&archive, child);
+    assert!(text.contains("robots.txt then") && text.matches(&home).count() >= 3, "{text}");
+    let visits = archive.json("why", &["--visits", "5", child]);
+    assert_eq!(data["last_fetch"]["captures"], visits.len());
+    assert!(visits.len() == 2 && visits[0]["time"].as_str() >= visits[1]["time"].as_str(), "{visits:?}");
+    for visit in &visits {
+        assert_eq!(
+            (&visit["via"], &visit["hops"], &visit["robots"]["allowed"]),
+            (&home.as_str().into(), &"L".into(), &true.into())
+        );
+        assert!(visit["robots"]["time"].as_str() <= visit["time"].as_str(), "{visit}");
+    }
+    assert_eq!(archive.json("why", &["--visits", "1", child]), visits[..1]);
+}
+
+#[test]
 fn robots_are_asked_for_over_the_scheme_of_the_host() {
     // The web speaks no TLS here, so the host answers over http only, which is found out without losing its rules.
     let served = TestWeb::start(Config::plain(92, 1, 5));

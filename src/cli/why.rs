@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use archive::crawl::{self, Outlook, RefreshRules, RobotsAnswer, Weights, Why};
+use archive::crawl::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, Why};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
+use comfy_table::CellAlignment;
 
 use super::options::ArchiveArgs;
 use super::output;
@@ -16,7 +17,8 @@ use super::output;
 #[command(after_help = "Examples:
   archive why https://www.example.org/private/
   archive why https://www.example.org/ --fetches-per-day 5000
-  archive why https://www.example.org/ --json")]
+  archive why https://www.example.org/ --json
+  archive why https://www.example.org/ --visits 1000 --json")]
 pub(crate) struct Args {
     /// The URL
     url: String,
@@ -25,10 +27,16 @@ pub(crate) struct Args {
     /// What refreshes may fetch a day, for the time when the page is due [default: what the archive fetched a day]
     #[arg(long, value_name = "N")]
     fetches_per_day: Option<f64>,
+    /// Show so many of its visits, newest first [default: 10]; with --json them alone, one object a line
+    #[arg(long, value_name = "N")]
+    visits: Option<usize>,
     /// One JSON object
     #[arg(long)]
     json: bool,
 }
+
+/// Visits that are shown unless said otherwise.
+const VISITS: usize = 10;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
@@ -36,12 +44,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let store = Store::read_only(&args.archive.path)?;
     let id = super::find_url(&store, &args.url)?;
+    let visits = || crawl::visits_of(&store, id, args.visits.unwrap_or(VISITS));
+    if args.json && args.visits.is_some() {
+        for visit in visits()? {
+            output::json_line(&visit)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?;
     let why = crawl::why(&store, id, weights, args.fetches_per_day, Utc::now())?;
     if args.json {
         output::json_line(&why)?;
     } else {
         print(&why)?;
+        print_visits(&visits()?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -68,16 +84,10 @@ fn print(why: &Why) -> anyhow::Result<()> {
         format!("{}: {pages}{budget} pages fetched, importance {:.2}", spent.site, spent.site_importance),
     );
     if let Some(last) = &why.last_fetch {
-        let what = match &last.error {
-            Some(error) => format!("no answer: {error}"),
-            None => format!("status {}", last.status),
-        };
-        row("last fetch", format!("{}, {what}; {} captures", local(last.time), last.captures));
-        if let Some(reason) = &last.truncated {
-            row("", format!("the body is cut: {reason}"));
-        }
-        for problem in &last.problems {
-            row("", problem.clone());
+        let visit = &last.visit;
+        row("last fetch", format!("{}, {}; {} captures", local(visit.time), what(visit), last.captures));
+        for note in notes(visit) {
+            row("", note);
         }
     }
     row(
@@ -88,6 +98,45 @@ fn print(why: &Why) -> anyhow::Result<()> {
         row("next due", due(outlook));
     }
     output::print(&table)
+}
+
+/// The visits in a table, newest first.
+fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
+    if visits.is_empty() {
+        return Ok(());
+    }
+    let mut table = output::table(&["visited", "answer", "found on", "importance", "robots.txt then"]);
+    output::align(&mut table, &[3], CellAlignment::Right);
+    for visit in visits {
+        let way = match &visit.via {
+            Some(page) => format!("{page} ({})", visit.hops),
+            None => "-".to_owned(),
+        };
+        let answer = [vec![what(visit)], notes(visit)].concat().join("; ");
+        let cells = [
+            local(visit.time),
+            answer,
+            way,
+            visit.importance.map_or("-".to_owned(), |number| format!("{number:.2}")),
+            visit.robots.as_ref().map_or("-".to_owned(), verdict),
+        ];
+        table.add_row(cells.map(|cell| output::harmless(&cell)));
+    }
+    output::line("")?;
+    output::print(&table)
+}
+
+fn what(visit: &Visit) -> String {
+    match &visit.error {
+        Some(error) => format!("no answer: {error}"),
+        None => format!("status {}", visit.status),
+    }
+}
+
+/// What is to be said of what came back.
+fn notes(visit: &Visit) -> Vec<String> {
+    let cut = visit.truncated.iter().map(|reason| format!("the body is cut: {reason}"));
+    cut.chain(visit.problems.iter().cloned()).collect()
 }
 
 fn found(why: &Why) -> String {
@@ -102,6 +151,13 @@ fn found(why: &Why) -> String {
 }
 
 fn robots(robots: &RobotsAnswer) -> String {
+    let delay =
+        robots.crawl_delay.map_or(String::new(), |seconds| format!(", asks for a delay of {seconds} s"));
+    format!("{} ({}, {}){delay}", verdict(robots), robots.url, local(robots.time))
+}
+
+/// Whether it lets the URL be fetched, and on what ground.
+fn verdict(robots: &RobotsAnswer) -> String {
     let verdict = if robots.allowed { "allowed" } else { "forbidden" };
     let ground = match (robots.line, &robots.pattern) {
         (Some(line), Some(pattern)) => format!("by line {line}: {pattern}"),
@@ -109,9 +165,7 @@ fn robots(robots: &RobotsAnswer) -> String {
         _ if robots.status == 0 => "as nothing answered".to_owned(),
         _ => format!("as the answer was {}", robots.status),
     };
-    let delay =
-        robots.crawl_delay.map_or(String::new(), |seconds| format!(", asks for a delay of {seconds} s"));
-    format!("{verdict} {ground} ({}, {}){delay}", robots.url, local(robots.time))
+    format!("{verdict} {ground}")
 }
 
 fn due(outlook: &Outlook) -> String {

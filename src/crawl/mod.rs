@@ -26,6 +26,7 @@ mod settings_file;
 mod stored_robots;
 mod timings;
 mod traps;
+mod visits;
 mod why;
 
 pub use agenda::agenda;
@@ -48,4 +49,5 @@ pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;
-pub use why::{Found, LastFetch, Outlook, RobotsAnswer, Spent, Why, why};
+pub use visits::{RobotsAnswer, Visit, visits_of};
+pub use why::{Found, LastFetch, Outlook, Spent, Why, why};

@@ -9,7 +9,7 @@ use crate::fetch::robots::Robots;
 use crate::ledger::authority;
 
 /// Redirects of one robots.txt that are followed (RFC 9309 section 2.3.1.2).
-const REDIRECTS_MAX: u8 = 5;
+pub(super) const REDIRECTS_MAX: u8 = 5;
 
 /// What a host lets the crawler do.
 #[derive(Debug, Clone)]

@@ -3,16 +3,14 @@
 //! Everything is read from the store as of its last checkpoint; nothing is asked of the network.
 
 use archive_storage::address::site_of;
-use archive_storage::{CaptureKind, Page, State, Store, UrlId};
+use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use url::Url;
 
 use super::conduct::Conduct;
 use super::due::{self, Choice, RefreshRules, Weights};
 use super::engine::CrawlError;
-use super::stored_robots;
-use crate::fetch::robots::{Ground, Robots};
+use super::visits::{self, RobotsAnswer, Visit};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 
 /// Captures of the page that led here that are read to find the one with the link.
@@ -66,26 +64,6 @@ pub struct Found {
     pub depth: u8,
 }
 
-/// What robots.txt says of a URL.
-#[derive(Debug, Clone, Serialize)]
-pub struct RobotsAnswer {
-    /// Where it was asked for.
-    pub url: String,
-    /// When.
-    #[serde(serialize_with = "utc")]
-    pub time: Option<DateTime<Utc>>,
-    /// The status of the answer; 0 when there was none.
-    pub status: u16,
-    /// Whether it lets the URL be fetched.
-    pub allowed: bool,
-    /// The number of the line that decides, from 1.
-    pub line: Option<u32>,
-    /// The pattern of that line.
-    pub pattern: Option<String>,
-    /// The delay it asks for, seconds.
-    pub crawl_delay: Option<f64>,
-}
-
 /// What a URL's host and site have had of the crawl.
 #[derive(Debug, Clone, Serialize)]
 pub struct Spent {
@@ -108,19 +86,9 @@ pub struct Spent {
 /// The newest capture of a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct LastFetch {
-    /// When.
-    #[serde(serialize_with = "utc")]
-    pub time: Option<DateTime<Utc>>,
-    /// HTTP status; 0 when nothing answered.
-    pub status: u16,
-    /// What was stored.
-    pub kind: CaptureKind,
-    /// Why nothing came back.
-    pub error: Option<String>,
-    /// Why the body is not all of it (`WARC-Truncated`).
-    pub truncated: Option<String>,
-    /// What was cut, repaired or not understood when it was read.
-    pub problems: Vec<String>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub visit: Visit,
     /// Captures so far.
     pub captures: u32,
 }
@@ -166,14 +134,14 @@ pub fn why(
     let host = authority(&url);
     let found = found(store, id, &page)?;
     let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
-    let last_fetch = last_fetch(store, id)?;
+    let last_fetch = last_fetch(store, id, &conduct)?;
     let verdict = verdict(&page, refusal, last_fetch.as_ref());
     Ok(Why {
         verdict,
         refusal,
         found,
         scope: scope(&credits, &url, &page),
-        robots: robots(store, &url, host, &conduct)?,
+        robots: visits::robots(store, &url, host, &conduct.robots_name, i64::MAX)?,
         spent: spent(state, &credits, &page, host, &conduct)?,
         order: conduct.order.to_string(),
         last_fetch,
@@ -183,7 +151,10 @@ pub fn why(
     })
 }
 
-fn utc<S: serde::Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn utc<S: serde::Serializer>(
+    time: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     time.map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).serialize(serializer)
 }
 
@@ -191,13 +162,13 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
     let flags = page.flags.0;
     let wanted = flags & (flags::IN_SCOPE | flags::REQUISITE) != 0;
     match (last, refusal) {
-        (Some(LastFetch { error: Some(error), .. }), _) => {
+        (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
             format!("was fetched, and nothing came back: {error}")
         }
         (Some(last), _) => {
             let times =
                 if last.captures == 1 { "once".to_owned() } else { format!("{} times", last.captures) };
-            format!("was fetched {times}, with status {} last", last.status)
+            format!("was fetched {times}, with status {} last", last.visit.status)
         }
         (None, Some(why)) => format!("is not fetched: {}", why.sentence()),
         (None, None) if flags & flags::ROBOTS != 0 => "is fetched before pages of its host are".to_owned(),
@@ -263,38 +234,6 @@ fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Ut
     Ok(captures.last().and_then(|capture| time(capture.time)))
 }
 
-fn robots(
-    store: &Store,
-    url: &str,
-    host: &str,
-    conduct: &Conduct,
-) -> Result<Option<RobotsAnswer>, CrawlError> {
-    let Ok(url) = Url::parse(url) else { return Ok(None) };
-    let stored = stored_robots::find(store, host, &conduct.robots_name)?;
-    Ok(stored.map(|stored| {
-        let robots = stored.robots.as_deref();
-        let verdict = robots.map(|robots| robots.check(&url));
-        let rule = match verdict.as_ref().map(|verdict| &verdict.ground) {
-            Some(Ground::Rule { line, pattern }) => Some((*line, (*pattern).to_owned())),
-            _ => None,
-        };
-        let allowed = match &verdict {
-            Some(verdict) => verdict.allowed,
-            // Without a file everything is allowed; while a server is in trouble, nothing.
-            None => (300..500).contains(&stored.status) && stored.status != 429,
-        };
-        RobotsAnswer {
-            time: DateTime::from_timestamp(stored.time, 0),
-            status: stored.status,
-            allowed,
-            line: rule.as_ref().map(|(line, _)| *line),
-            pattern: rule.map(|(_, pattern)| pattern),
-            crawl_delay: robots.and_then(Robots::crawl_delay).map(|delay| delay.as_secs_f64()),
-            url: stored.url,
-        }
-    }))
-}
-
 fn spent(
     state: &State,
     credits: &Credits,
@@ -316,23 +255,9 @@ fn spent(
     })
 }
 
-fn last_fetch(store: &Store, id: UrlId) -> Result<Option<LastFetch>, CrawlError> {
-    let state = store.state();
-    let Some((_, capture)) = state.history(id)?.next().transpose()? else { return Ok(None) };
-    let facts = Facts::from_fields(&store.metadata(&capture)?);
-    let record = store.record(capture.location)?;
-    Ok(Some(LastFetch {
-        time: DateTime::from_timestamp_micros(capture.time),
-        status: capture.status,
-        kind: capture.kind,
-        error: facts.error,
-        truncated: match capture.kind {
-            CaptureKind::Response => record.header.get("WARC-Truncated").map(str::to_owned),
-            _ => None,
-        },
-        problems: facts.problems,
-        captures: state.visit(id)?.map_or(0, |visit| visit.captures),
-    }))
+fn last_fetch(store: &Store, id: UrlId, conduct: &Conduct) -> Result<Option<LastFetch>, CrawlError> {
+    let Some(visit) = visits::visits(store, id, &conduct.robots_name, 1)?.pop() else { return Ok(None) };
+    Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
 
 /// When the page is due: a pass over everything that was fetched.

@@ -45,8 +45,8 @@ impl Run<'_> {
 
     /// The rules in the archive, if they are young enough to be used without asking again.
     pub(super) fn stored_rules(&self, host: HostId) -> Result<Option<Rules>, CrawlError> {
-        let stored =
-            stored_robots::find(self.store, &self.host_name(host)?, &self.options.conduct.robots_name)?;
+        let name = &self.options.conduct.robots_name;
+        let stored = stored_robots::find(self.store, &self.host_name(host)?, name, i64::MAX)?;
         let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
         Ok(stored.filter(|stored| stored.time >= oldest).and_then(|stored| stored.rules()))
     }

@@ -1,0 +1,136 @@
+//! The visits of a URL one by one: what came of each, how it was found at that time, and what robots.txt said then.
+
+use archive_storage::{CaptureKind, Store, UrlId};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use url::Url;
+
+use super::conduct::Conduct;
+use super::engine::CrawlError;
+use super::stored_robots;
+use super::why::utc;
+use crate::fetch::robots::{Ground, Robots};
+use crate::ledger::{Facts, authority};
+
+/// One visit; times are UTC.
+#[derive(Debug, Clone, Serialize)]
+pub struct Visit {
+    /// When.
+    #[serde(serialize_with = "utc")]
+    pub time: Option<DateTime<Utc>>,
+    /// HTTP status; 0 when nothing answered.
+    pub status: u16,
+    /// What was stored.
+    pub kind: CaptureKind,
+    /// The page that led here; nothing for a seed.
+    pub via: Option<String>,
+    /// The kinds of links from a seed to here, a letter each, as Heritrix has them.
+    pub hops: String,
+    /// Importance at that time, mean 1 over all pages.
+    pub importance: Option<f64>,
+    /// What its host's robots.txt said at that time.
+    pub robots: Option<RobotsAnswer>,
+    /// Why nothing came back.
+    pub error: Option<String>,
+    /// Why the body is not all of it (`WARC-Truncated`).
+    pub truncated: Option<String>,
+    /// What was cut, repaired or not understood when it was read, and why its links are not followed.
+    pub problems: Vec<String>,
+}
+
+/// What robots.txt says of a URL.
+#[derive(Debug, Clone, Serialize)]
+pub struct RobotsAnswer {
+    /// Where it was asked for.
+    pub url: String,
+    /// When.
+    #[serde(serialize_with = "utc")]
+    pub time: Option<DateTime<Utc>>,
+    /// The status of the answer; 0 when there was none.
+    pub status: u16,
+    /// Whether it lets the URL be fetched.
+    pub allowed: bool,
+    /// The number of the line that decides, from 1.
+    pub line: Option<u32>,
+    /// The pattern of that line.
+    pub pattern: Option<String>,
+    /// The delay it asks for, seconds.
+    pub crawl_delay: Option<f64>,
+}
+
+/// The newest visits of a URL, at most so many, newest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, CrawlError> {
+    visits(store, id, &Conduct::of_last_crawl(store.state())?.robots_name, most)
+}
+
+/// The same, for a crawler of this name.
+pub(super) fn visits(
+    store: &Store,
+    id: UrlId,
+    robots_name: &str,
+    most: usize,
+) -> Result<Vec<Visit>, CrawlError> {
+    let url = store.state().url(id)?;
+    let captures = store.state().history(id)?.take(most).collect::<Result<Vec<_>, _>>()?;
+    let mut visits = Vec::new();
+    for (_, capture) in captures {
+        let facts = Facts::from_fields(&store.metadata(&capture)?);
+        let time = DateTime::from_timestamp_micros(capture.time);
+        let at = time.map_or(i64::MAX, |time: DateTime<Utc>| time.timestamp());
+        visits.push(Visit {
+            time,
+            status: capture.status,
+            kind: capture.kind,
+            robots: if facts.robots { None } else { robots(store, &url, authority(&url), robots_name, at)? },
+            via: facts.via,
+            hops: facts.hops,
+            importance: facts.importance,
+            error: facts.error,
+            truncated: match capture.kind {
+                CaptureKind::Response => {
+                    store.record(capture.location)?.header.get("WARC-Truncated").map(str::to_owned)
+                }
+                _ => None,
+            },
+            problems: facts.problems,
+        });
+    }
+    Ok(visits)
+}
+
+/// What a host's robots.txt says of a URL, as it was at a time in seconds since 1970.
+pub(super) fn robots(
+    store: &Store,
+    url: &str,
+    host: &str,
+    robots_name: &str,
+    at: i64,
+) -> Result<Option<RobotsAnswer>, CrawlError> {
+    let Ok(url) = Url::parse(url) else { return Ok(None) };
+    let stored = stored_robots::find(store, host, robots_name, at)?;
+    Ok(stored.map(|stored| {
+        let robots = stored.robots.as_deref();
+        let verdict = robots.map(|robots| robots.check(&url));
+        let rule = match verdict.as_ref().map(|verdict| &verdict.ground) {
+            Some(Ground::Rule { line, pattern }) => Some((*line, (*pattern).to_owned())),
+            _ => None,
+        };
+        let allowed = match &verdict {
+            Some(verdict) => verdict.allowed,
+            // Without a file everything is allowed; while a server is in trouble, nothing.
+            None => (300..500).contains(&stored.status) && stored.status != 429,
+        };
+        RobotsAnswer {
+            time: DateTime::from_timestamp(stored.time, 0),
+            status: stored.status,
+            allowed,
+            line: rule.as_ref().map(|(line, _)| *line),
+            pattern: rule.map(|(_, pattern)| pattern),
+            crawl_delay: robots.and_then(Robots::crawl_delay).map(|delay| delay.as_secs_f64()),
+            url: stored.url,
+        }
+    }))
+}

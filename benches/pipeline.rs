@@ -217,6 +217,7 @@ fn options(connect: Option<SocketAddr>) -> Options {
             user_agent: "archive-bench".to_owned(),
             connect_to: connect.iter().filter_map(|address| format!("*:*:{address}").parse().ok()).collect(),
             allow_private: true,
+            authorities: Vec::new(),
             limits: fetch::Limits::default(),
             clock: Clock::default(),
         },

@@ -104,6 +104,7 @@ fn is_refused(url: &str) -> bool {
         "robots-elsewhere",
         "robots-hang",
         "robots-reset",
+        "robots-secure",
     ];
     let is_private = url.ends_with("/private/");
     let half_open = ["robots-redirect", "robots-binary", "robots-delay"];

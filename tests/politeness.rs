@@ -19,7 +19,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A page that answers 503 with `Retry-After: 1` at first.
 const RECOVERS: &str = "/recovers/1";
 
-/// How long each run may take.
+/// After so many requests the first run is killed, after as many more the second one stopped.
+const REQUESTS: u64 = 75;
+
+/// How long the others may take.
 const RUN: Duration = Duration::from_secs(4);
 
 #[test]
@@ -51,11 +54,11 @@ fn no_host_and_no_address_is_asked_twice_within_its_delay() {
 
     // Killed in the middle, stopped in the middle, ended by its time, and a refresh.
     let crawl = || start(archive.crawl(&seeds, &options).args(["--scope", "site"]));
-    let killed = crawl();
-    std::thread::sleep(RUN);
+    let mut killed = crawl();
+    assert!(killed.wait_until(|| served.server.requests() > REQUESTS));
     killed.kill();
-    let stopped = crawl();
-    std::thread::sleep(RUN);
+    let mut stopped = crawl();
+    assert!(stopped.wait_until(|| served.server.requests() > 2 * REQUESTS));
     stopped.signal("-TERM");
     assert_eq!(stopped.wait().code, Some(4));
     let time = text(RUN);
@@ -85,7 +88,10 @@ fn no_host_and_no_address_is_asked_twice_within_its_delay() {
     assert!(pause >= RETRY_AFTER, "asked again after {pause:?} although it said {RETRY_AFTER:?}");
 }
 
-fn group(arrivals: &[Arrival], key: impl Fn(&Arrival) -> String) -> BTreeMap<String, Vec<Arrival>> {
+pub(crate) fn group(
+    arrivals: &[Arrival],
+    key: impl Fn(&Arrival) -> String,
+) -> BTreeMap<String, Vec<Arrival>> {
     let mut groups: BTreeMap<String, Vec<Arrival>> = BTreeMap::new();
     for arrival in arrivals {
         groups.entry(key(arrival)).or_default().push(arrival.clone());
@@ -93,7 +99,7 @@ fn group(arrivals: &[Arrival], key: impl Fn(&Arrival) -> String) -> BTreeMap<Str
     groups
 }
 
-fn are_apart(what: &str, arrivals: &[Arrival], delay: Duration) {
+pub(crate) fn are_apart(what: &str, arrivals: &[Arrival], delay: Duration) {
     for pair in arrivals.windows(2) {
         let [first, second] = pair else { continue };
         let apart = second.time - first.time;

@@ -167,6 +167,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
             user_agent,
             connect_to: vec![format!("*:*:{}", server.address()).parse()?],
             allow_private: true,
+            authorities: Vec::new(),
             limits: Limits::default(),
             clock: RecordClock::default(),
         },

@@ -1,7 +1,7 @@
 //! Options that several commands share.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -10,9 +10,11 @@ use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::Clock;
 use archive_storage::segment::{Codec, Guard};
 use chrono::{DateTime, Utc};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
-use super::logging;
 use super::rank::bytes;
+use super::{UsageError, logging};
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -61,6 +63,9 @@ pub(crate) struct FetchArgs {
     /// Also fetch from addresses that are not public (loopback, private networks)
     #[arg(long)]
     allow_private: bool,
+    /// Also trust the authorities whose certificates are in this file (PEM), as of servers of your own
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// Longest body; what is longer is cut and marked as truncated
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     max_body: u64,
@@ -118,24 +123,21 @@ impl FetchArgs {
         let at_once = self.delay.is_zero();
         let per_host = self.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
         if per_host == 0 || self.workers == 0 {
-            return Err(super::UsageError("--per-host and --workers have to be at least 1".to_owned()).into());
+            return Err(UsageError("--per-host and --workers have to be at least 1".to_owned()).into());
         }
         if per_host > 1 && !at_once {
             let text = "--per-host above 1 needs --delay 0: with a delay a host gets one request at a time";
-            return Err(super::UsageError(text.to_owned()).into());
+            return Err(UsageError(text.to_owned()).into());
         }
         if self.user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            return Err(super::UsageError(
-                "--user-agent may only have printable ASCII characters".to_owned(),
-            )
-            .into());
+            return Err(UsageError("--user-agent may only have printable ASCII characters".to_owned()).into());
         }
         if !(0.0..=1000.0).contains(&self.delay_factor) {
-            return Err(super::UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
+            return Err(UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
         }
         if self.memory < Memory::BYTES_MIN {
             let least = Memory::BYTES_MIN >> 20;
-            return Err(super::UsageError(format!("--memory has to be at least {least}MiB")).into());
+            return Err(UsageError(format!("--memory has to be at least {least}MiB")).into());
         }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
@@ -161,6 +163,7 @@ impl FetchArgs {
                 user_agent: self.user_agent.clone(),
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
+                authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
                 limits: Limits {
                     connect: self.timeout.min(Limits::default().connect),
                     head: self.timeout,
@@ -178,6 +181,20 @@ impl FetchArgs {
             status: self.status,
             memory: Memory::new(self.memory),
         })
+    }
+}
+
+/// The certificates of a PEM file.
+fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> {
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| error.to_string());
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        other => {
+            let why = other.err().unwrap_or_else(|| "it has no certificate".to_owned());
+            Err(UsageError(format!("--cacert {} cannot be used: {why}", path.display())))
+        }
     }
 }
 

@@ -79,9 +79,11 @@ impl RobotsCache {
         self.secure.contains(&host)
     }
 
-    /// Lets a host that nothing connects to be asked at `url`, over the other scheme; once, then it returns false.
+    /// Lets a host that nothing connects to be asked at `url`, over the other scheme; once, then it returns false. So it does
+    /// where a redirect led: the file is there, and cannot be reached (RFC 9309 section 2.3.1.4).
     pub(super) fn ask_otherwise(&mut self, host: HostId, url: String) -> bool {
-        let is_first = self.other_scheme.insert(host);
+        let was_redirected = self.moved.get(&host).is_some_and(|(_, count)| *count > 0);
+        let is_first = !was_redirected && self.other_scheme.insert(host);
         if is_first {
             self.moved.insert(host, (url, 0));
         }
@@ -132,6 +134,15 @@ mod tests {
         let url = "https://a.test/robots.txt";
         assert!(cache.ask_otherwise(HostId(1), url.to_owned()));
         assert_eq!(cache.moved_to(HostId(1)), Some(url));
+        assert!(!cache.ask_otherwise(HostId(1), "http://a.test/robots.txt".to_owned()));
+        assert_eq!(cache.moved_to(HostId(1)), Some(url));
+    }
+
+    #[test]
+    fn where_a_redirect_led_the_other_scheme_is_not_tried() {
+        let mut cache = RobotsCache::default();
+        let url = "https://a.test/robots.txt";
+        assert_eq!(cache.redirect(HostId(1), "a.test", url.to_owned()), Next::SameHost(url.to_owned()));
         assert!(!cache.ask_otherwise(HostId(1), "http://a.test/robots.txt".to_owned()));
         assert_eq!(cache.moved_to(HostId(1)), Some(url));
     }

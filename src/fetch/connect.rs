@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{ConnectTo, FetchError, is_public};
+use super::{ConnectTo, FetchError, Settings, is_public};
 
 /// A server to talk to, already resolved: what was checked is what is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,8 +36,9 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(redirections: Vec<ConnectTo>, allow_private: bool, timeout: Duration) -> Self {
-        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    pub(super) fn new(settings: &Settings) -> Self {
+        let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        roots.add_parsable_certificates(settings.authorities.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -45,7 +46,12 @@ impl Connector {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { tls: TlsConnector::from(Arc::new(config)), redirections, allow_private, timeout }
+        Self {
+            tls: TlsConnector::from(Arc::new(config)),
+            redirections: settings.connect_to.clone(),
+            allow_private: settings.allow_private,
+            timeout: settings.limits.connect,
+        }
     }
 
     /// The address that requests for `host:port` go to.
@@ -93,9 +99,23 @@ impl Connector {
         let stream = timeout(self.timeout, self.tls.connect(name, stream))
             .await
             .map_err(within)?
-            .map_err(|error| FetchError::Tls(error.to_string()))?;
+            .map_err(|error| refusal(&error))?;
         Ok(Connection::Secure(Box::new(stream)))
     }
+}
+
+/// Why there is no secure connection, in words that are the same at every attempt.
+fn refusal(error: &io::Error) -> FetchError {
+    use rustls::{CertificateError as Fault, Error};
+    let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    let Some(Error::InvalidCertificate(fault)) = of_tls else { return FetchError::Tls(error.to_string()) };
+    FetchError::Certificate(match fault {
+        Fault::Expired | Fault::ExpiredContext { .. } => "it has expired".to_owned(),
+        Fault::NotValidYet | Fault::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is of another host".to_owned(),
+        Fault::UnknownIssuer => "nobody who is trusted has signed it (--cacert)".to_owned(),
+        fault => fault.to_string(),
+    })
 }
 
 /// An open connection to one server.

@@ -24,6 +24,9 @@ pub enum FetchError {
     /// The TLS handshake failed.
     #[error("no secure connection: {0}")]
     Tls(String),
+    /// The server's certificate is not to be trusted.
+    #[error("no secure connection: the server's certificate is refused, as {0}")]
+    Certificate(String),
     /// The server closed or broke the connection before it had sent a whole head.
     #[error("the connection ended before a response head")]
     NoHead,
@@ -48,6 +51,13 @@ impl FetchError {
     /// Whether trying again later may help.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        !matches!(self, Self::PrivateAddress(_) | Self::HeadTooLong(_) | Self::NotHttp | Self::Unfetchable)
+        !matches!(
+            self,
+            Self::PrivateAddress(_)
+                | Self::Certificate(_)
+                | Self::HeadTooLong(_)
+                | Self::NotHttp
+                | Self::Unfetchable
+        )
     }
 }

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
 use archive_storage::Clock;
 use crossbeam::channel::Sender;
+use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -65,6 +66,8 @@ pub struct Settings {
     pub connect_to: Vec<ConnectTo>,
     /// Whether addresses that are not public may be talked to.
     pub allow_private: bool,
+    /// Certificates of authorities that are trusted beside the usual ones.
+    pub authorities: Vec<CertificateDer<'static>>,
     /// What a response may cost.
     pub limits: Limits,
     /// What time it is: the time of every capture.
@@ -72,10 +75,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether connections to `host:port` go elsewhere.
+    /// Where a request to `host:port` goes, if the host is at this address: a redirection may be of one port alone.
     #[must_use]
-    pub fn is_redirected(&self, host: &str, port: u16) -> bool {
-        self.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
+    pub fn target(&self, host: &str, port: u16, address: IpAddr) -> SocketAddr {
+        match self.connect_to.iter().find_map(|rule| rule.apply(host, port)) {
+            Some((name, port)) => SocketAddr::new(name.parse().unwrap_or(address), port),
+            None => SocketAddr::new(address, port),
+        }
     }
 }
 
@@ -174,8 +180,7 @@ struct Client {
 
 impl Client {
     fn new(settings: Settings, memory: BodyMemory) -> Self {
-        let connector =
-            Connector::new(settings.connect_to.clone(), settings.allow_private, settings.limits.connect);
+        let connector = Connector::new(&settings);
         Self { settings, memory, connector, idle: RefCell::default() }
     }
 

@@ -66,6 +66,7 @@ impl TestWeb {
                 user_agent: "archive-test".to_owned(),
                 connect_to: vec![format!("*:*:{}", self.server.address()).parse().unwrap()],
                 allow_private: true,
+                authorities: Vec::new(),
                 limits: fetch::Limits::default(),
                 clock: Clock::default(),
             },

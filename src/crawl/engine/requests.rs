@@ -44,9 +44,10 @@ impl Run<'_> {
         }
         let authority = self.host_name(host)?;
         let authority = authority.as_str();
+        let usual = if self.is_secure(host)? { 443 } else { 80 };
         let (name, port) = match authority.rsplit_once(':') {
-            Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(80)),
-            _ => (authority, 80),
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(usual)),
+            _ => (authority, usual),
         };
         let task = Task::Resolve { host: name.to_owned(), port };
         Ok(Some(Job { task, tag: Tag::Resolve(host) }))
@@ -171,11 +172,8 @@ impl Run<'_> {
         let (via, hops) = previous::way(self.store.state(), id, &page)?;
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
-        let mut target = address;
-        if !self.options.fetch.is_redirected(url.host_str().unwrap_or_default(), port) {
-            target.set_port(port);
-        }
         let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
+        let target = self.options.fetch.target(&name, port, address.ip());
         let tag = FetchTag {
             host,
             id,

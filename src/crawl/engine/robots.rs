@@ -23,14 +23,17 @@ impl Run<'_> {
         Ok(self.store.state().host_name(host)?)
     }
 
-    /// Where the robots.txt of a host is asked for: over the scheme of the URL that is wanted most of it.
-    pub(super) fn robots_url(&mut self, host: HostId) -> Result<String, CrawlError> {
-        let state = self.store.state();
-        let is_secure = match self.frontier.best(host) {
-            Some(id) => state.url(id)?.starts_with("https:"),
+    /// Whether a host is asked over https first: as the URL that is wanted most of it says.
+    pub(super) fn is_secure(&mut self, host: HostId) -> Result<bool, CrawlError> {
+        Ok(match self.frontier.best(host) {
+            Some(id) => self.store.state().url(id)?.starts_with("https:"),
             None => self.robots.is_secure(host),
-        };
-        let scheme = if is_secure { "https" } else { "http" };
+        })
+    }
+
+    /// Where the robots.txt of a host is asked for.
+    pub(super) fn robots_url(&mut self, host: HostId) -> Result<String, CrawlError> {
+        let scheme = if self.is_secure(host)? { "https" } else { "http" };
         Ok(format!("{scheme}://{}/robots.txt", self.host_name(host)?))
     }
 
@@ -53,8 +56,13 @@ impl Run<'_> {
 
     /// After a robots.txt that nothing connected to: whether it is now asked for over the other scheme.
     pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
-        let no_connection =
-            matches!(error, FetchError::Connect(_) | FetchError::ConnectTimeout(_) | FetchError::Tls(_));
+        let no_connection = matches!(
+            error,
+            FetchError::Connect(_)
+                | FetchError::ConnectTimeout(_)
+                | FetchError::Tls(_)
+                | FetchError::Certificate(_)
+        );
         let other = if tag.url.scheme() == "https" { "http" } else { "https" };
         let url = format!("{other}://{}/robots.txt", self.host_name(tag.host)?);
         // With a port in its name only one scheme can be meant.

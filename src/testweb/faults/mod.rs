@@ -69,7 +69,7 @@ impl Fault {
         }
         let case = robots::case(name.strip_suffix(b".faults.test")?);
         Some(match case {
-            Some(case) if path == b"/robots.txt" => Self::Robots(case),
+            Some(case) if without_query(path) == b"/robots.txt" => Self::Robots(case),
             Some(_) => Self::Plain,
             None => Self::Absent,
         })
@@ -79,7 +79,7 @@ impl Fault {
         if path == b"/" {
             return Self::Index;
         }
-        let path = path.split(|byte| *byte == b'?').next().unwrap_or(path);
+        let path = without_query(path);
         for listed in FAULTS.iter().copied().flatten() {
             match listed.path.split_once("{n}") {
                 None if listed.path.as_bytes() == path => return Self::Listed(*listed, 0),
@@ -114,6 +114,10 @@ impl Fault {
 
 /// The head line of HTML in UTF-8.
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
+
+fn without_query(path: &[u8]) -> &[u8] {
+    path.split(|byte| *byte == b'?').next().unwrap_or(path)
+}
 
 fn index() -> String {
     let mut page = "<!DOCTYPE html>\n<title>Faults</title>\n<ul>\n".to_owned();

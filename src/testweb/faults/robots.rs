@@ -12,7 +12,7 @@ pub struct Case {
     pub name: &'static str,
     /// What its robots.txt does.
     pub what: &'static str,
-    script: fn() -> Script,
+    script: fn(&Request<'_>) -> Script,
 }
 
 impl std::fmt::Debug for Case {
@@ -21,6 +21,9 @@ impl std::fmt::Debug for Case {
     }
 }
 
+/// What stands behind the path of a robots.txt that is asked for over TLS: the server does not know of it otherwise.
+const SECURE_FILE: &str = "?secure";
+
 const PLAIN: &str = "Content-Type: text/plain\r\n";
 
 /// All hosts of this kind.
@@ -28,48 +31,62 @@ pub static ROBOTS_HOSTS: &[Case] = &[
     Case {
         name: "robots-503",
         what: "answers 503: everything is disallowed",
-        script: || sent(whole(503, PLAIN, b"")),
+        script: |_| sent(whole(503, PLAIN, b"")),
     },
     Case {
         name: "robots-500",
         what: "answers 500: everything is disallowed",
-        script: || sent(whole(500, PLAIN, b"")),
+        script: |_| sent(whole(500, PLAIN, b"")),
     },
-    Case { name: "robots-429", what: "answers 429", script: || sent(whole(429, "Retry-After: 2\r\n", b"")) },
+    Case { name: "robots-429", what: "answers 429", script: |_| sent(whole(429, "Retry-After: 2\r\n", b"")) },
     Case {
         name: "robots-404",
         what: "answers 404: everything is allowed",
-        script: || sent(whole(404, HTML, b"")),
+        script: |_| sent(whole(404, HTML, b"")),
     },
     Case {
         name: "robots-403",
         what: "answers 403: everything is allowed",
-        script: || sent(whole(403, HTML, b"")),
+        script: |_| sent(whole(403, HTML, b"")),
     },
     Case {
         name: "robots-html",
         what: "answers 200 with an HTML page",
-        script: || sent(whole(200, HTML, b"<!DOCTYPE html>\n<title>Welcome</title>\n<p>Disallow: /</p>\n")),
+        script: |_| sent(whole(200, HTML, b"<!DOCTYPE html>\n<title>Welcome</title>\n<p>Disallow: /</p>\n")),
     },
     Case {
         name: "robots-redirect",
         what: "redirects to a file that disallows /private/ by way of six redirects",
-        script: || sent(whole(301, "Location: http://faults.test/redirect-chain/6\r\n", b"")),
+        script: |_| sent(whole(301, "Location: http://faults.test/redirect-chain/6\r\n", b"")),
     },
     Case {
         name: "robots-elsewhere",
         what: "redirects to the file of another host, which disallows everything",
-        script: || sent(whole(302, "Location: http://robots-nothing.faults.test/robots.txt\r\n", b"")),
+        script: |_| sent(whole(302, "Location: http://robots-nothing.faults.test/robots.txt\r\n", b"")),
+    },
+    Case {
+        name: "robots-secure",
+        what: "redirects from http to https, where a file disallows /private/",
+        script: |request| {
+            let is_redirected = request.path.ends_with(SECURE_FILE.as_bytes());
+            sent(if is_redirected {
+                whole(200, PLAIN, b"User-agent: *\nDisallow: /private/\n")
+            } else {
+                let place =
+                    format!("Location: https://robots-secure.faults.test/robots.txt{SECURE_FILE}\r\n");
+                whole(301, &place, b"")
+            })
+        },
     },
     Case {
         name: "robots-nothing",
         what: "disallows everything",
-        script: || sent(whole(200, PLAIN, b"User-agent: *\nDisallow: /\n")),
+        script: |_| sent(whole(200, PLAIN, b"User-agent: *\nDisallow: /\n")),
     },
     Case {
         name: "robots-large",
         what: "a file of 10 MiB whose rule against everything stands behind the first MiB",
-        script: || Script {
+        script: |_| Script {
             moves: vec![
                 Move::Send(raw(&format!("{PLAIN}Content-Length: {}\r\n", (10 << 20) + RULE.len()), b"")),
                 Move::Repeat(b"# filler filler\n".to_vec(), 1 << 16),
@@ -82,17 +99,17 @@ pub static ROBOTS_HOSTS: &[Case] = &[
     Case {
         name: "robots-hang",
         what: "never answers",
-        script: || Script { moves: vec![Move::Wait(Duration::from_secs(3600))], ending: Ending::Close },
+        script: |_| Script { moves: vec![Move::Wait(Duration::from_secs(3600))], ending: Ending::Close },
     },
     Case {
         name: "robots-reset",
         what: "resets the connection",
-        script: || Script::sent(Vec::new(), Ending::Reset),
+        script: |_| Script::sent(Vec::new(), Ending::Reset),
     },
     Case {
         name: "robots-binary",
         what: "a file of bytes that are no text, with one right rule against /private/",
-        script: || {
+        script: |_| {
             let mut body = b"\xef\xbb\xbfUser-Agent : *\r\n\x00\xff\xfe\x80\r".to_vec();
             body.extend_from_slice(b"\nDISALLOW: /private/ # comment\n\xff");
             sent(whole(200, PLAIN, &body))
@@ -101,20 +118,20 @@ pub static ROBOTS_HOSTS: &[Case] = &[
     Case {
         name: "robots-delay",
         what: "asks for a delay of 2 seconds",
-        script: || sent(whole(200, PLAIN, b"User-agent: *\nCrawl-delay: 2\nDisallow: /private/\n")),
+        script: |_| sent(whole(200, PLAIN, b"User-agent: *\nCrawl-delay: 2\nDisallow: /private/\n")),
     },
     Case {
         name: "robots-long-delay",
         what: "asks for a delay of a year",
-        script: || sent(whole(200, PLAIN, b"User-agent: *\nCrawl-delay: 31536000\nDisallow:\n")),
+        script: |_| sent(whole(200, PLAIN, b"User-agent: *\nCrawl-delay: 31536000\nDisallow:\n")),
     },
 ];
 
 const RULE: &[u8] = b"User-agent: *\nDisallow: /\n";
 
 impl Case {
-    pub(super) fn script(&self, _request: &Request<'_>) -> Script {
-        (self.script)()
+    pub(super) fn script(&self, request: &Request<'_>) -> Script {
+        (self.script)(request)
     }
 }
 

@@ -1,0 +1,132 @@
+//! What holds over HTTP holds over TLS: robots.txt, politeness, and that nothing is asked of a server that cannot prove
+//! who it is.
+
+use std::time::Duration;
+
+use archive::testweb::tls::{AUTHORITY, Certificate};
+use archive::testweb::{Arrival, Config};
+
+use crate::crawl::lively;
+use crate::politeness::{are_apart, group};
+use crate::support::program::start;
+use crate::support::{Archive, TestWeb, captures};
+
+const HOST_DELAY: Duration = Duration::from_millis(250);
+const ADDRESS_DELAY: Duration = Duration::from_millis(100);
+
+/// A web that is served with and without TLS, and the options that lead there.
+struct SecureWeb {
+    served: TestWeb,
+    options: Vec<String>,
+}
+
+impl SecureWeb {
+    fn start(archive: &Archive, config: Config, certificate: Certificate) -> Self {
+        let served = TestWeb::start(config);
+        served.server.record_arrivals(true);
+        let secure = served.server.add_tls("127.0.0.1:0".parse().unwrap(), certificate).unwrap();
+        let authority = archive.file("authority.pem", AUTHORITY);
+        let mut options = vec!["--cacert".to_owned(), authority.display().to_string()];
+        for (port, address) in [(80, served.server.address()), (443, secure)] {
+            options.extend(["--connect-to".to_owned(), format!(":{port}:{address}")]);
+        }
+        Self { served, options }
+    }
+
+    fn with(&self, more: &[&str]) -> Vec<String> {
+        self.options.iter().cloned().chain(more.iter().map(|option| (*option).to_owned())).collect()
+    }
+
+    fn arrivals(&self) -> Vec<Arrival> {
+        self.served.server.take_arrivals()
+    }
+}
+
+/// The same address by TLS.
+fn secure(url: &str) -> String {
+    url.replacen("http:", "https:", 1)
+}
+
+#[test]
+fn robots_and_delays_hold_over_both_schemes_together() {
+    let archive = Archive::new();
+    let web = SecureWeb::start(&archive, lively(72, 4, 200), Certificate::Right);
+    let seeds =
+        web.served.web.seeds(web.served.web.sites()).iter().map(|url| secure(url)).collect::<Vec<_>>();
+    let text = |delay: Duration| format!("{}ms", delay.as_millis());
+    let delays = ["--delay", &text(HOST_DELAY), "--address-delay", &text(ADDRESS_DELAY), "--for", "5s"];
+    start(&mut archive.crawl(&seeds, &web.with(&delays))).wait().succeeded();
+
+    let arrivals = web.arrivals();
+    are_apart("127.0.0.1", &arrivals, ADDRESS_DELAY);
+    for (host, arrivals) in group(&arrivals, |arrival| arrival.host.clone()) {
+        are_apart(&host, &arrivals, HOST_DELAY);
+        assert_eq!(arrivals[0].path, "/robots.txt", "{host}");
+    }
+    let forbidden = arrivals.iter().find(|arrival| {
+        let page = web.served.web.page_of(&format!("http://{}{}", arrival.host, arrival.path));
+        page.is_some_and(|page| !web.served.web.allowed(page))
+    });
+    assert!(forbidden.is_none(), "{forbidden:?}");
+    let urls = captures(&archive.path).urls();
+    let secure = urls.iter().filter(|url| url.starts_with("https:")).count();
+    println!("{} URLs, {secure} of them over TLS", urls.len());
+    assert!(secure > 4 && urls.len() > secure, "{urls:?}");
+    archive.verify();
+}
+
+#[test]
+fn rules_are_read_where_a_redirect_to_https_leads() {
+    let archive = Archive::new();
+    let web = SecureWeb::start(&archive, Config::plain(73, 1, 1), Certificate::Right);
+    let urls = ["http://robots-secure.faults.test/private/", "http://robots-secure.faults.test/open"];
+    start(&mut archive.crawl(&urls.map(str::to_owned), &web.with(&["--delay", "0"]))).wait().succeeded();
+    let paths: Vec<_> = web.arrivals().into_iter().map(|arrival| arrival.path).collect();
+    assert_eq!(paths, ["/robots.txt", "/robots.txt?secure", "/open"]);
+    let why = archive.json("why", &[urls[0]]).remove(0);
+    assert_eq!((&why["refusal"], &why["robots"]["line"]), (&"robots".into(), &2.into()), "{why}");
+}
+
+#[test]
+fn a_certificate_that_is_refused_makes_robots_unreachable() {
+    let faults = [
+        (Certificate::Expired, "it has expired"),
+        (Certificate::WrongName, "it is of another host"),
+        (Certificate::SelfSigned, "nobody who is trusted has signed it"),
+    ];
+    for (certificate, reason) in faults {
+        let archive = Archive::new();
+        let web = SecureWeb::start(&archive, Config::plain(74, 1, 1), certificate);
+        let redirected = "http://robots-secure.faults.test/open";
+        // This host's file is also there over http: its rules are those of http, and over TLS nothing is asked.
+        let open = "http://robots-delay.faults.test/open";
+        let insecure = "https://robots-delay.faults.test/";
+        let seeds = [redirected, open, insecure].map(str::to_owned);
+        start(&mut archive.crawl(&seeds, &web.with(&["--delay", "0"]))).wait().succeeded();
+        let mut asked: Vec<_> = web
+            .arrivals()
+            .into_iter()
+            .map(|arrival| format!("http://{}{}", arrival.host, arrival.path))
+            .collect();
+        asked.sort();
+        let robots = ["delay", "secure"].map(|host| format!("http://robots-{host}.faults.test/robots.txt"));
+        assert_eq!(asked, [open, &robots[0], &robots[1]]);
+
+        let why = archive.json("why", &[redirected]).remove(0);
+        assert_eq!(why["refusal"], "robots-unreachable", "{why}");
+        for url in ["https://robots-secure.faults.test/robots.txt?secure", insecure] {
+            let why = archive.json("why", &[url]).remove(0);
+            let error = why["last_fetch"]["error"].as_str().unwrap();
+            assert!(error.starts_with("no secure connection: ") && error.contains(reason), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_without_certificates_is_refused() {
+    let archive = Archive::new();
+    let file = archive.file("authority.pem", "none");
+    let options = ["--cacert", file.to_str().unwrap()];
+    let ended = start(&mut archive.crawl(&["http://a.test/".to_owned()], &options)).wait();
+    ended.refused(2, &["--cacert", "authority.pem cannot be used: it has no certificate"]);
+}

@@ -93,8 +93,10 @@ fn records_go_out_and_come_back_as_they_were() {
     let archive = imported(&data, "zstd");
     let expected = content(&archive);
     assert_eq!(expected.len(), 130);
-    for name in ["all.warc.gz", "all.warc.zst", "all.warc"] {
-        let (path, summary) = export(&archive, "warc", name, &[]);
+    for (format, name) in
+        [("warc", "all.warc.gz"), ("warc", "all.warc.zst"), ("warc", "all.warc"), ("wacz", "all.wacz")]
+    {
+        let (path, summary) = export(&archive, format, name, &[]);
         assert_eq!(summary["rows"], 130, "{name}: {summary}");
         assert_eq!(summary["bytes"], fs::metadata(&path).unwrap().len());
         let again = Archive::new();

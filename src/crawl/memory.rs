@@ -55,6 +55,12 @@ impl Memory {
     pub fn state(self) -> usize {
         self.divided / 4
     }
+
+    /// For the rounds over the stored links that end a run, when no bodies are under way any more.
+    #[must_use]
+    pub fn settling(self) -> usize {
+        self.bodies() + self.document() * 8 + self.state()
+    }
 }
 
 /// A larger segment of the index gains nothing.

@@ -369,7 +369,7 @@ impl Run<'_> {
         // The records become durable while cash settles, and then the state with them.
         self.begin_sync()?;
         if self.status.captures > 0
-            && self.credits.settle(self.store.state_mut())? > 0
+            && self.credits.settle(self.store.state_mut(), self.options.memory.settling())? > 0
         {
             self.audited_at = 0;
         }

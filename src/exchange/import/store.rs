@@ -327,7 +327,7 @@ impl Import<'_> {
         }
         self.balance_books()?;
         if self.status.captures > 0
-            && self.credits.settle(self.store.state_mut())? > 0
+            && self.credits.settle(self.store.state_mut(), self.memory.settling())? > 0
         {
             self.balance_books()?;
         }

@@ -25,7 +25,7 @@ impl Run<'_> {
             self.frontier.set_floor(if is_full { LEVEL_REQUISITE } else { 0 });
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
-                Pick::Resolve(host) => Some(self.resolve_job(host)?),
+                Pick::Resolve(host) => self.resolve_job(host)?,
                 Pick::Robots(host, address) => self.robots_job(host, address, now)?,
                 Pick::Page(host, url, address) => self.page_job(host, url, address, now)?,
             };
@@ -37,14 +37,19 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn resolve_job(&self, host: HostId) -> Result<Job<Tag>, CrawlError> {
+    fn resolve_job(&mut self, host: HostId) -> Result<Option<Job<Tag>>, CrawlError> {
+        let site = self.store.state().host(host)?.site;
+        if !self.frontier.may_resolve(host, site) {
+            return Ok(None);
+        }
         let authority = self.host_name(host)?;
         let authority = authority.as_str();
         let (name, port) = match authority.rsplit_once(':') {
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(80)),
             _ => (authority, 80),
         };
-        Ok(Job { task: Task::Resolve { host: name.to_owned(), port }, tag: Tag::Resolve(host) })
+        let task = Task::Resolve { host: name.to_owned(), port };
+        Ok(Some(Job { task, tag: Tag::Resolve(host) }))
     }
 
     /// Asks for a robots.txt, unless a young one is in the archive.

@@ -12,6 +12,7 @@
 //! number that says how much memory the frontier takes (BUbiNG has the same: Boldi, Marino, Santini, Vigna, "BUbiNG:
 //! massive crawling for the masses", WWW 2014, section 4.5).
 
+mod ahead;
 mod host_queue;
 mod schedule;
 mod size;
@@ -24,8 +25,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use archive_storage::{HostId, UrlId};
+use archive_storage::{HostId, SiteId, UrlId};
 
+use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 use self::spill::Spill;
 use crate::ledger::{LEVEL_REQUISITE, Refusal};
@@ -33,9 +35,6 @@ use crate::ledger::{LEVEL_REQUISITE, Refusal};
 /// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
 const SHARE_MIN: usize = 32;
 const SHARE_MAX: usize = 512;
-
-/// Hosts whose address is asked for at the same time.
-const RESOLVING_MAX: usize = 64;
 
 /// However slow a server is, its answer time alone keeps it from being asked for no longer than this.
 const ADAPTED_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -96,6 +95,10 @@ struct Host {
     /// The level under which the host stands among the awake (or the unresolved), if it does.
     awake_level: Option<u8>,
     asleep: bool,
+    /// Whether it is being resolved, or was, and nothing was asked of it yet.
+    ahead: bool,
+    /// Its site, as soon as that is said.
+    site: Option<SiteId>,
 }
 
 #[derive(Debug)]
@@ -124,8 +127,8 @@ pub struct Frontier {
     requisites: u64,
     /// URLs below this level stay where they are.
     floor: u8,
-    unresolved: BinaryHeap<(u8, Reverse<u64>, HostId)>,
-    resolving: usize,
+    unresolved: BinaryHeap<Unresolved>,
+    ahead: Ahead,
     ready: BinaryHeap<(u8, Reverse<u64>, usize)>,
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Counts entries, so that equals leave a heap in the order they came.
@@ -157,7 +160,7 @@ impl Frontier {
             requisites: 0,
             floor: 0,
             unresolved: BinaryHeap::new(),
-            resolving: 0,
+            ahead: Ahead::default(),
             ready: BinaryHeap::new(),
             waiting: BinaryHeap::new(),
             ticket: 0,
@@ -206,7 +209,7 @@ impl Frontier {
     /// Requests under way, resolutions included.
     #[must_use]
     pub fn active(&self) -> usize {
-        self.active + self.resolving
+        self.active + self.ahead.resolving
     }
 
     /// Hosts that have a request under way.
@@ -278,18 +281,12 @@ impl Frontier {
 
     /// The next thing to do at `now`, if there is anything.
     pub fn next(&mut self, now: Instant) -> Option<Pick> {
+        self.wake_addresses(now);
         if let Some(host) = self.next_unresolved() {
             return Some(Pick::Resolve(host));
         }
-        self.wake_addresses(now);
-        while let Some(&(level, _, number)) = self.ready.peek() {
-            if level < self.floor {
-                return None;
-            }
-            self.ready.pop();
-            if self.addresses[number].ready_level != Some(level) {
-                continue;
-            }
+        while self.ready_level()? >= self.floor {
+            let (_, _, number) = self.ready.pop()?;
             self.addresses[number].ready_level = None;
             let pick = self.pick_at(number, now);
             self.enter(number, now);
@@ -308,7 +305,7 @@ impl Frontier {
 
     /// Says what the resolution of `host` gave. Without an address its URLs leave the frontier; they are returned.
     pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
-        self.resolving = self.resolving.saturating_sub(1);
+        self.ahead.resolving = self.ahead.resolving.saturating_sub(1);
         let Some(address) = address else { return self.give_up(host, Refusal::Unresolved) };
         let (addresses, earlier) = (&mut self.addresses, self.earlier);
         let address_delay = self.politeness.address_delay;
@@ -339,6 +336,9 @@ impl Frontier {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             entry.robots_known = true;
             entry.robots_wanted = false;
+            if entry.queue.is_empty() {
+                self.is_asked(host);
+            }
             self.offer(host, now);
         }
     }
@@ -371,7 +371,11 @@ impl Frontier {
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
         entry.next = None;
-        let Phase::At(number, _) = entry.phase else { return };
+        let (phase, has_asked) = (entry.phase, entry.robots_known);
+        if !has_asked {
+            self.get_ahead(host);
+        }
+        let Phase::At(number, _) = phase else { return };
         let address = &mut self.addresses[number];
         address.active = address.active.saturating_sub(1);
         address.next = None;
@@ -406,6 +410,7 @@ impl Frontier {
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.
     pub fn give_up(&mut self, host: HostId, why: Refusal) -> Vec<UrlId> {
         self.grow(host);
+        self.is_asked(host);
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;

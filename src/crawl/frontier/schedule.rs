@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use archive_storage::{HostId, UrlId};
 
-use super::{Frontier, Host, PICKED, Phase, Pick, RESOLVING_MAX, after};
+use super::{Frontier, Host, PICKED, Phase, Pick, after};
 use crate::ledger::LEVEL_REQUISITE;
 
 impl Frontier {
@@ -15,19 +15,13 @@ impl Frontier {
         }
     }
 
-    pub(super) fn next_unresolved(&mut self) -> Option<HostId> {
-        while self.resolving < RESOLVING_MAX {
-            let &(level, _, host) = self.unresolved.peek()?;
-            if level < self.floor {
-                return None;
+    /// The level of the best address that may be asked now.
+    pub(super) fn ready_level(&mut self) -> Option<u8> {
+        while let Some(&(level, _, number)) = self.ready.peek() {
+            if self.addresses[number].ready_level == Some(level) {
+                return Some(level);
             }
-            self.unresolved.pop();
-            let entry = &mut self.hosts[host.index()];
-            if entry.phase == Phase::New && (entry.robots_wanted || !entry.queue.is_empty()) {
-                entry.phase = Phase::Resolving;
-                self.resolving += 1;
-                return Some(host);
-            }
+            self.ready.pop();
         }
         None
     }
@@ -76,6 +70,7 @@ impl Frontier {
                 entry.robots_under_way = true;
                 Pick::Robots(host, address)
             };
+            self.is_asked(host);
             let entry = &mut self.hosts[host.index()];
             self.hosts_active += usize::from(entry.active == 0);
             entry.active += 1;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use archive_storage::HostId;
 
+use super::ahead::Unresolved;
 use super::spill::Spill;
 use super::{Address, Frontier, Host};
 
@@ -24,7 +25,8 @@ impl Frontier {
             + (self.hosts.capacity() - self.hosts.len()) * size_of::<Host>()
             + self.level_of.capacity()
             + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()
-            + self.unresolved.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
+            + self.unresolved.capacity() * size_of::<Unresolved>()
+            + self.ahead.memory_bytes()
             + self.ready.capacity() * size_of::<(u8, Reverse<u64>, usize)>()
             + self.waiting.capacity() * size_of::<Reverse<(Instant, usize)>>()
             + self.spill.as_ref().map_or(0, Spill::memory_bytes)

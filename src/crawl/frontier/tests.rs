@@ -2,7 +2,7 @@
 
 use super::{Frontier, Pick, Politeness};
 use crate::ledger::{LEVEL_REQUISITE, Refusal};
-use archive_storage::{HostId, UrlId};
+use archive_storage::{HostId, SiteId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -103,6 +103,9 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
         while let Some(pick) = frontier.next(now) {
             let (host, at) = match pick {
                 Pick::Resolve(host) => {
+                    if !frontier.may_resolve(host, SiteId(host.0 % 2)) {
+                        continue;
+                    }
                     let at = address((host.0 % u32::from(addresses)) as u8);
                     frontier.resolved(host, Some(at), now);
                     continue;
@@ -140,6 +143,89 @@ fn no_host_and_no_address_is_asked_within_its_delay() {
     check_pauses(polite(2, 1), 20, 3, Duration::from_millis(10));
     check_pauses(polite(1, 5), 10, 2, Duration::from_secs(3));
     check_pauses(Politeness { per_address: 4, ..polite(3, 0) }, 30, 2, Duration::from_secs(1));
+    check_pauses(polite(2, 1), 300, 7, Duration::from_millis(300));
+}
+
+#[test]
+fn a_site_with_a_host_for_every_page_is_resolved_as_it_is_asked() {
+    const FARM: u32 = 10_000;
+    const OTHERS: u32 = 2_000;
+    const SECONDS: u64 = 30;
+    let start = Instant::now();
+    let mut frontier = Frontier::new(polite(2, 1));
+    for host in 0..FARM + OTHERS {
+        // The farm makes itself more important than all others.
+        frontier.push(UrlId(host), HostId(host), if host < FARM { 9 } else { 5 }, start).unwrap();
+    }
+    let (mut resolved, mut asked, mut others) = (0, 0, 0);
+    let mut now = start;
+    while now - start < Duration::from_secs(SECONDS) {
+        while let Some(pick) = frontier.next(now) {
+            match pick {
+                Pick::Resolve(host) if host.0 < FARM => {
+                    if frontier.may_resolve(host, SiteId(0)) {
+                        frontier.resolved(host, Some(address(1)), now);
+                        resolved += 1;
+                    }
+                }
+                Pick::Resolve(host) => {
+                    assert!(frontier.may_resolve(host, SiteId(host.0)));
+                    let at = SocketAddr::from((host.0.to_be_bytes(), 80));
+                    frontier.resolved(host, Some(at), now);
+                }
+                Pick::Robots(host, at) => {
+                    // Half of the files are in the archive already, so that nothing is sent for them.
+                    if host.0 % 2 == 0 {
+                        frontier.cancelled(host, now);
+                    } else {
+                        asked += u64::from(at == address(1));
+                        frontier.completed(host, now, Duration::ZERO, None);
+                    }
+                    frontier.robots_known(host, now);
+                }
+                Pick::Page(host, _, at) => {
+                    asked += u64::from(at == address(1));
+                    others += u32::from(host.0 >= FARM);
+                    frontier.completed(host, now, Duration::ZERO, None);
+                }
+            }
+        }
+        now = frontier.next_wake().unwrap();
+    }
+    assert_eq!((asked, others), (SECONDS, OTHERS));
+    assert!((1..=SECONDS + 16).contains(&resolved), "{resolved} hosts of the farm were resolved");
+}
+
+#[test]
+fn hosts_that_would_not_be_next_are_not_resolved() {
+    let now = Instant::now();
+    let mut frontier =
+        Frontier::new(Politeness { per_host: u32::MAX, per_address: u32::MAX, ..polite(0, 0) });
+    frontier.push(UrlId(0), HostId(0), 9, now).unwrap();
+    assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
+    open(&mut frontier, HostId(0), address(0), now);
+    for url in 1..2_000 {
+        let (host, level) = if url < 1_000 { (0, 9) } else { (url, 3) };
+        frontier.push(UrlId(url), HostId(host), level, now).unwrap();
+    }
+    frontier.push(UrlId(2_000), HostId(2_000), 12, now).unwrap();
+    let resolve = |frontier: &mut Frontier| {
+        let mut hosts = Vec::new();
+        loop {
+            match frontier.next(now) {
+                Some(Pick::Resolve(host)) => {
+                    frontier.resolved(host, Some(address(host.0 as u8)), now);
+                    hosts.push(host);
+                }
+                _ => return hosts,
+            }
+        }
+    };
+    // The stock, of which the first host is one, and then one for each host that was asked for the first time.
+    let first = resolve(&mut frontier);
+    assert_eq!((first[0], first.len()), (HostId(2_000), 63));
+    let later: Vec<_> = (0..900).flat_map(|_| resolve(&mut frontier)).collect();
+    assert_eq!(later.len(), 2);
 }
 
 #[test]

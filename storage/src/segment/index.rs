@@ -3,8 +3,11 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,9 @@ const SUFFIX: &str = ".cdxj";
 pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";
 /// The media type that indexers give what has none.
 pub(super) const UNKNOWN_MEDIA_TYPE: &str = "unk";
+
+/// Captures for which another thread is worth its while.
+const ENTRIES_PER_THREAD_MIN: usize = 4096;
 
 /// What the index says of a capture beyond its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,16 +93,29 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
     line(&capture.url, capture.time, &fields)
 }
 
-/// The lines of one segment.
+/// What one segment's index will say, in less than half of the memory that its lines would take: many segments are open.
 #[derive(Debug)]
 pub(super) struct Index {
     file: String,
-    lines: Vec<Box<str>>,
+    entries: Vec<Entry>,
+    /// Each media type once.
+    mimes: HashSet<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    url: Box<str>,
+    time: DateTime<Utc>,
+    mime: Arc<str>,
+    status: Option<u16>,
+    digest: Option<Digest>,
+    offset: u64,
+    length: u64,
 }
 
 impl Index {
     pub(super) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), lines: Vec::new() }
+        Self { file: file.to_owned(), entries: Vec::new(), mimes: HashSet::new() }
     }
 
     pub(super) fn add(
@@ -107,24 +126,59 @@ impl Index {
         digest: Option<Digest>,
         place: Location,
     ) {
-        let fields = Fields {
-            url,
-            mime: &facts.mime,
-            status: facts.status.map(|status| status.to_string()),
-            digest,
-            length: place.length.to_string(),
-            offset: place.offset.to_string(),
-            filename: &self.file,
+        let mime = match self.mimes.get(facts.mime.as_str()) {
+            Some(mime) => Arc::clone(mime),
+            None => {
+                let mime: Arc<str> = facts.mime.as_str().into();
+                self.mimes.insert(Arc::clone(&mime));
+                mime
+            }
         };
-        self.lines.extend(line(url, time, &fields).map(|line| (line + "\n").into_boxed_str()));
+        let (url, status) = (url.into(), facts.status);
+        let (offset, length) = (place.offset, u64::from(place.length));
+        self.entries.push(Entry { url, time, mime, status, digest, offset, length });
     }
 
     /// Writes the index beside its segment, durably.
     pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
-        let mut lines: Vec<&str> = self.lines.iter().map(AsRef::as_ref).collect();
+        let mut lines = self.lines();
         lines.sort_unstable();
+        let mut bytes = Vec::with_capacity(lines.iter().map(String::len).sum());
+        for line in lines {
+            bytes.extend_from_slice(line.as_bytes());
+        }
         let path = folder.join(format!("{}{SUFFIX}", self.file));
-        replace_file(disk, &path, lines.concat().as_bytes()).context("write", &path)
+        replace_file(disk, &path, &bytes).context("write", &path)
+    }
+
+    /// All lines, made by all processors: whoever closes a segment waits for them.
+    fn lines(&self) -> Vec<String> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let part = self.entries.len().div_ceil(threads).max(ENTRIES_PER_THREAD_MIN);
+        let make = |entries: &[Entry]| entries.iter().filter_map(|entry| self.line(entry)).collect();
+        if self.entries.len() <= part {
+            return make(&self.entries);
+        }
+        thread::scope(|scope| {
+            let parts = self.entries.chunks(part).map(|entries| scope.spawn(move || make(entries)));
+            let parts: Vec<ScopedJoinHandle<'_, Vec<String>>> = parts.collect();
+            let lines =
+                parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            lines.flatten().collect()
+        })
+    }
+
+    fn line(&self, entry: &Entry) -> Option<String> {
+        let fields = Fields {
+            url: &entry.url,
+            mime: &entry.mime,
+            status: entry.status.map(|status| status.to_string()),
+            digest: entry.digest,
+            length: entry.length.to_string(),
+            offset: entry.offset.to_string(),
+            filename: &self.file,
+        };
+        Some(line(&entry.url, entry.time, &fields)? + "\n")
     }
 }
 

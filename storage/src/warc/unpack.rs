@@ -264,9 +264,7 @@ impl<R: Read> Unpacker<R> {
                 self.inside = false;
                 Ok(Step::End(self.input.position()))
             }
-            Ok(_) if at_end && put == 0 => {
-                Err(UnpackError::Corrupt("the file ends within a member".into()))
-            }
+            Ok(_) if at_end && put == 0 => Err(UnpackError::Corrupt("the file ends within a member".into())),
             Ok(_) => Ok(Step::Data),
             Err(error) => Err(UnpackError::Corrupt(error.to_string())),
         }

@@ -368,10 +368,12 @@ impl Run<'_> {
         self.watch.start();
         // The records become durable while cash settles, and then the state with them.
         self.begin_sync()?;
-        if self.status.captures > 0
-            && self.credits.settle(self.store.state_mut(), self.options.memory.settling())? > 0
-        {
-            self.audited_at = 0;
+        if self.status.captures > 0 {
+            let rounds = self.credits.settle(self.store.state_mut(), self.options.memory.settling())?;
+            tracing::info!(rounds, "cash was passed along the stored links");
+            if rounds > 0 {
+                self.audited_at = 0;
+            }
         }
         self.watch.lap(Stage::Settle);
         self.wait_for_sync()?;

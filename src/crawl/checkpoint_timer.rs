@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 /// When readers were in the way of a checkpoint, it is tried again after this long.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// However much has changed, there is this long between two checkpoints.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+
 /// Checkpoints take at most this part of the time: in a large archive most accounts change from one to the next.
 const PART: u32 = 20;
 
@@ -24,11 +27,10 @@ impl CheckpointTimer {
         Self { every, last: Instant::now(), pause: every }
     }
 
-    /// Whether it is time. What changed since the last one stays in memory, so the pause is not made longer when it
-    /// `is_full`.
+    /// Whether it is time. What changed since the last one stays in memory, so it is sooner when that `is_full`.
     pub fn is_due(&self, is_full: impl FnOnce() -> bool) -> bool {
         let waited = self.last.elapsed();
-        waited >= self.pause || waited >= self.every && is_full()
+        waited >= self.pause || waited >= self.every.min(PAUSE_MIN) && is_full()
     }
 
     /// A checkpoint that was begun then has been made.
@@ -55,17 +57,19 @@ mod tests {
     #[test]
     fn a_long_checkpoint_puts_off_the_next_one_unless_memory_is_full() {
         let mut timer = CheckpointTimer::new(Duration::from_secs(30));
-        timer.made(ago(3));
-        timer.last = ago(40);
-        assert!(!timer.is_due(|| false));
-        assert!(timer.is_due(|| true));
-        timer.last = ago(61);
-        assert!(timer.is_due(|| false));
-        timer.made(ago(1));
-        timer.last = ago(20);
-        assert!(!timer.is_due(|| true));
-        timer.last = ago(30);
-        assert!(timer.is_due(|| false));
+        for (lasted, waited, is_full, is_due) in [
+            (1, 29, false, false),
+            (1, 31, false, true),
+            (1, 4, true, false),
+            (1, 6, true, true),
+            (3, 31, false, false),
+            (3, 61, false, true),
+            (3, 6, true, true),
+        ] {
+            timer.made(ago(lasted));
+            timer.last = ago(waited);
+            assert_eq!(timer.is_due(|| is_full), is_due, "{lasted} {waited} {is_full}");
+        }
     }
 
     #[test]

@@ -3,14 +3,12 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
-use std::collections::{BTreeMap, HashSet};
-use std::panic::resume_unwind;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use zstd::bulk;
 
 use super::error::{Context, SegmentError};
 use super::ledger::SegmentInfo;
@@ -29,8 +27,10 @@ pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";
 /// The media type that indexers give what has none.
 pub(super) const UNKNOWN_MEDIA_TYPE: &str = "unk";
 
-/// Captures for which another thread is worth its while.
-const ENTRIES_PER_THREAD_MIN: usize = 4096;
+/// Bytes of lines that are compressed together while a segment is open, to a fifth or less.
+const PACKED_AT_BYTES: usize = 128 << 10;
+/// The level at which they are: a thousandth of what a capture takes.
+const PACKING_LEVEL: i32 = 1;
 
 /// What the index says of a capture beyond its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,29 +93,18 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
     line(&capture.url, capture.time, &fields)
 }
 
-/// What one segment's index will say, in less than half of the memory that its lines would take: many segments are open.
+/// The lines of one segment, in the order of appending; all but the last of them compressed, for many segments are open
+/// and each line takes some 370 bytes.
 #[derive(Debug)]
 pub(super) struct Index {
     file: String,
-    entries: Vec<Entry>,
-    /// Each media type once.
-    mimes: HashSet<Arc<str>>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    url: Box<str>,
-    time: DateTime<Utc>,
-    mime: Arc<str>,
-    status: Option<u16>,
-    digest: Option<Digest>,
-    offset: u64,
-    length: u64,
+    lines: Vec<u8>,
+    packed: Vec<Vec<u8>>,
 }
 
 impl Index {
     pub(super) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), entries: Vec::new(), mimes: HashSet::new() }
+        Self { file: file.to_owned(), lines: Vec::new(), packed: Vec::new() }
     }
 
     pub(super) fn add(
@@ -126,59 +115,37 @@ impl Index {
         digest: Option<Digest>,
         place: Location,
     ) {
-        let mime = match self.mimes.get(facts.mime.as_str()) {
-            Some(mime) => Arc::clone(mime),
-            None => {
-                let mime: Arc<str> = facts.mime.as_str().into();
-                self.mimes.insert(Arc::clone(&mime));
-                mime
-            }
+        let fields = Fields {
+            url,
+            mime: &facts.mime,
+            status: facts.status.map(|status| status.to_string()),
+            digest,
+            length: place.length.to_string(),
+            offset: place.offset.to_string(),
+            filename: &self.file,
         };
-        let (url, status) = (url.into(), facts.status);
-        let (offset, length) = (place.offset, u64::from(place.length));
-        self.entries.push(Entry { url, time, mime, status, digest, offset, length });
+        let Some(line) = line(url, time, &fields) else { return };
+        self.lines.extend_from_slice(line.as_bytes());
+        self.lines.push(b'\n');
+        if self.lines.len() >= PACKED_AT_BYTES
+            && let Ok(packed) = bulk::compress(&self.lines, PACKING_LEVEL)
+        {
+            self.packed.push(packed);
+            self.lines.clear();
+        }
     }
 
     /// Writes the index beside its segment, durably.
     pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
-        let mut lines = self.lines();
-        lines.sort_unstable();
-        let mut bytes = Vec::with_capacity(lines.iter().map(String::len).sum());
-        for line in lines {
-            bytes.extend_from_slice(line.as_bytes());
-        }
         let path = folder.join(format!("{}{SUFFIX}", self.file));
-        replace_file(disk, &path, &bytes).context("write", &path)
-    }
-
-    /// All lines, made by all processors: whoever closes a segment waits for them.
-    fn lines(&self) -> Vec<String> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let part = self.entries.len().div_ceil(threads).max(ENTRIES_PER_THREAD_MIN);
-        let make = |entries: &[Entry]| entries.iter().filter_map(|entry| self.line(entry)).collect();
-        if self.entries.len() <= part {
-            return make(&self.entries);
+        let mut all = Vec::new();
+        for packed in &self.packed {
+            all.append(&mut zstd::decode_all(packed.as_slice()).context("unpack", &path)?);
         }
-        thread::scope(|scope| {
-            let parts = self.entries.chunks(part).map(|entries| scope.spawn(move || make(entries)));
-            let parts: Vec<ScopedJoinHandle<'_, Vec<String>>> = parts.collect();
-            let lines =
-                parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            lines.flatten().collect()
-        })
-    }
-
-    fn line(&self, entry: &Entry) -> Option<String> {
-        let fields = Fields {
-            url: &entry.url,
-            mime: &entry.mime,
-            status: entry.status.map(|status| status.to_string()),
-            digest: entry.digest,
-            length: entry.length.to_string(),
-            offset: entry.offset.to_string(),
-            filename: &self.file,
-        };
-        Some(line(&entry.url, entry.time, &fields)? + "\n")
+        all.extend_from_slice(&self.lines);
+        let mut lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();
+        lines.sort_unstable();
+        replace_file(disk, &path, &lines.concat()).context("write", &path)
     }
 }
 

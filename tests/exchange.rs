@@ -208,6 +208,61 @@ fn segments_of_imports_please_other_readers() {
     assert_eq!(records.fastwarc["response"], 75);
 }
 
+/// What another tool packed is the same as its files; what is no package, or a torn one, is told in a sentence.
+#[test]
+fn packages_of_other_tools_are_imported() {
+    let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
+    let (packed, plain) = (Archive::new(), Archive::new());
+    let files = pair(&data);
+    let package = packed.folder().join("collection.wacz");
+    let mut command = judges.program("wacz");
+    judges::succeed(command.arg("create").arg("-o").arg(&package).args(&files), "");
+    import(&plain, &files, 0);
+    let (_, summary) = import(&packed, std::slice::from_ref(&package), 0);
+    assert_eq!((&summary["files"], &summary["captures"]), (&2.into(), &130.into()), "{summary}");
+    assert_eq!(known(&packed), known(&plain));
+
+    let whole = std::fs::read(&package).unwrap();
+    let torn = packed.folder().join("torn.wacz");
+    std::fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
+    let other = packed.folder().join("other.zip");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&other).unwrap());
+    zip.start_file("notes.txt", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.write_all(b"no records").unwrap();
+    zip.finish().unwrap();
+    let (findings, summary) = import(&packed, &[torn, other, package], 1);
+    let told: Vec<&str> = findings.iter().map(|finding| finding["what"].as_str().unwrap()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("cannot be read"), "{told:?}");
+    assert!(told[1].contains("no WACZ package"), "{told:?}");
+    assert_eq!((&summary["refused_files"], &summary["duplicates"]), (&2.into(), &130.into()), "{summary}");
+}
+
+/// Who asks for it gets the dictionary a second time at the end of a file, and FastWARC reads what comes of it.
+#[test]
+fn dictionaries_have_a_second_copy_by_setting() {
+    let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
+    let archive = Archive::new();
+    let [first, second] = pair(&data);
+    let copy = ["--dictionary-guard", "copy"].map(PathBuf::from);
+    for file in [first, second] {
+        import(&archive, &[&copy[..], &[file]].concat(), 0);
+    }
+    let summaries = std::fs::read_to_string(archive.segments().join("segments.jsonl")).unwrap();
+    let summaries = summaries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let guarded: Vec<Value> = summaries.filter(|summary| !summary["dictionary"].is_null()).collect();
+    assert!(!guarded.is_empty());
+    for summary in guarded {
+        assert_eq!(summary["guard"], "copy");
+        let segment = std::fs::read(archive.segments().join(summary["name"].as_str().unwrap())).unwrap();
+        let length = u32::from_le_bytes(segment[4..8].try_into().unwrap()) as usize;
+        let last = segment.split_at(segment.len() - length - 8).1;
+        assert_eq!(last[..4], 0x184D_2A51_u32.to_le_bytes());
+        assert_eq!(last[4..], segment[4..length + 8], "the first frame's content once more");
+    }
+    assert_eq!(judges.check(&archive.segments()).fastwarc["response"], 75);
+}
+
 /// In these two files FastWARC and we differ: it gives out a record that is cut off, which we report as broken, and it leaves
 /// out the record before a broken one.
 const READ_OTHERWISE: [&str; 2] = ["clipped.warc.gz", "example-trunc.warc"];

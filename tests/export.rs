@@ -93,8 +93,10 @@ fn records_go_out_and_come_back_as_they_were() {
     let archive = imported(&data, "zstd");
     let expected = content(&archive);
     assert_eq!(expected.len(), 130);
-    for name in ["all.warc.gz", "all.warc.zst", "all.warc"] {
-        let (path, summary) = export(&archive, "warc", name, &[]);
+    for (format, name) in
+        [("warc", "all.warc.gz"), ("warc", "all.warc.zst"), ("warc", "all.warc"), ("wacz", "all.wacz")]
+    {
+        let (path, summary) = export(&archive, format, name, &[]);
         assert_eq!(summary["rows"], 130, "{name}: {summary}");
         assert_eq!(summary["bytes"], fs::metadata(&path).unwrap().len());
         let again = Archive::new();
@@ -224,4 +226,40 @@ print(json.dumps({
         );
         assert!(cdxj.contains(&offset), "{offset}");
     }
+}
+
+/// The graph has the archive's links and ranks like the archive; other programs find its pages by their URLs.
+#[test]
+fn a_compressed_graph_ranks_like_the_archive() {
+    let Some(data) = foreign() else { return };
+    let archive = imported(&data, "zstd");
+    let (name, summary) = export(&archive, "graph", "web", &[]);
+    let mut urls = String::new();
+    let file = fs::File::open(name.with_extension("urls.gz")).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut urls).unwrap();
+    let urls: Vec<&str> = urls.lines().collect();
+    assert!(urls.is_sorted() && urls.len() > 100, "{}", urls.len());
+    let sizes = ["graph", "offsets", "properties", "urls.gz"]
+        .map(|ending| fs::metadata(name.with_extension(ending)).unwrap().len());
+    assert_eq!(summary["bytes"], sizes.iter().sum::<u64>());
+
+    let rank = |more: &[&str]| {
+        let mut command = archive.command("rank");
+        let method = ["--method", "pagerank", "--tolerance", "1e-12", "--top", "100000", "--json"];
+        let mut rows = start(command.args(method).args(more)).wait().succeeded().json();
+        let found = rows.remove(0);
+        let value = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["value"].as_f64().unwrap());
+        (found["arcs"].clone(), rows.iter().map(value).collect::<BTreeMap<_, _>>())
+    };
+    let ((_, own), (arcs, exported)) = (rank(&[]), rank(&["--graph", name.to_str().unwrap()]));
+    assert_eq!((summary["rows"].clone(), urls.len()), (arcs, exported.len()));
+    assert!(exported.keys().eq(urls.iter()) && own.keys().eq(urls.iter()));
+    assert!(own.iter().all(|(url, value)| (exported[url] - value).abs() < 1e-12));
+
+    let (part, few) = export(&archive, "graph", "part", &["--where", "importance > 2"]);
+    assert!(few["rows"].as_u64() < summary["rows"].as_u64(), "{few}");
+    assert!(part.with_extension("graph").exists());
+    let refused = start(archive.command("export").args(["graph", "--output", "web.2026"])).wait();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.errors.contains("give a NAME without a dot"), "{}", refused.errors);
 }

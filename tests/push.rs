@@ -237,6 +237,15 @@ fn announced_pages_are_fetched_first_and_clusters_together() {
     for url in &pages[4..10] {
         assert_eq!(fourth[url], third[url] + 1, "{url} of the cluster");
     }
+
+    // Where there is no room for a cluster other pages take it.
+    for budget in [8, 9, 10, 11, 12] {
+        served.web.clock().advance(TimeDelta::days(1));
+        let mut command = archive.command("refresh");
+        command.args(["--json", "--budget", &budget.to_string()]).args(served.at_once());
+        let summary = start(command.args(clock(&served))).wait().succeeded().json().remove(0);
+        assert_eq!(summary["captures"], budget, "{summary}");
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ use super::{open, output, query};
   wacz     records, index and list of pages in one file, for ReplayWeb.page and pywb
   parquet  an index of the archive's segments with Common Crawl's columns, for DuckDB and Spark
   links    the newest links of every page: source, target and kind, separated by tabs
+  graph    the links among pages that carry importance, compressed, as NAME.graph, NAME.offsets,
+           NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
 
 With --where, the captures of the pages that a query finds, or of all pages of the sites that
 it finds, and the captures that revisits among them stand for.
@@ -31,11 +33,12 @@ Examples:
   archive export warc --output all.warc.gz
   archive export wacz --output site.wacz --where 'host = \"www.example.org\"'
   archive export parquet --output index.parquet
-  archive export links --output links.tsv.gz --where 'site importance > 2'")]
+  archive export links --output links.tsv.gz --where 'site importance > 2'
+  archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// What to write
     format: FormatName,
-    /// File to write; one that is there is replaced when the new one is whole
+    /// File to write (of a graph the NAME); one that is there is replaced when the new one is whole
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
     /// Pack with gzip, whatever the output is called
@@ -58,16 +61,19 @@ enum FormatName {
     Wacz,
     Parquet,
     Links,
+    Graph,
 }
 
 impl FormatName {
-    fn format(self) -> Format {
+    /// The format of one file; nothing for a graph, which is several.
+    fn format(self) -> Option<Format> {
         match self {
-            Self::Warc => Format::Warc,
-            Self::Cdxj => Format::Cdxj,
-            Self::Wacz => Format::Wacz,
-            Self::Parquet => Format::Parquet,
-            Self::Links => Format::Links,
+            Self::Warc => Some(Format::Warc),
+            Self::Cdxj => Some(Format::Cdxj),
+            Self::Wacz => Some(Format::Wacz),
+            Self::Parquet => Some(Format::Parquet),
+            Self::Links => Some(Format::Links),
+            Self::Graph => None,
         }
     }
 }
@@ -89,10 +95,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
     let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-    let format = args.format.format();
-    let outcome = export::run(&store, &selection, format, &args.output, args.gzip, &mut |rows| {
-        bar.set_position(rows);
-    });
+    let mut progress = |rows| bar.set_position(rows);
+    let outcome = match args.format.format() {
+        Some(format) => export::run(&store, &selection, format, &args.output, args.gzip, &mut progress),
+        None => export::graph(&store, &selection, &args.output),
+    };
     bar.finish_and_clear();
     let exported = outcome?;
     let output = args.output.display();
@@ -100,7 +107,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
         output::json_line(&Summary { output: output.to_string(), rows, records, bytes })?;
     } else {
-        let what = if format == Format::Links { "links" } else { "captures" };
+        let what = match args.format {
+            FormatName::Links | FormatName::Graph => "links",
+            _ => "captures",
+        };
         let records = match exported.records {
             0 => String::new(),
             records => format!(" ({} records)", HumanCount(records)),

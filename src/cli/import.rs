@@ -1,4 +1,4 @@
-//! `archive import`: captures from WARC files that any tool wrote.
+//! `archive import`: captures from WARC files and WACZ packages that any tool wrote.
 
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
 
-/// Import captures from WARC files of any tool: WARC 1.0 and 1.1, gzip, zstd or plain.
+/// Import captures from files of any tool: WARC 1.0 and 1.1 (gzip, zstd or plain), and WACZ.
 #[derive(clap::Args)]
 #[command(
     after_help = "Records are stored as they came; links, titles and texts are read from them as from live captures.
@@ -31,10 +31,11 @@ Exit code 1 when a file or a record could not be read; everything else of it is 
 
 Examples:
   archive import old/*.warc.gz
+  archive import collection.wacz
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text"
 )]
 pub(crate) struct Args {
-    /// WARC files, in any order
+    /// WARC files and WACZ packages, in any order
     #[arg(required = true, num_args = 1.., value_name = "FILES")]
     files: Vec<PathBuf>,
     #[command(flatten)]

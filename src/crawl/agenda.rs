@@ -40,7 +40,9 @@ pub fn agenda(
     let left = budget - list.pages.len();
     undiscovered(state, credits, choice.rules.discovery, left)?.into_iter().for_each(|page| list.take(page));
     if list.pages.len() < budget {
-        for page in most_obsolete(state, credits, choice, budget, now)? {
+        // Pages of clusters for which there is no room any more leave theirs to others.
+        let candidates = budget + list.clusters.len();
+        for page in most_obsolete(state, credits, choice, candidates, now)? {
             list.take(page);
         }
     }

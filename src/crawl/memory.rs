@@ -2,8 +2,10 @@
 //!
 //! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built and the
 //! cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
-//! the frontier and in the table of URLs), for every host from which something waits some 230, and for the program itself
-//! some 40 MiB.
+//! the frontier and in the table of URLs), for every capture some 11 (by which copies of it are found) and, while its segment
+//! is open, 80 for the segment's index, for every host from which something waits some 230, and for the program itself some
+//! 40 MiB. A crawl of pages that are in the archive already compresses them with dictionaries of their versions: up to 16
+//! compressors of some 30 MB, one for each thread and group of hosts.
 
 use crate::search;
 
@@ -54,6 +56,12 @@ impl Memory {
     #[must_use]
     pub fn state(self) -> usize {
         self.divided / 4
+    }
+
+    /// For the rounds over the stored links that end a run, when no bodies are under way any more.
+    #[must_use]
+    pub fn settling(self) -> usize {
+        self.bodies() + self.document() * 8 + self.state()
     }
 }
 

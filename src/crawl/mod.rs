@@ -5,6 +5,7 @@
 
 mod agenda;
 mod budget;
+mod checkpoint_timer;
 mod conduct;
 mod control;
 mod course;
@@ -31,6 +32,7 @@ mod why;
 
 pub use agenda::agenda;
 pub use budget::Budgets;
+pub use checkpoint_timer::CheckpointTimer;
 pub use conduct::Conduct;
 pub use control::Control;
 pub use course::{Course, Part};

@@ -41,8 +41,8 @@ pub struct Options {
     pub sync_every: Duration,
     /// What is taken and what is left.
     pub conduct: Conduct,
-    /// Time between two checkpoints, or longer when they would take more than a twentieth of it: what a crash makes the
-    /// next start replay.
+    /// Time between two checkpoints: what a crash makes the next start replay. Longer when they would take more than a
+    /// twentieth of it, shorter when what changed fills its memory.
     pub checkpoint_every: Duration,
     /// Whether text is indexed for searching.
     pub full_text: bool,

@@ -95,7 +95,7 @@ pub fn run(
     credits.audit(store.state())?;
     credits.save(store.state_mut())?;
     store.checkpoint_waiting()?;
-    if credits.settle(store.state_mut())? > 0 {
+    if credits.settle(store.state_mut(), crawl::Memory::default().settling())? > 0 {
         credits.audit(store.state())?;
         credits.save(store.state_mut())?;
         store.checkpoint_waiting()?;

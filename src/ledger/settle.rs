@@ -13,48 +13,81 @@ use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId}
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
-use super::pay::account;
-use super::standing::account_of;
+use super::standing::{ALIASES_MAX, leads_to};
 use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 
 /// Links over which cash is passed on at most: some seconds. A larger archive gets fewer rounds, at last none.
 const TRANSFERS_MAX: u64 = 60_000_000;
 
-/// URLs of an archive whose accounts are taken into memory, 56 bytes each.
-const URLS_MAX: u32 = 20_000_000;
-
 /// Rounds at most, however little cash moves.
 const ROUNDS_MAX: u32 = 16;
+
+/// Memory for a URL, and for a page that was read: what stands here, and the changed blocks of the state.
+const URL_BYTES: u64 = 16 + 24;
+const READ_BYTES: u64 = 48 + 128;
 
 /// What is known of a URL, in one place: where a link leads is somewhere else in memory than the link before.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Nothing for a URL that is no page.
-    account: Option<Account>,
+    base: Base,
     host: HostId,
+    role: Role,
+}
+
+/// What a URL is to the books, in 32 bits: no page, a page that was never read, or one of those that were.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Role(u32);
+
+impl Role {
+    const NO_PAGE: Self = Self(0);
+    const UNREAD: Self = Self(1);
+    /// Read, but its place is not known yet.
+    const READ: Self = Self(u32::MAX);
+
+    fn read(place: usize) -> Self {
+        Self(place as u32 + 2)
+    }
+
+    fn is_read(self) -> bool {
+        self.0 >= 2
+    }
+
+    /// Its place among the pages that were read.
+    fn place(self) -> Option<usize> {
+        self.0.checked_sub(2).map(|place| place as usize)
+    }
+}
+
+/// A page that was read.
+struct ReadPage {
+    id: UrlId,
+    credit: Credit,
     /// Where its newest links lie.
     links: Option<LinksPosition>,
+    /// Whether its links were found in this round.
+    visited: bool,
 }
 
 /// The accounts of all pages in memory.
 struct Accounts {
     urls: Vec<Entry>,
-    /// The pages that were read, and among them those whose links were found in this round.
-    read: Vec<UrlId>,
-    visited: Vec<bool>,
+    read: Vec<ReadPage>,
     /// The pages that redirects and duplicates share an account with.
     aliases: HashMap<UrlId, UrlId>,
 }
 
 impl Credits {
-    /// Visits all read pages over their stored links until the clock has moved on by a window; returns the rounds.
+    /// Visits all read pages over their stored links until the clock has moved on by a window, if their accounts fit into so
+    /// many bytes; returns the rounds.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn settle(&mut self, state: &mut State) -> Result<u32, CreditError> {
-        let links = state.totals().links.max(1);
-        let affordable = u32::try_from(TRANSFERS_MAX / links).unwrap_or(u32::MAX).min(ROUNDS_MAX);
-        if affordable == 0 || state.url_count() > URLS_MAX {
+    pub fn settle(&mut self, state: &mut State, memory_bytes: usize) -> Result<u32, CreditError> {
+        let totals = state.totals();
+        let affordable =
+            u32::try_from(TRANSFERS_MAX / totals.links.max(1)).unwrap_or(u32::MAX).min(ROUNDS_MAX);
+        let bytes = u64::from(state.url_count()) * URL_BYTES + u64::from(state.visit_count()) * READ_BYTES;
+        if affordable == 0 || bytes > memory_bytes as u64 {
             return Ok(0);
         }
         let mut accounts = Accounts::read(state)?;
@@ -74,106 +107,122 @@ impl Credits {
     }
 
     fn round(&mut self, state: &State, accounts: &mut Accounts) -> Result<(), CreditError> {
-        accounts.visited.fill(false);
+        let Accounts { urls, read, aliases } = accounts;
         let weights = *self.link_weights();
         let mut paid: Vec<(UrlId, Weight)> = Vec::new();
         let (mut scan, mut list) = (state.all_links(), LinkList::default());
         while scan.read_next(&mut list)? {
             let Some(source) = list.source else { continue };
-            let Some(&Entry { account: Some(mut own), host, links }) = accounts.urls.get(source.index())
-            else {
-                continue;
-            };
-            if own.credit.is_none() || links != list.position {
+            let Some(&Entry { base, host, role }) = urls.get(source.index()) else { continue };
+            let Some(page) = role.place().and_then(|place| read.get_mut(place)) else { continue };
+            if page.links != list.position {
                 continue;
             }
             paid.clear();
-            paid.extend(list.links.iter().filter_map(|link| accounts.payee(host, link, &weights)));
+            paid.extend(list.links.iter().filter_map(|link| payee(urls, aliases, host, link, &weights)));
             let sum = paid.iter().map(|(_, weight)| u64::from(weight.parts())).sum();
+            let mut own = Account { base, credit: Some(page.credit) };
             let mut payout = self.pages.visit(&mut own, sum);
-            accounts.urls[source.index()].account = Some(own);
-            accounts.visited[source.index()] = true;
+            urls[source.index()].base = own.base;
+            page.credit = own.credit.unwrap_or_default();
+            page.visited = true;
             for &(target, weight) in &paid {
-                if let Some(target) = &mut accounts.urls[target.index()].account {
-                    target.base = payout.pay(target.base, target.credit.is_some(), weight);
-                }
+                let target = &mut urls[target.index()];
+                target.base = payout.pay(target.base, target.role.is_read(), weight);
             }
             payout.finish();
         }
-        for place in 0..accounts.read.len() {
-            let page = accounts.read[place].index();
-            if let Some(own) = accounts.urls[page].account.as_mut().filter(|_| !accounts.visited[page]) {
-                // Without links: all cash goes back to the virtual page.
-                self.pages.visit(own, 0).finish();
+        for page in read {
+            // Without links: all cash goes back to the virtual page.
+            if !std::mem::take(&mut page.visited) {
+                let entry = &mut urls[page.id.index()];
+                let mut own = Account { base: entry.base, credit: Some(page.credit) };
+                self.pages.visit(&mut own, 0).finish();
+                (entry.base, page.credit) = (own.base, own.credit.unwrap_or_default());
             }
         }
         Ok(())
     }
 }
 
+/// Whom a link of a page at `host` pays, and what it weighs.
+#[inline]
+fn payee(
+    urls: &[Entry],
+    aliases: &HashMap<UrlId, UrlId>,
+    host: HostId,
+    link: &LinkTarget,
+    weights: &LinkWeights,
+) -> Option<(UrlId, Weight)> {
+    let code = LinkCode::from_byte(link.kind);
+    if !code.carries_cash() {
+        return None;
+    }
+    let mut target = link.target;
+    let mut entry = urls.get(target.index())?;
+    if entry.role == Role::NO_PAGE {
+        target = *aliases.get(&target)?;
+        entry = urls.get(target.index())?;
+    }
+    Some((target, weights.of(code.traits(entry.host != host))))
+}
+
 impl Accounts {
     fn read(state: &State) -> Result<Self, CreditError> {
-        let count = state.url_count() as usize;
-        let mut urls = Vec::with_capacity(count);
-        let mut read = Vec::new();
-        let mut aliases = HashMap::new();
+        let mut urls = Vec::with_capacity(state.url_count() as usize);
+        // What an alias leads to; at first itself.
+        let mut hops = HashMap::new();
         for entry in state.pages(UrlId(0)) {
             let (id, page) = entry?;
-            let is_account = page.flags.0 & flags::ACCOUNT != 0;
-            if !is_account
-                && page.flags.0 & flags::ALIAS != 0
-                && let Some(other) = account_of(state, id)?
-            {
-                aliases.insert(id, other);
+            let has = |flag| page.flags.0 & flag != 0;
+            let role = match (has(flags::ACCOUNT), has(flags::READ)) {
+                (false, _) => Role::NO_PAGE,
+                (true, false) => Role::UNREAD,
+                (true, true) => Role::READ,
+            };
+            if role == Role::NO_PAGE && has(flags::ALIAS) {
+                hops.insert(id, id);
             }
-            let account = is_account.then(|| account(&page, None));
-            urls.push(Entry { account, host: page.host, links: None });
+            urls.push(Entry { base: Base::from_stored(page.cash), host: page.host, role });
         }
+        let mut read = Vec::new();
+        let mut links = state.link_cursor();
         for entry in state.visits() {
             let (id, visit) = entry?;
-            let entry = &mut urls[id.index()];
-            entry.links = visit.links;
-            if let Some(own) = entry.account.as_mut().filter(|own| own.credit.is_some()) {
-                own.credit = Some(Credit::from_bytes(visit.credit));
-                read.push(id);
+            let Some(entry) = urls.get_mut(id.index()) else { continue };
+            if entry.role.is_read() {
+                entry.role = Role::read(read.len());
+                let credit = Credit::from_bytes(visit.credit);
+                read.push(ReadPage { id, credit, links: visit.links, visited: false });
+            } else if let Some(hop) = hops.get_mut(&id) {
+                *hop = leads_to(state, id, &visit, &mut links)?.unwrap_or(id);
             }
         }
-        Ok(Self { urls, read, visited: vec![false; count], aliases })
-    }
-
-    /// Whom a link of a page at `host` pays, and what it weighs.
-    fn payee(&self, host: HostId, link: &LinkTarget, weights: &LinkWeights) -> Option<(UrlId, Weight)> {
-        let code = LinkCode::from_byte(link.kind);
-        if !code.carries_cash() {
-            return None;
-        }
-        let mut target = link.target;
-        let mut entry = self.urls.get(target.index())?;
-        if entry.account.is_none() {
-            target = *self.aliases.get(&target)?;
-            entry = self.urls.get(target.index()).filter(|entry| entry.account.is_some())?;
-        }
-        Some((target, weights.of(code.traits(entry.host != host))))
+        let aliases = hops.keys().filter_map(|&alias| Some((alias, end_of(&urls, &hops, alias)?))).collect();
+        Ok(Self { urls, read, aliases })
     }
 
     fn write(&self, state: &mut State) -> Result<(), CreditError> {
-        for number in 0..state.url_count() {
-            let id = UrlId(number);
-            let Some(own) = self.urls[id.index()].account else { continue };
-            let mut page = state.page(id)?;
-            if Base::from_stored(page.cash) != own.base {
-                page.cash = own.base.to_stored();
-                debug_assert_eq!(page.flags.0 & flags::READ != 0, own.credit.is_some());
-                state.set_page(id, &page)?;
+        for (number, entry) in self.urls.iter().enumerate() {
+            if entry.role != Role::NO_PAGE {
+                state.update_page(UrlId(number as u32), |page| page.cash = entry.base.to_stored())?;
             }
         }
-        for &id in &self.read {
-            let credit = self.urls[id.index()].account.and_then(|own| own.credit);
-            if let (Some(credit), Some(mut visit)) = (credit, state.visit(id)?) {
-                visit.credit = credit.to_bytes();
-                state.set_visit(id, &visit)?;
-            }
+        for page in &self.read {
+            state.update_visit(page.id, |visit| visit.credit = page.credit.to_bytes())?;
         }
         Ok(())
     }
+}
+
+/// The page at the end of a chain of aliases; nothing when there is none.
+fn end_of(urls: &[Entry], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Option<UrlId> {
+    let mut id = alias;
+    for _ in 0..ALIASES_MAX {
+        id = *hops.get(&id)?;
+        if urls.get(id.index())?.role != Role::NO_PAGE {
+            return Some(id);
+        }
+    }
+    None
 }

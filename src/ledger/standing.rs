@@ -5,7 +5,9 @@
 //! account like a new one. The same with a page that its server says is not there (status 404 or 410): its cash goes back, and
 //! links to it are worth nothing, until it has content again.
 
-use archive_storage::{CaptureKind, Page, PageFlags, State, StateError, UrlId};
+use archive_storage::{
+    CaptureKind, LinkCursor, LinkList, LinkTarget, Page, PageFlags, State, StateError, UrlId, Visit,
+};
 
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
@@ -16,7 +18,7 @@ use crate::importance::Credit;
 use crate::parse::LinkKind;
 
 /// URLs in a row that stand for one another, at most: as many as redirects are followed.
-const ALIASES_MAX: usize = 20;
+pub(super) const ALIASES_MAX: usize = 20;
 
 /// The page whose account a URL uses: its own, or that of the page it stands for. Nothing when a chain of aliases ends in
 /// no account.
@@ -43,14 +45,29 @@ pub fn account_of(state: &State, url: UrlId) -> Result<Option<UrlId>, StateError
 
 /// The URL that the newest capture of an alias leads to.
 fn stands_for(state: &State, id: UrlId) -> Result<Option<UrlId>, StateError> {
-    let Some(last) = state.visit(id)?.and_then(|visit| visit.last_capture) else { return Ok(None) };
+    match state.visit(id)? {
+        Some(visit) => leads_to(state, id, &visit, &mut state.link_cursor()),
+        None => Ok(None),
+    }
+}
+
+/// The same when the visit is known; cheap for many visits in the order of their links.
+pub(super) fn leads_to(
+    state: &State,
+    id: UrlId,
+    visit: &Visit,
+    links: &mut LinkCursor<'_>,
+) -> Result<Option<UrlId>, StateError> {
+    let Some(last) = visit.last_capture else { return Ok(None) };
     let capture = state.capture(last)?;
     if let (CaptureKind::Identical, Some(original)) = (capture.kind, capture.original) {
         return Ok(Some(state.capture(original)?.url).filter(|&other| other != id));
     }
-    let links = state.links(id)?.links;
-    let redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
-    Ok(links.iter().find(|link| redirect(link.kind)).map(|link| link.target).filter(|&other| other != id))
+    let Some(position) = visit.links else { return Ok(None) };
+    let mut list = LinkList::default();
+    links.get(position, &mut list)?;
+    let redirect = |link: &&LinkTarget| LinkCode::from_byte(link.kind).kind() == Some(LinkKind::Redirect);
+    Ok(list.links.iter().find(redirect).map(|link| link.target).filter(|&other| other != id))
 }
 
 /// Clears what is left of an account that was closed.

@@ -209,7 +209,7 @@ fn a_link_not_to_be_followed_has_a_small_share() {
     let stored = books.state.links(id).unwrap().links;
     let shy: Vec<bool> = stored.iter().map(|link| LinkCode::from_byte(link.kind).nofollow()).collect();
     assert_eq!(shy, [true, false]);
-    books.credits.settle(&mut books.state).unwrap();
+    books.credits.settle(&mut books.state, 1 << 20).unwrap();
     books.credits.audit(&books.state).unwrap();
     let importance = |url: &str| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap();
     assert!(importance("http://a.test/plain") > 1.5 * importance("http://a.test/shy"));

@@ -7,12 +7,6 @@ use archive_storage::Checkpointed;
 use super::super::options::Status;
 use super::{CrawlError, Run};
 
-/// When readers were in the way of a checkpoint, it is tried again after this long.
-const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);
-
-/// Checkpoints take at most this part of the time: in a large archive most accounts change from one to the next.
-const CHECKPOINT_PART: u32 = 20;
-
 /// Sites in the report.
 const TOP_SITES: usize = 5;
 
@@ -23,12 +17,8 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 const TOP_SITES_PART: u32 = 50;
 
 impl Run<'_> {
-    /// Whether it is time for a checkpoint. What changed since the last one stays in memory, so the pause is not made longer
-    /// for what that may take.
     pub(super) fn checkpoint_is_due(&self) -> bool {
-        let waited = self.checkpoint_at.elapsed();
-        let is_full = || self.store.state().dirty_bytes() > self.options.memory.state();
-        waited >= self.checkpoint_pause || waited >= self.options.checkpoint_every && is_full()
+        self.checkpoints.is_due(|| self.store.state().dirty_bytes() > self.options.memory.state())
     }
 
     /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only
@@ -39,7 +29,7 @@ impl Run<'_> {
         let checkpointed = match self.store.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
-                self.checkpoint_at = Instant::now();
+                self.checkpoints.made(begun);
                 return Ok(());
             }
             checkpointed => checkpointed?,
@@ -56,12 +46,10 @@ impl Run<'_> {
         if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
         }
-        self.checkpoint_at = Instant::now();
-        self.checkpoint_pause = if self.checkpoint_deferred {
-            CHECKPOINT_RETRY
-        } else {
-            self.options.checkpoint_every.max(begun.elapsed() * CHECKPOINT_PART)
-        };
+        match self.checkpoint_deferred {
+            true => self.checkpoints.deferred(),
+            false => self.checkpoints.made(begun),
+        }
         Ok(())
     }
 

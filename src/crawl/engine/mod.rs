@@ -23,6 +23,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 use self::operation::Operation;
 use self::syncing::Syncing;
 use super::budget::UnderWay;
+use super::checkpoint_timer::CheckpointTimer;
 use super::conduct::Conduct;
 use super::control::Control;
 use super::course::Course;
@@ -166,8 +167,7 @@ pub fn run(
             under_way: 0,
             started: Instant::now(),
             status: Status::default(),
-            checkpoint_at: Instant::now(),
-            checkpoint_pause: options.checkpoint_every,
+            checkpoints: CheckpointTimer::new(options.checkpoint_every),
             checkpoint_deferred: false,
             audited_at: 0,
             top_sites_at: None,
@@ -213,10 +213,8 @@ struct Run<'a> {
     under_way: usize,
     started: Instant,
     status: Status,
-    checkpoint_at: Instant,
-    /// From the last checkpoint to the next.
-    checkpoint_pause: Duration,
-    /// Whether readers were in the way of the last one.
+    checkpoints: CheckpointTimer,
+    /// Whether readers were in the way of the last checkpoint.
     checkpoint_deferred: bool,
     /// Captures at the last audit of the books.
     audited_at: u64,
@@ -370,8 +368,12 @@ impl Run<'_> {
         self.watch.start();
         // The records become durable while cash settles, and then the state with them.
         self.begin_sync()?;
-        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
-            self.audited_at = 0;
+        if self.status.captures > 0 {
+            let rounds = self.credits.settle(self.store.state_mut(), self.options.memory.settling())?;
+            tracing::info!(rounds, "cash was passed along the stored links");
+            if rounds > 0 {
+                self.audited_at = 0;
+            }
         }
         self.watch.lap(Stage::Settle);
         self.wait_for_sync()?;

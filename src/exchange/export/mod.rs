@@ -5,6 +5,7 @@
 
 mod cdxj;
 mod columnar;
+mod graph;
 mod links;
 mod selection;
 mod wacz;
@@ -21,9 +22,12 @@ use archive_storage::{SegmentId, StateError, Store, StoreError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+pub use graph::write as graph;
 pub use selection::Selection;
 
-/// What to export.
+use crate::lab::graphs::StoredError;
+
+/// What to export, to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Records: `.warc`, `.warc.gz` or `.warc.zst`.
@@ -45,7 +49,7 @@ pub struct Exported {
     pub rows: u64,
     /// WARC records, where records were exported.
     pub records: u64,
-    /// Bytes of the file.
+    /// Bytes of the file, or of all files of a graph.
     pub bytes: u64,
 }
 
@@ -78,6 +82,18 @@ pub enum ExportError {
         /// What happened.
         source: io::Error,
     },
+    /// The links cannot be read.
+    #[error(transparent)]
+    Links(#[from] StoredError),
+    /// A graph's name would lose what follows its dot.
+    #[error(
+        "{}: a graph is the files NAME.graph, NAME.offsets, NAME.properties and NAME.urls.gz; give a NAME without a dot",
+        .0.display()
+    )]
+    GraphName(PathBuf),
+    /// The graph could not be written.
+    #[error("cannot write the graph: {0}")]
+    Graph(String),
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),

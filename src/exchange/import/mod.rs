@@ -8,6 +8,7 @@
 mod gather;
 mod prepare;
 mod read;
+mod sources;
 mod store;
 
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub use store::run;
 /// What to import, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// WARC files; they are read in the order of the dates of their first records.
+    /// WARC files and WACZ packages; they are read in the order of the dates of their first records.
     pub files: Vec<PathBuf>,
     /// Threads that parse and compress.
     pub threads: usize,

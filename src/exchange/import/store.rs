@@ -14,7 +14,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use super::prepare::{Prepared, Refused, prepare};
 use super::read::{Item, read_files};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
-use crate::crawl::{Control, Indexer, Memory};
+use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
 use crate::ledger::{Candidate, Credits, Kind, Outcome};
 use crate::originals;
 use crate::parse::Limits;
@@ -51,7 +51,8 @@ pub fn run(
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
     let (ready_sender, ready) = bounded(threads * WAITING_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
-    let index = if options.full_text { Some(Indexer::open(store, Memory::default())?) } else { None };
+    let memory = Memory::default();
+    let index = if options.full_text { Some(Indexer::open(store, memory)?) } else { None };
     let credits = Credits::open(store.state())?;
     thread::scope(|scope| {
         let (files, counted) = (&options.files, Arc::clone(&bytes));
@@ -74,8 +75,8 @@ pub fn run(
             known: HashMap::new(),
             candidates: Vec::new(),
             status: Status::default(),
-            checkpoint_every: options.checkpoint_every,
-            checkpoint_at: Instant::now(),
+            checkpoints: CheckpointTimer::new(options.checkpoint_every),
+            memory,
         };
         import.drive(&ready, &bytes, listener)?;
         import.finish(listener)?;
@@ -117,8 +118,8 @@ struct Import<'a> {
     known: HashMap<[u8; 16], CaptureId>,
     candidates: Vec<Candidate>,
     status: Status,
-    checkpoint_every: Duration,
-    checkpoint_at: Instant,
+    checkpoints: CheckpointTimer,
+    memory: Memory,
 }
 
 impl Import<'_> {
@@ -141,7 +142,7 @@ impl Import<'_> {
                 next += 1;
                 self.take(done, listener)?;
             }
-            if self.checkpoint_at.elapsed() >= self.checkpoint_every {
+            if self.checkpoints.is_due(|| self.store.state().dirty_bytes() > self.memory.state()) {
                 self.checkpoint()?;
             }
             if reported.elapsed() >= REPORT_EVERY {
@@ -296,12 +297,16 @@ impl Import<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<(), ImportError> {
+        let begun = Instant::now();
         self.balance_books()?;
         let is_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
         if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
         }
-        self.checkpoint_at = Instant::now();
+        match is_deferred {
+            true => self.checkpoints.deferred(),
+            false => self.checkpoints.made(begun),
+        }
         Ok(())
     }
 
@@ -321,7 +326,9 @@ impl Import<'_> {
             }
         }
         self.balance_books()?;
-        if self.status.captures > 0 && self.credits.settle(self.store.state_mut())? > 0 {
+        if self.status.captures > 0
+            && self.credits.settle(self.store.state_mut(), self.memory.settling())? > 0
+        {
             self.balance_books()?;
         }
         self.store.checkpoint_waiting()?;

@@ -19,13 +19,7 @@ struct Arc {
 
 /// Reads `arcs.tsv.gz` (source, target and perhaps weight, from 0) and, if there, `urls.txt.gz` (line i from 0 is page i).
 pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
-    let path = folder.join("urls.txt.gz");
-    let urls = if path.is_file() {
-        let read: Result<Vec<String>, _> = lines(&path)?.collect();
-        Some(read.map_err(|source| ReadError::Io { path, source })?)
-    } else {
-        None
-    };
+    let urls = names(&folder.join("urls.txt.gz"))?;
     let path = folder.join("arcs.tsv.gz");
     let pages_min = urls.as_ref().map_or(0, Vec::len);
     let graph = match in_order(&path, pages_min)? {
@@ -35,11 +29,22 @@ pub(super) fn read(folder: &Path) -> Result<Recorded, ReadError> {
     if graph.pages() == 0 {
         return Err(ReadError::Content { path, what: "there are no arcs".to_owned() });
     }
-    let hosts = urls
-        .as_ref()
-        .filter(|urls| urls.len() == graph.pages())
-        .map(|urls| numbered(urls.iter().map(|url| host_of(url))));
-    Ok(Recorded { graph, hosts, urls })
+    Ok(Recorded { hosts: hosts(&urls, graph.pages()), graph, urls })
+}
+
+/// The name of each page, a line each; nothing when there is no such file.
+pub(super) fn names(path: &Path) -> Result<Option<Vec<String>>, ReadError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let read: Result<Vec<String>, _> = lines(path)?.collect();
+    read.map(Some).map_err(|source| ReadError::Io { path: path.into(), source })
+}
+
+/// The host of each page, if there is a name for each.
+pub(super) fn hosts(urls: &Option<Vec<String>>, pages: usize) -> Option<Vec<u32>> {
+    let urls = urls.as_ref().filter(|urls| urls.len() == pages)?;
+    Some(numbered(urls.iter().map(|url| host_of(url))))
 }
 
 /// The graph, if arcs come by source and then target, all with a weight or all without: it takes no more memory than it

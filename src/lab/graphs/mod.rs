@@ -67,8 +67,8 @@ pub struct Recorded {
     pub urls: Option<Vec<String>>,
 }
 
-/// Reads a graph: `generate:…`, the basename of a graph in BV format, or a folder with `arcs.tsv.gz` and perhaps
-/// `urls.txt.gz`.
+/// Reads a graph: `generate:…`, the basename of a graph in BV format (perhaps with `NAME.urls.gz`), or a folder with
+/// `arcs.tsv.gz` and perhaps `urls.txt.gz`.
 ///
 /// # Errors
 /// When it is none of these, or damaged.
@@ -77,16 +77,23 @@ pub fn read(path: &Path) -> Result<Recorded, ReadError> {
         return generate::from_name(name);
     }
     if path.with_extension("graph").is_file() {
-        return Ok(Recorded { graph: bv::read(path)?, hosts: None, urls: None });
+        return named(path);
     }
     // The folder of a BV graph, named like its files.
     if let Some(name) = path.file_name() {
         let inside = path.join(name);
         if inside.with_extension("graph").is_file() {
-            return Ok(Recorded { graph: bv::read(&inside)?, hosts: None, urls: None });
+            return named(&inside);
         }
     }
     arcs::read(path)
+}
+
+/// A graph in BV format, and the names of its pages if they lie beside it.
+fn named(basename: &Path) -> Result<Recorded, ReadError> {
+    let graph = bv::read(basename)?;
+    let urls = arcs::names(&basename.with_extension("urls.gz"))?;
+    Ok(Recorded { hosts: arcs::hosts(&urls, graph.pages()), graph, urls })
 }
 
 /// A web to crawl: generated page by page if it can be, so that its size is no matter of memory; else read as by [`read`].

@@ -35,11 +35,19 @@ impl PageGraph {
     /// # Errors
     /// When the store cannot be read, or there are too many links.
     pub fn read(state: &State) -> Result<Self, StoredError> {
+        Self::among(state, |_| true)
+    }
+
+    /// Only some of the pages, and the links among them.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or there are too many links.
+    pub fn among(state: &State, chosen: impl Fn(UrlId) -> bool) -> Result<Self, StoredError> {
         let mut urls = Vec::new();
         let mut numbers = vec![u32::MAX; state.url_count() as usize];
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if page.flags.0 & flags::ACCOUNT != 0 {
+            if page.flags.0 & flags::ACCOUNT != 0 && chosen(id) {
                 numbers[id.index()] = urls.len() as u32;
                 urls.push(id);
             }

@@ -97,6 +97,12 @@ impl State {
         self.visits.scan(0).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
     }
 
+    /// URLs that were fetched.
+    #[must_use]
+    pub fn visit_count(&self) -> u32 {
+        self.visits.len()
+    }
+
     /// A URL's visit, made now if it has none.
     pub(super) fn visit_of(&mut self, url: UrlId) -> Result<VisitId> {
         // Changing nothing brings the block into memory, so that the change below can't fail halfway.

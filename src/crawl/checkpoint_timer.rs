@@ -1,0 +1,83 @@
+//! When a run makes its next checkpoint.
+
+use std::time::{Duration, Instant};
+
+/// When readers were in the way of a checkpoint, it is tried again after this long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// However much has changed, there is this long between two checkpoints.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+
+/// Checkpoints take at most this part of the time: in a large archive most accounts change from one to the next.
+const PART: u32 = 20;
+
+/// The time between two checkpoints: a setting, longer where a checkpoint takes long.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointTimer {
+    every: Duration,
+    /// The end of the last one, and the time from it to the next.
+    last: Instant,
+    pause: Duration,
+}
+
+impl CheckpointTimer {
+    /// A run begins, with the least time between two checkpoints.
+    #[must_use]
+    pub fn new(every: Duration) -> Self {
+        Self { every, last: Instant::now(), pause: every }
+    }
+
+    /// Whether it is time. What changed since the last one stays in memory, so it is sooner when that `is_full`.
+    pub fn is_due(&self, is_full: impl FnOnce() -> bool) -> bool {
+        let waited = self.last.elapsed();
+        waited >= self.pause || waited >= self.every.min(PAUSE_MIN) && is_full()
+    }
+
+    /// A checkpoint that was begun then has been made.
+    pub fn made(&mut self, begun: Instant) {
+        self.last = Instant::now();
+        self.pause = self.every.max((self.last - begun) * PART);
+    }
+
+    /// It could not be made whole, for readers were in its way.
+    pub fn deferred(&mut self) {
+        self.last = Instant::now();
+        self.pause = RETRY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ago(seconds: u64) -> Instant {
+        Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap()
+    }
+
+    #[test]
+    fn a_long_checkpoint_puts_off_the_next_one_unless_memory_is_full() {
+        let mut timer = CheckpointTimer::new(Duration::from_secs(30));
+        for (lasted, waited, is_full, is_due) in [
+            (1, 29, false, false),
+            (1, 31, false, true),
+            (1, 4, true, false),
+            (1, 6, true, true),
+            (3, 31, false, false),
+            (3, 61, false, true),
+            (3, 6, true, true),
+        ] {
+            timer.made(ago(lasted));
+            timer.last = ago(waited);
+            assert_eq!(timer.is_due(|| is_full), is_due, "{lasted} {waited} {is_full}");
+        }
+    }
+
+    #[test]
+    fn what_readers_put_off_is_tried_again_soon() {
+        let mut timer = CheckpointTimer::new(Duration::from_secs(30));
+        timer.deferred();
+        assert!(!timer.is_due(|| true));
+        timer.last = ago(1);
+        assert!(timer.is_due(|| false));
+    }
+}

@@ -1,0 +1,145 @@
+//! What there is to read: WARC files, and those that stand within WACZ packages.
+//!
+//! A package keeps its records as they are (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so that
+//! they are read where they lie, like a file of their own.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use archive_storage::warc::RecordReader;
+use chrono::{DateTime, Utc};
+use flate2::read::MultiGzDecoder;
+use zip::{CompressionMethod, ZipArchive};
+
+/// Records at a file's start that are looked at for a date.
+const DATED_WITHIN: usize = 4;
+
+/// How every ARC file begins (Internet Archive, "Arc File Format", 1996).
+const ARC_START: &[u8] = b"filedesc:";
+
+/// How gzip members begin.
+const GZIP_START: &[u8] = &[0x1f, 0x8b];
+
+/// How ZIP files begin that hold something.
+const ZIP_START: &[u8] = b"PK\x03\x04";
+
+/// The folder of a package that holds its records.
+const RECORDS_FOLDER: &str = "archive/";
+
+/// A file of records, or what cannot be read as one.
+pub(super) struct Source {
+    /// What it is called in notes: its path, and behind it its place in the package.
+    pub(super) name: Arc<str>,
+    path: PathBuf,
+    /// Where its bytes lie in the file, or why they cannot be read.
+    bytes: Result<Range<u64>, String>,
+}
+
+impl Source {
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in words.
+    pub(super) fn open(&self) -> Result<Take<File>, String> {
+        let bytes = self.bytes.clone()?;
+        let (arc, file) = self.is_arc(&bytes).map_err(unreadable)?;
+        if arc {
+            return Err(
+                "this is an ARC file, and only WARC 1.0 and 1.1 are read; make a WARC file of it with \
+                        `warcio recompress FILE NEW.warc.gz`"
+                    .to_owned(),
+            );
+        }
+        Ok(file)
+    }
+
+    fn is_arc(&self, bytes: &Range<u64>) -> io::Result<(bool, Take<File>)> {
+        let mut start = Vec::new();
+        part(&self.path, bytes)?.take(2).read_to_end(&mut start)?;
+        let file = BufReader::new(part(&self.path, bytes)?);
+        let mut first = vec![0; ARC_START.len()];
+        // What cannot be unpacked is no ARC file; the reader of records says what is wrong with it.
+        let is_read = match start == GZIP_START {
+            true => MultiGzDecoder::new(file).read_exact(&mut first).is_ok(),
+            false => { file }.read_exact(&mut first).is_ok(),
+        };
+        Ok((is_read && first == ARC_START, part(&self.path, bytes)?))
+    }
+
+    fn first_date(&self) -> Option<DateTime<Utc>> {
+        let bytes = self.bytes.as_ref().ok()?;
+        let records = RecordReader::new(part(&self.path, bytes).ok()?);
+        records.take(DATED_WITHIN).find_map(|record| record.ok()?.header.date())
+    }
+}
+
+/// Sources by the date of their first record; those without one come first, where they are reported.
+pub(super) fn in_order(files: &[PathBuf]) -> Vec<Source> {
+    let mut sources: Vec<_> = files.iter().flat_map(|file| sources(file)).collect();
+    sources.sort_by_cached_key(Source::first_date);
+    sources
+}
+
+fn sources(path: &Path) -> Vec<Source> {
+    let name = path.display().to_string();
+    let source = |name: String, bytes| Source { name: name.into(), path: path.to_owned(), bytes };
+    match package(path) {
+        Ok(None) => vec![source(name, Ok(0..u64::MAX))],
+        Ok(Some(records)) if records.is_empty() => {
+            let what = "this ZIP file is no WACZ package: it has no WARC files in a folder `archive`";
+            vec![source(name, Err(what.to_owned()))]
+        }
+        Ok(Some(records)) => {
+            records.into_iter().map(|(within, bytes)| source(format!("{name}/{within}"), bytes)).collect()
+        }
+        Err(error) => vec![source(name, Err(unreadable(error)))],
+    }
+}
+
+/// A file of records within a package: its name, and where it lies or why it cannot be read.
+type Packed = (String, Result<Range<u64>, String>);
+
+/// The files of records in a package; nothing for what is no ZIP file.
+fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
+    if start != ZIP_START {
+        return Ok(None);
+    }
+    let mut zip = ZipArchive::new(BufReader::new(File::open(path)?))?;
+    let mut records = Vec::new();
+    for place in 0..zip.len() {
+        let file = zip.by_index_raw(place)?;
+        let name = file.name()?.into_owned();
+        if !name.starts_with(RECORDS_FOLDER) || !is_records(&name) {
+            continue;
+        }
+        let bytes = match (file.compression(), file.encrypted(), file.data_start()) {
+            (CompressionMethod::Stored, false, Some(start)) => {
+                Ok(start..start.saturating_add(file.compressed_size()))
+            }
+            _ => Err("is compressed or encrypted by the package, which WACZ forbids; unzip the package and import \
+                      the files of its folder `archive`"
+                .to_owned()),
+        };
+        records.push((name, bytes));
+    }
+    Ok(Some(records))
+}
+
+fn is_records(name: &str) -> bool {
+    [".warc", ".warc.gz", ".warc.zst"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn part(path: &Path, bytes: &Range<u64>) -> io::Result<Take<File>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(bytes.start))?;
+    Ok(file.take(bytes.end - bytes.start))
+}
+
+fn unreadable(error: impl std::fmt::Display) -> String {
+    format!("cannot be read: {error}")
+}

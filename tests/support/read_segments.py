@@ -21,17 +21,18 @@ for path in sorted(folder.iterdir()):
         continue
     for record in ArchiveIterator(str(path), record_types=WarcRecordType.any_type, parse_http=False):
         kind = record.headers.get("WARC-Type")
+        name = f"{record.record_id} of {record.headers.get('WARC-Target-URI')}"
         by_fastwarc[kind] += 1
         if kind in ("response", "revisit"):
             targets[record.headers.get("WARC-Target-URI")] += 1
         record.freeze()
         if "WARC-Block-Digest" in record.headers and not record.verify_block_digest():
-            wrong.append(f"{path.name}: block digest of {record.record_id}")
+            wrong.append(f"{path.name}: block digest of {name}")
         if kind != "response" or "WARC-Payload-Digest" not in record.headers:
             continue
         record.parse_http()
         if not record.verify_payload_digest():
-            wrong.append(f"{path.name}: payload digest of {record.record_id}")
+            wrong.append(f"{path.name}: payload digest of {name}")
     if path.name.endswith(".gz"):
         with path.open("rb") as file:
             for record in WarcioIterator(file, check_digests="raise"):

@@ -127,6 +127,21 @@ fn ignore_rules_hold_from_the_start_and_a_mistake_keeps_a_crawl_from_beginning()
     assert_same(&captures(&archive.path).urls(), &reach(&served.web, &seeds), "captured without the rule");
 }
 
+/// A crawl that was paused goes on to its end now that there is room, and has everything once.
+fn goes_on(running: Running, archive: &Archive, served: &TestWeb, seeds: &[String]) {
+    let ended = running.wait().succeeded();
+    assert!(
+        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
+        "{}",
+        ended.errors
+    );
+    let captured = captures(&archive.path);
+    assert_same(&captured.urls(), &reach(&served.web, seeds), "captured in spite of a full disk");
+    captured.are_single_answers();
+    assert_eq!(archive.verify(), captured.count());
+    ledger_balances(&archive.path);
+}
+
 #[test]
 fn a_disk_that_is_full_all_at_once_pauses_a_crawl() {
     let mut archive = Archive::new();
@@ -154,21 +169,11 @@ fn a_disk_that_is_full_all_at_once_pauses_a_crawl() {
     drop(file);
     fs::remove_file(ballast).unwrap();
     disk.change("size=100m");
-    let ended = running.wait().succeeded();
-    println!("{}", ended.errors);
-    assert!(
-        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
-        "{}",
-        ended.errors
-    );
+    goes_on(running, &archive, &served, &seeds);
     let captured = captures(&archive.path);
-    assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in spite of a full disk");
-    captured.are_single_answers();
     for (url, before) in &acknowledged.0 {
         assert_eq!(captured.0[url][0], before[0], "{url} is where it was");
     }
-    assert_eq!(archive.verify(), captured.count());
-    ledger_balances(&archive.path);
 }
 
 #[test]
@@ -189,15 +194,5 @@ fn a_crawl_waits_for_room_on_the_disk() {
     assert!(running.wait_until(|| says(&log, "paused: less than 5 MiB are free on the disk of")));
     falls_silent(&served, &mut running);
     disk.change("size=100m");
-    let ended = running.wait().succeeded();
-    assert!(
-        ended.errors.contains("going on") && ended.errors.contains("nothing left to fetch"),
-        "{}",
-        ended.errors
-    );
-    let captured = captures(&archive.path);
-    assert_same(&captured.urls(), &reach(&served.web, &seeds), "captured in spite of a full disk");
-    captured.are_single_answers();
-    assert_eq!(archive.verify(), captured.count());
-    ledger_balances(&archive.path);
+    goes_on(running, &archive, &served, &seeds);
 }

@@ -58,10 +58,10 @@ impl Memory {
         self.divided / 4
     }
 
-    /// For the rounds over the stored links that end a run, when no bodies are under way any more.
+    /// For the rounds over the stored links that end a run, when nothing is under way any more: all but the index's share.
     #[must_use]
     pub fn settling(self) -> usize {
-        self.bodies() + self.document() * 8 + self.state()
+        self.divided / 4 * 3
     }
 }
 

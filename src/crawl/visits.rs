@@ -8,7 +8,6 @@ use url::Url;
 use super::conduct::Conduct;
 use super::engine::CrawlError;
 use super::stored_robots;
-use super::why::utc;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Facts, authority};
 
@@ -133,4 +132,11 @@ pub(super) fn robots(
             url: stored.url,
         }
     }))
+}
+
+pub(super) fn utc<S: serde::Serializer>(
+    time: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).serialize(serializer)
 }

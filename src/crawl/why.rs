@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::conduct::Conduct;
 use super::due::{self, Choice, RefreshRules, Weights};
 use super::engine::CrawlError;
-use super::visits::{self, RobotsAnswer, Visit};
+use super::visits::{self, RobotsAnswer, Visit, utc};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 
 /// Captures of the page that led here that are read to find the one with the link.
@@ -149,13 +149,6 @@ pub fn why(
         outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
-}
-
-pub(super) fn utc<S: serde::Serializer>(
-    time: &Option<DateTime<Utc>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).serialize(serializer)
 }
 
 fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> String {

@@ -45,18 +45,17 @@ impl Source {
     /// Why it cannot be read, in words.
     pub(super) fn open(&self) -> Result<Take<File>, String> {
         let bytes = self.bytes.clone()?;
-        let (arc, file) = self.is_arc(&bytes).map_err(unreadable)?;
-        if arc {
+        if self.is_arc(&bytes).map_err(unreadable)? {
             return Err(
                 "this is an ARC file, and only WARC 1.0 and 1.1 are read; make a WARC file of it with \
                         `warcio recompress FILE NEW.warc.gz`"
                     .to_owned(),
             );
         }
-        Ok(file)
+        part(&self.path, &bytes).map_err(unreadable)
     }
 
-    fn is_arc(&self, bytes: &Range<u64>) -> io::Result<(bool, Take<File>)> {
+    fn is_arc(&self, bytes: &Range<u64>) -> io::Result<bool> {
         let mut start = Vec::new();
         part(&self.path, bytes)?.take(2).read_to_end(&mut start)?;
         let file = BufReader::new(part(&self.path, bytes)?);
@@ -66,7 +65,7 @@ impl Source {
             true => MultiGzDecoder::new(file).read_exact(&mut first).is_ok(),
             false => { file }.read_exact(&mut first).is_ok(),
         };
-        Ok((is_read && first == ARC_START, part(&self.path, bytes)?))
+        Ok(is_read && first == ARC_START)
     }
 
     fn first_date(&self) -> Option<DateTime<Utc>> {

@@ -14,6 +14,8 @@ const PAGE_ROWS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("pages")
 const URLS: TableDefinition<'_, u32, &str> = TableDefinition::new("urls");
 const PAGE_BYTES: usize = 19;
 const CACHE_BYTES: usize = 1 << 30;
+/// Parts of the insertions after each of which the rate is told.
+const TENTHS: u64 = 10;
 
 pub(crate) fn measure(folder: &Path, size: u64) -> Outcome<()> {
     println!("the same load of {size} URLs in redb, {TRANSACTION_URLS} a transaction, 1 GiB of cache");
@@ -21,11 +23,17 @@ pub(crate) fn measure(folder: &Path, size: u64) -> Outcome<()> {
     let database = redb::Builder::new().set_cache_size(CACHE_BYTES).create(&path)?;
     let mut web = Web::new();
     let (mut inserting, mut last, mut next) = (Duration::ZERO, Duration::ZERO, 0);
+    let mut reported = 0;
     while u64::from(next) < size {
         let batch: Vec<String> = web.discover(TRANSACTION_URLS).collect();
         let ((), time) = timed(|| insert(&database, &batch, &mut next))?;
         inserting += time;
         last = time;
+        // It takes long: how fast it is so far, at every tenth.
+        if u64::from(next) * TENTHS / size > reported {
+            reported = u64::from(next) * TENTHS / size;
+            report(&format!("  after {next}"), rate(u64::from(next), inserting));
+        }
     }
     report(
         "insertions",

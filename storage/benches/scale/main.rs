@@ -8,7 +8,8 @@
 //! are new. Hosts are drawn anew for each page, large and early ones more often (the third power of a uniform number), so a
 //! page finds next to nothing in the processor's caches from the page before: a polite crawl, which comes back to the same
 //! hundreds of hosts every few seconds, finds more. They go the crawler's way: all hashes of a page are announced
-//! (`State::expect_urls`), then each URL is looked up.
+//! (`State::expect_urls`), then each URL is looked up. They are measured twice: alone, and between credits, which
+//! change pages all over the table and leave little of the index in the caches.
 //!
 //! Memory is what the system counts as the process's own (`RssAnon`), above what it had when it started and without
 //! the generator's table: index, caches, buffers, and what the allocator keeps of them. The system's cache of files
@@ -37,8 +38,9 @@ const BATCH_URLS: usize = 6_000;
 const TRANSACTION_URLS: usize = 60_000;
 /// Credits between two checkpoints: what a crawl of some hundred pages a second gives in half a minute.
 const CHECKPOINT_CREDITS: usize = 600_000;
-/// Pages whose links are looked up.
-const PAGES: usize = 50_000;
+/// Pages whose links are looked up: as many alone, and as many between credits.
+const PAGES: usize = 100_000;
+const BATCHES: usize = PAGES * LINKS_PER_PAGE / BATCH_URLS;
 /// Links of a fetched page.
 const FETCHED_LINKS: u32 = 30;
 /// Checkpoints with nearly nothing to save.
@@ -94,16 +96,18 @@ fn main() -> Outcome<()> {
         }
     }
     if let [first, .., last] = rates.as_slice() {
+        let slower = |place: usize| (1.0 - last[place] / first[place]) * 100.0;
         println!(
-            "look-ups at the last size are {:.1} % slower than at the first",
-            (1.0 - last / first) * 100.0
+            "look-ups at the last size are {:.1} % slower than at the first, between credits {:.1} %",
+            slower(0),
+            slower(1)
         );
     }
     Ok(())
 }
 
-/// Measures one size; returns look-ups a second.
-fn measure(folder: &Path, size: u64, before: u64) -> Outcome<f64> {
+/// Measures one size; returns look-ups a second, alone and between credits.
+fn measure(folder: &Path, size: u64, before: u64) -> Outcome<[f64; 2]> {
     let mut web = Web::new();
     let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
     insert(&mut state, &mut web, size)?;
@@ -111,7 +115,7 @@ fn measure(folder: &Path, size: u64, before: u64) -> Outcome<f64> {
     report("  of which the state counts", per_url(state.memory_bytes() as u64, size));
     let disk = folder_bytes(&folder.join("state"), size)?;
     report("disk", per_url(disk, size));
-    let rate = look_up(&mut state, &mut web)?;
+    let rates = look_up(&mut state, &mut web)?;
     report("memory after look-ups, credits", memory(before, &web, size));
     ask(&state)?;
     drop(state);
@@ -119,10 +123,10 @@ fn measure(folder: &Path, size: u64, before: u64) -> Outcome<f64> {
     report("reopening after a crash", seconds(time));
     report("memory after reopening", memory(before, &web, size));
     let (count, time) = timed(|| Ok(state.pages(UrlId(0)).filter(Result::is_ok).count()))?;
-    report("scanning pages", format!("{} ({count})", self::rate(count as u64, time)));
+    report("scanning pages", format!("{} ({count})", rate(count as u64, time)));
     drop(state);
     visits(folder, size / 10)?;
-    Ok(rate)
+    Ok(rates)
 }
 
 fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
@@ -160,30 +164,20 @@ fn insert(state: &mut State, web: &mut Web, size: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// The links of many pages, looked up and credited; returns look-ups a second.
-fn look_up(state: &mut State, web: &mut Web) -> Outcome<f64> {
-    let (mut looking, mut crediting, mut saving) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    let (mut count, mut new, mut dirty) = (0, 0, 0);
-    let mut ids = Vec::new();
-    for batch in 1..=PAGES * LINKS_PER_PAGE / BATCH_URLS {
-        let urls: Vec<(String, u64)> =
-            web.pages(BATCH_URLS / LINKS_PER_PAGE).into_iter().map(hashed).collect();
-        ids.clear();
+/// The links of many pages, looked up: first alone, then each batch before the credits for its pages. Returns look-ups a
+/// second of both.
+fn look_up(state: &mut State, web: &mut Web) -> Outcome<[f64; 2]> {
+    let mut alone = Tally::default();
+    for _ in 0..BATCHES {
+        alone.look_up(state, web)?;
+    }
+    report("look-ups of a crawl", alone.text());
+    let mut between = Tally::default();
+    let (mut crediting, mut saving, mut dirty) = (Duration::ZERO, Duration::ZERO, 0);
+    for batch in 1..=BATCHES {
+        let ids = between.look_up(state, web)?;
         let ((), time) = timed(|| {
-            for page in urls.chunks(LINKS_PER_PAGE) {
-                state.expect_urls(page.iter().map(|(_, hash)| *hash))?;
-                for (url, hash) in page {
-                    let (id, is_new) = state.intern(url, *hash)?;
-                    new += u64::from(is_new);
-                    ids.push(id);
-                }
-            }
-            Ok(())
-        })?;
-        looking += time;
-        count += urls.len() as u64;
-        let ((), time) = timed(|| {
-            for &id in &ids {
+            for id in ids {
                 state.update_page(id, |page| page.cash += 1)?;
             }
             Ok(())
@@ -194,12 +188,51 @@ fn look_up(state: &mut State, web: &mut Web) -> Outcome<f64> {
             saving += timed(|| Ok(state.checkpoint(watermarks())?))?.1;
         }
     }
-    let new = new as f64 * 100.0 / count as f64;
-    report("look-ups of a crawl", format!("{} ({new:.1} % new)", rate(count, looking)));
-    report("credits", rate(count, crediting));
-    report("credits with checkpoints", rate(count, crediting + saving));
+    report("look-ups between credits", between.text());
+    report("credits", rate(between.count, crediting));
+    report("credits with checkpoints", rate(between.count, crediting + saving));
     report("  changed at once, at most", format!("{} MB", dirty / 1_000_000));
-    Ok(count as f64 / looking.as_secs_f64())
+    Ok([alone.rate(), between.rate()])
+}
+
+/// Look-ups and the time that they took.
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    new: u64,
+    time: Duration,
+}
+
+impl Tally {
+    /// Looks up the links of a batch of pages.
+    fn look_up(&mut self, state: &mut State, web: &mut Web) -> Outcome<Vec<UrlId>> {
+        let urls: Vec<(String, u64)> =
+            web.pages(BATCH_URLS / LINKS_PER_PAGE).into_iter().map(hashed).collect();
+        let mut ids = Vec::with_capacity(urls.len());
+        let ((), time) = timed(|| {
+            for page in urls.chunks(LINKS_PER_PAGE) {
+                state.expect_urls(page.iter().map(|(_, hash)| *hash))?;
+                for (url, hash) in page {
+                    let (id, is_new) = state.intern(url, *hash)?;
+                    self.new += u64::from(is_new);
+                    ids.push(id);
+                }
+            }
+            Ok(())
+        })?;
+        self.time += time;
+        self.count += urls.len() as u64;
+        Ok(ids)
+    }
+
+    fn rate(&self) -> f64 {
+        self.count as f64 / self.time.as_secs_f64()
+    }
+
+    fn text(&self) -> String {
+        let new = self.new as f64 * 100.0 / self.count as f64;
+        format!("{} ({new:.1} % new)", rate(self.count, self.time))
+    }
 }
 
 fn ask(state: &State) -> Outcome<()> {

@@ -234,18 +234,7 @@ impl<R: Record> Table<R> {
     }
 
     fn read(&self, block: u32, bytes: &mut Block) -> Result<()> {
-        let offset = u64::from(block) * BLOCK_BYTES as u64;
-        read_exact_at(self.file.as_ref(), bytes, offset)
-            .map_err(|error| StateError::io(&self.path, error))?;
-        if is_whole(bytes, block) { Ok(()) } else { Err(self.torn(block)) }
-    }
-
-    fn torn(&self, block: u32) -> StateError {
-        StateError::corrupted(
-            &self.path,
-            u64::from(block) * BLOCK_BYTES as u64,
-            "a block's checksum is wrong",
-        )
+        read_block(self.file.as_ref(), &self.path, block, bytes)
     }
 
     #[inline]
@@ -261,14 +250,12 @@ impl<R: Record> Table<R> {
 
     #[cold]
     fn load_absent(&mut self, block: u32) -> Result<u32> {
-        let frame = self.free_frame();
-        let mut bytes = std::mem::replace(&mut self.frames[frame].bytes, Box::new([0; BLOCK_BYTES]));
-        let outcome = self.read(block, &mut bytes);
-        self.frames[frame].bytes = bytes;
-        outcome?;
-        self.frames[frame].block = block;
-        self.frame_of[block as usize] = frame as u32;
-        Ok(frame as u32)
+        let number = self.free_frame();
+        let frame = &mut self.frames[number];
+        read_block(self.file.as_ref(), &self.path, block, &mut frame.bytes)?;
+        frame.block = block;
+        self.frame_of[block as usize] = number as u32;
+        Ok(number as u32)
     }
 
     /// A frame that holds nothing: a new one while there is room or all hold changes, else one thrown out by the clock.
@@ -425,7 +412,7 @@ impl<R: Record> Scan<'_, R> {
             if let Some(frame) = table.frame(number) {
                 bytes.copy_from_slice(frame.bytes.as_slice());
             } else if !is_whole(bytes, number) {
-                return Err(table.torn(number));
+                return Err(torn(&table.path, number));
             }
         }
         Ok(())
@@ -479,6 +466,16 @@ impl<R: Record> Cursor<'_, R> {
         }
         Ok(Some(Table::<R>::decode(&self.bytes, slot)))
     }
+}
+
+fn read_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &mut Block) -> Result<()> {
+    let offset = u64::from(block) * BLOCK_BYTES as u64;
+    read_exact_at(file, bytes, offset).map_err(|error| StateError::io(path, error))?;
+    if is_whole(bytes, block) { Ok(()) } else { Err(torn(path, block)) }
+}
+
+fn torn(path: &Path, block: u32) -> StateError {
+    StateError::corrupted(path, u64::from(block) * BLOCK_BYTES as u64, "a block's checksum is wrong")
 }
 
 /// Writes a journalled block to its place while opening.

@@ -143,6 +143,12 @@ impl Outcome {
     /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.
     #[must_use]
     pub fn of_replayed(capture: &ReplayedCapture, original: Option<&Capture>) -> Self {
+        Self::of_told(capture, Facts::from_fields(&capture.metadata), original)
+    }
+
+    /// The same with facts that were read of the capture's metadata before.
+    #[must_use]
+    pub fn of_told(capture: &ReplayedCapture, facts: Facts, original: Option<&Capture>) -> Self {
         let kind = match capture.kind {
             CaptureKind::Response => Kind::Response,
             CaptureKind::Resource => Kind::Resource,
@@ -150,7 +156,6 @@ impl Outcome {
             CaptureKind::NotModified => Kind::NotModified,
             CaptureKind::Failed => Kind::Failed,
         };
-        let facts = Facts::from_fields(&capture.metadata);
         Self {
             url: match &facts.imported {
                 Some(_) => canonical_of(&capture.url),
@@ -262,6 +267,12 @@ impl Facts {
             put(OUTLINK, link_field(link));
         }
         fields
+    }
+
+    /// Whether a field of a `metadata` record is a link.
+    #[must_use]
+    pub fn is_link(name: &str) -> bool {
+        name == OUTLINK
     }
 
     /// Whether a field of a `metadata` record is one that [`Facts`] keep.

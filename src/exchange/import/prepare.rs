@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use archive_storage::Digest;
 use archive_storage::address::{canonical, url_hash};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
+use archive_storage::digest::Algorithm;
+use archive_storage::segment::{
+    CaptureBody, CaptureGroup, Encoded, Encoder, ImportedRecord, ReplayedCapture, SegmentError,
+};
 use archive_storage::warc::{HttpHead, Record, RecordType, dechunk, parse_fields, split};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -37,19 +40,33 @@ pub(super) struct Prepared {
     /// Records it was made of.
     pub(super) records: u64,
     pub(super) outcome: Outcome,
-    pub(super) group: CaptureGroup,
-    /// The group as bytes; a revisit is encoded once its original is known.
-    pub(super) encoded: Option<Encoded>,
-    /// What the capture is by its records, to be told again once its original is known.
-    pub(super) told: ReplayedCapture,
-    /// Of a revisit: what it says of its original.
-    pub(super) reference: Option<Reference>,
+    pub(super) form: Form,
+    /// What is needed to find the original of a revisit.
+    pub(super) revisit: Option<Box<Revisit>>,
+    /// The payload digest that the main record states.
+    pub(super) stated: Option<Digest>,
     /// The identifier of the main record.
     pub(super) record_id: Option<String>,
     /// Title and text for the index.
     pub(super) text: Option<(String, String)>,
     /// A digest that was stated and is wrong.
     pub(super) wrong_digest: Option<String>,
+}
+
+/// How a capture waits to be stored.
+pub(super) enum Form {
+    /// As records: a revisit is encoded once its original is known.
+    Group(Box<CaptureGroup>),
+    /// As bytes of a segment.
+    Encoded(Box<Encoded>),
+}
+
+/// A revisit whose original is not known yet.
+pub(super) struct Revisit {
+    /// What the capture is by its records.
+    pub(super) told: ReplayedCapture,
+    /// What it says of its original.
+    pub(super) reference: Reference,
 }
 
 /// Why a capture cannot be imported.
@@ -72,7 +89,9 @@ pub(super) fn prepare(
     let offset = first.map_or(0, |record| record.offset);
     let refuse = |why: Option<&str>| Refused { offset, records, why: why.map(str::to_owned) };
     let Some(first) = first else { return Err(refuse(None)) };
-    let fields: Vec<(String, String)> = group.metadata.iter().filter_map(warc_fields).flatten().collect();
+    let fields = group.metadata.iter().filter_map(warc_fields).flatten();
+    // A page is read again: what is said of its links is needed only where there is nothing to read.
+    let (links, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
         return Err(refuse(None));
     }
@@ -87,19 +106,15 @@ pub(super) fn prepare(
     };
     let mut facts = Facts { imported: Some(file.to_string()), ..Facts::from_fields(&fields) };
     facts.robots |= is_robots(&url);
-    for link in &mut facts.links {
-        link.url = canonical_of(&link.url);
-        link.hash = url_hash(&link.url);
-    }
     let kept = fields.into_iter().filter(|(name, _)| !Facts::is_field(name));
     let request = group.request.map(|request| request.content);
-    let capture = Capture { url: &url, uri, time, facts, request, limits, full_text };
-    let mut prepared = match &group.main {
+    let capture =
+        Capture { url: &url, uri, time, facts, links, kept: kept.collect(), request, limits, full_text };
+    let prepared = match &group.main {
         Some(main) => capture.of_main(main),
         None => capture.of_failure(first),
     }
     .ok_or_else(|| refuse(Some("the record makes no sense")))?;
-    prepared.group.metadata.extend(kept);
     Ok(Prepared { file: file.clone(), offset, records, ..prepared })
 }
 
@@ -117,7 +132,12 @@ struct Capture<'a> {
     url: &'a Url,
     uri: &'a str,
     time: DateTime<Utc>,
+    /// Without links.
     facts: Facts,
+    /// Metadata fields of the links that the other tool found.
+    links: Vec<(String, String)>,
+    /// Metadata fields that mean nothing here.
+    kept: Vec<(String, String)>,
     request: Option<Bytes>,
     limits: &'a Limits,
     full_text: bool,
@@ -130,10 +150,11 @@ impl Capture<'_> {
         let digests = Digests::of(main);
         let mut text = None;
         let payload_digest = if is_revisit {
+            self.take_stated_links();
             digests.stated
         } else {
             let (payload, head) = payload(main);
-            let entity = Digest::sha256(&payload);
+            let entity = digests.entity(main, &head).unwrap_or_else(|| Digest::sha256(&payload));
             self.facts.entity_digest = (digests.stated != Some(entity)).then_some(entity);
             text = self.read(main, &payload, &head);
             // What a payload is outside HTTP is for the tool to say that wrote the record.
@@ -151,29 +172,33 @@ impl Capture<'_> {
             fields,
             content: main.content.clone(),
         };
-        let (record_id, url) = (record.id.clone(), canonical(self.url));
-        let reference = is_revisit.then(|| Reference::of(&main.header, url, self.time.timestamp_micros()));
-        let group = self.group(CaptureBody::Imported(Box::new(record)), payload_digest);
-        let told = ReplayedCapture::of_foreign(main, group.metadata.clone())?;
-        Some(Prepared {
-            outcome: Outcome::of_replayed(&told, None),
-            reference,
-            record_id,
-            text,
-            wrong_digest: digests.wrong,
-            ..Prepared::new(group, told)
-        })
+        let (record_id, url, time) = (record.id.clone(), canonical(self.url), self.time.timestamp_micros());
+        let reference = is_revisit.then(|| Reference::of(&main.header, url, time));
+        let prepared =
+            self.finish(main, CaptureBody::Imported(Box::new(record)), payload_digest, reference)?;
+        Some(Prepared { record_id, text, wrong_digest: digests.wrong, ..prepared })
     }
 
-    fn of_failure(self, metadata: &Record) -> Option<Prepared> {
-        let group = self.group(CaptureBody::Failed, None);
+    fn of_failure(mut self, metadata: &Record) -> Option<Prepared> {
+        self.take_stated_links();
         let empty = Record { content: Bytes::new(), ..metadata.clone() };
-        let told = ReplayedCapture::of_foreign(&empty, group.metadata.clone())?;
-        Some(Prepared::new(group, told))
+        self.finish(&empty, CaptureBody::Failed, None, None)
     }
 
-    fn group(self, body: CaptureBody, payload_digest: Option<Digest>) -> CaptureGroup {
-        CaptureGroup {
+    fn finish(
+        self,
+        main: &Record,
+        body: CaptureBody,
+        payload_digest: Option<Digest>,
+        reference: Option<Reference>,
+    ) -> Option<Prepared> {
+        let mut metadata = self.facts.to_fields();
+        let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
+        let told = ReplayedCapture::of_foreign(main, facts)?;
+        // The facts as their record will tell them, which cuts what is long; links stay as they are.
+        let facts = Facts { links: self.facts.links, ..Facts::from_fields(&told.metadata) };
+        metadata.extend(self.kept);
+        let group = CaptureGroup {
             url: self.uri.to_owned(),
             time: self.time,
             address: None,
@@ -181,7 +206,28 @@ impl Capture<'_> {
             body,
             payload_digest,
             protocols: Vec::new(),
-            metadata: self.facts.to_fields(),
+            metadata,
+        };
+        Some(Prepared {
+            file: Arc::from(""),
+            offset: 0,
+            records: 0,
+            outcome: Outcome::of_told(&told, facts, None),
+            form: Form::Group(Box::new(group)),
+            stated: told.payload_digest,
+            revisit: reference.map(|reference| Box::new(Revisit { told, reference })),
+            record_id: None,
+            text: None,
+            wrong_digest: None,
+        })
+    }
+
+    /// Takes over the links that the other tool found, in their canonical form.
+    fn take_stated_links(&mut self) {
+        self.facts.links = Facts::from_fields(&self.links).links;
+        for link in &mut self.facts.links {
+            link.url = canonical_of(&link.url);
+            link.hash = url_hash(&link.url);
         }
     }
 
@@ -190,6 +236,7 @@ impl Capture<'_> {
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
         if self.facts.robots || !matches!(self.url.scheme(), "http" | "https") {
+            self.take_stated_links();
             return None;
         }
         let mut parsed = read_page(self.url, status, head, payload, self.limits);
@@ -201,19 +248,13 @@ impl Capture<'_> {
 }
 
 impl Prepared {
-    fn new(group: CaptureGroup, told: ReplayedCapture) -> Self {
-        Self {
-            file: Arc::from(""),
-            offset: 0,
-            records: 0,
-            outcome: Outcome::of_replayed(&told, None),
-            group,
-            encoded: None,
-            told,
-            reference: None,
-            record_id: None,
-            text: None,
-            wrong_digest: None,
+    /// Encodes the capture, unless it is a revisit whose original has to be found first.
+    pub(super) fn encoded(self, encoder: &Encoder) -> Result<Self, SegmentError> {
+        match self.form {
+            Form::Group(group) if self.revisit.is_none() => {
+                Ok(Self { form: Form::Encoded(Box::new(encoder.encode(*group)?)), ..self })
+            }
+            form => Ok(Self { form, ..self }),
         }
     }
 }
@@ -267,5 +308,11 @@ impl Digests {
         }
         let wrong = (!wrong.is_empty()).then(|| wrong.join(" and "));
         Self { block: right_block, stated, payload: right_payload, wrong }
+    }
+
+    /// The payload's SHA-256, when it has been stated and is right: without transfer coding there is but one payload.
+    fn entity(&self, main: &Record, head: &HttpHead) -> Option<Digest> {
+        let is_plain = is_http(main) && !head.is_chunked();
+        self.payload.filter(|digest| is_plain && digest.algorithm() == Algorithm::Sha256)
     }
 }

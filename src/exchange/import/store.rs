@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_storage::segment::{CaptureBody, Encoder, SegmentError};
+use archive_storage::segment::{CaptureBody, Encoder, ReplayedCapture, SegmentError};
 use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
 use chrono::{DateTime, SecondsFormat};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use super::prepare::{Prepared, Refused, prepare};
+use super::prepare::{Form, Prepared, Refused, prepare};
 use super::read::{Item, read_files};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
 use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
@@ -90,13 +90,8 @@ fn work(items: &Receiver<(u64, Item)>, ready: &Sender<(u64, Ready)>, encoder: &E
     for (number, item) in items {
         let done = match item {
             Item::Group(file, group) => match prepare(&file, *group, &limits, full_text) {
-                // What a revisit stands for is known where the store is.
-                Ok(prepared) if prepared.reference.is_some() => Ready::Capture(Box::new(prepared)),
-                Ok(mut prepared) => match encoder.encode(prepared.group.clone()) {
-                    Ok(encoded) => {
-                        prepared.encoded = Some(encoded);
-                        Ready::Capture(Box::new(prepared))
-                    }
+                Ok(prepared) => match prepared.encoded(encoder) {
+                    Ok(prepared) => Ready::Capture(Box::new(prepared)),
                     Err(error) => Ready::Failed(error),
                 },
                 Err(refused) => Ready::Refused(file, refused),
@@ -200,17 +195,17 @@ impl Import<'_> {
             note(NoteKind::Digest, what);
         }
         let mut is_open = false;
-        if let Some(reference) = prepared.reference.take() {
+        if let Some(revisit) = prepared.revisit.take() {
             let known = |digest: &Digest| self.known.get(&digest.prefix()).copied();
-            match originals::find(self.store, &reference, &known)? {
-                Some(original) => self.refer(&mut prepared, &original)?,
+            match originals::find(self.store, &revisit.reference, &known)? {
+                Some(original) => self.refer(&mut prepared, &revisit.told, &original)?,
                 None => is_open = true,
             }
             self.status.revisits += 1;
         }
-        let encoded = match prepared.encoded {
-            Some(encoded) => encoded,
-            None => self.store.encoder()?.encode(prepared.group).map_err(StoreError::from)?,
+        let encoded = match prepared.form {
+            Form::Encoded(encoded) => *encoded,
+            Form::Group(group) => self.store.encoder()?.encode(*group).map_err(StoreError::from)?,
         };
         let location = self.store.append(&encoded)?;
         let outcome = &prepared.outcome;
@@ -218,7 +213,7 @@ impl Import<'_> {
         self.candidates.clear();
         self.status.captures += 1;
         if outcome.kind.has_payload()
-            && let Some(stated) = prepared.told.payload_digest.map(|digest| digest.prefix())
+            && let Some(stated) = prepared.stated.map(|digest| digest.prefix())
             && stated != outcome.digest
         {
             self.known.entry(stated).or_insert(id);
@@ -233,10 +228,17 @@ impl Import<'_> {
     }
 
     /// Writes into a revisit's record what it stands for, unless it says so itself.
-    fn refer(&self, prepared: &mut Prepared, original: &Capture) -> Result<(), ImportError> {
-        prepared.outcome = Outcome::of_replayed(&prepared.told, Some(original));
-        let CaptureBody::Imported(record) = &mut prepared.group.body else { return Ok(()) };
-        if prepared.told.original.is_some() {
+    fn refer(
+        &self,
+        prepared: &mut Prepared,
+        told: &ReplayedCapture,
+        original: &Capture,
+    ) -> Result<(), ImportError> {
+        let facts = std::mem::take(&mut prepared.outcome.facts);
+        prepared.outcome = Outcome::of_told(told, facts, Some(original));
+        let Form::Group(group) = &mut prepared.form else { return Ok(()) };
+        let CaptureBody::Imported(record) = &mut group.body else { return Ok(()) };
+        if told.original.is_some() {
             return Ok(());
         }
         let url = self.store.state().url(original.url).map_err(StoreError::from)?;

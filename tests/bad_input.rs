@@ -1,7 +1,6 @@
 //! Whatever goes wrong is told in one clear sentence and an exit code, and costs nothing that was stored.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use archive::testweb::Config;
@@ -12,49 +11,13 @@ use crate::crawl::{everything, lively};
 use crate::support::captures::assert_same;
 use crate::support::program::start;
 use crate::support::reach::reach;
-use crate::support::{Archive, TestWeb, captures, ledger_balances, skip};
+use crate::support::small_disk::SmallDisk;
+use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
 /// Exit codes as the help text has them.
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const IN_USE: i32 = 3;
-
-/// A small file system of its own in memory, which is gone with the test.
-pub(crate) struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// Mounts one; nothing, and a word about it, where a test may not.
-    pub(crate) fn mount(path: PathBuf, options: &str) -> Option<Self> {
-        std::fs::create_dir_all(&path).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&path).output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(path)),
-            Ok(output) => {
-                skip(&format!(
-                    "a file system cannot be mounted: {}",
-                    String::from_utf8_lossy(&output.stderr)
-                ));
-                None
-            }
-            Err(error) => {
-                skip(&format!("there is no mount: {error}"));
-                None
-            }
-        }
-    }
-
-    pub(crate) fn change(&self, options: &str) {
-        let options = format!("remount,{options}");
-        assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Detached at once, also if something in it is still open.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
 
 #[test]
 fn seeds_that_cannot_be_read_are_told_before_anything_is_made() {

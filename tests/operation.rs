@@ -9,11 +9,11 @@ use std::time::Duration;
 use archive::testweb::Config;
 use serde_json::Value;
 
-use crate::bad_input::SmallDisk;
 use crate::crawl::{everything, lively};
 use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
 use crate::support::reach::reach;
+use crate::support::small_disk::SmallDisk;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
 /// A web that takes its time, so that a crawl of it can be steered.

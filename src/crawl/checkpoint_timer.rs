@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use archive_storage::Checkpointed;
+
 /// When readers were in the way of a checkpoint, it is tried again after this long.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -33,16 +35,13 @@ impl CheckpointTimer {
         waited >= self.pause || waited >= self.every.min(PAUSE_MIN) && is_full()
     }
 
-    /// A checkpoint that was begun then has been made.
-    pub fn made(&mut self, begun: Instant) {
+    /// A checkpoint that was begun then has ended. One that readers were in the way of is tried again soon.
+    pub fn ended(&mut self, begun: Instant, outcome: Checkpointed) {
         self.last = Instant::now();
-        self.pause = self.every.max((self.last - begun) * PART);
-    }
-
-    /// It could not be made whole, for readers were in its way.
-    pub fn deferred(&mut self) {
-        self.last = Instant::now();
-        self.pause = RETRY;
+        self.pause = match outcome {
+            Checkpointed::Done => self.every.max((self.last - begun) * PART),
+            Checkpointed::Deferred => RETRY,
+        };
     }
 }
 
@@ -66,7 +65,7 @@ mod tests {
             (3, 61, false, true),
             (3, 6, true, true),
         ] {
-            timer.made(ago(lasted));
+            timer.ended(ago(lasted), Checkpointed::Done);
             timer.last = ago(waited);
             assert_eq!(timer.is_due(|| is_full), is_due, "{lasted} {waited} {is_full}");
         }
@@ -75,7 +74,7 @@ mod tests {
     #[test]
     fn what_readers_put_off_is_tried_again_soon() {
         let mut timer = CheckpointTimer::new(Duration::from_secs(30));
-        timer.deferred();
+        timer.ended(Instant::now(), Checkpointed::Deferred);
         assert!(!timer.is_due(|| true));
         timer.last = ago(1);
         assert!(timer.is_due(|| false));

@@ -29,7 +29,7 @@ impl Run<'_> {
         let checkpointed = match self.store.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
-                self.checkpoints.made(begun);
+                self.checkpoints.ended(begun, Checkpointed::Done);
                 return Ok(());
             }
             checkpointed => checkpointed?,
@@ -46,10 +46,7 @@ impl Run<'_> {
         if let Some(index) = self.index.as_mut().filter(|_| !self.checkpoint_deferred) {
             index.checkpoint(self.store.state().totals().captures)?;
         }
-        match self.checkpoint_deferred {
-            true => self.checkpoints.deferred(),
-            false => self.checkpoints.made(begun),
-        }
+        self.checkpoints.ended(begun, checkpointed);
         Ok(())
     }
 

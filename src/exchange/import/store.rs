@@ -301,14 +301,11 @@ impl Import<'_> {
     fn checkpoint(&mut self) -> Result<(), ImportError> {
         let begun = Instant::now();
         self.balance_books()?;
-        let is_deferred = self.store.checkpoint()? == Checkpointed::Deferred;
-        if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
+        let checkpointed = self.store.checkpoint()?;
+        if let Some(index) = self.index.as_mut().filter(|_| checkpointed == Checkpointed::Done) {
             index.checkpoint(self.store.state().totals().captures)?;
         }
-        match is_deferred {
-            true => self.checkpoints.deferred(),
-            false => self.checkpoints.made(begun),
-        }
+        self.checkpoints.ended(begun, checkpointed);
         Ok(())
     }
 

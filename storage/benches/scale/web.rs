@@ -97,6 +97,16 @@ impl Web {
         (uniform * uniform * uniform * self.hosts.len() as f64) as usize
     }
 
+    /// A host of which URLs are known: otherwise the larger web would have more that is new.
+    fn known_host(&mut self) -> usize {
+        loop {
+            let host = self.host();
+            if self.hosts[host] > 0 {
+                return host;
+            }
+        }
+    }
+
     fn new_url(&mut self, host: usize) -> String {
         let number = self.hosts[host];
         self.hosts[host] += 1;
@@ -123,14 +133,14 @@ impl Web {
     pub(crate) fn pages(&mut self, count: usize) -> Vec<String> {
         let mut urls = Vec::with_capacity(count * LINKS_PER_PAGE);
         for _ in 0..count {
-            let host = self.host();
-            let known = self.hosts[host].max(1);
+            let host = self.known_host();
+            let known = self.hosts[host];
             urls.extend((0..MENU_LINKS).map(|number| url(host as u64, number % known)));
             let page = self.below(u64::from(known)) as u32;
             urls.extend((0..NEIGHBOURS).map(|offset| url(host as u64, (page + offset) % known)));
             for _ in 0..LINKS_ELSEWHERE {
-                let host = self.host();
-                let known = u64::from(self.hosts[host].max(1));
+                let host = self.known_host();
+                let known = u64::from(self.hosts[host]);
                 let number = self.below(known) as u32;
                 urls.push(url(host as u64, number));
             }

@@ -68,9 +68,18 @@ pub(super) fn find<const WIDTH: usize, const SLOTS: usize>(
     if found < SLOTS { id::<WIDTH, SLOTS>(line, found) } else { None }
 }
 
+/// Whether there is no empty slot.
+#[inline]
+pub(super) fn is_full<const WIDTH: usize, const SLOTS: usize>(line: &Line) -> bool {
+    id::<WIDTH, SLOTS>(line, SLOTS - 1).is_some()
+}
+
 /// The first empty slot.
 #[inline]
 pub(super) fn free_slot<const WIDTH: usize, const SLOTS: usize>(line: &Line) -> Option<usize> {
+    if is_full::<WIDTH, SLOTS>(line) {
+        return None;
+    }
     (0..SLOTS).find(|&slot| id::<WIDTH, SLOTS>(line, slot).is_none())
 }
 

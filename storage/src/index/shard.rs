@@ -198,7 +198,8 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         if put_if_free::<WIDTH, SLOTS>(lines, pool, line, entry) {
             return Ok(());
         }
-        let slot = (entry.remainder as usize ^ step) % SLOTS;
+        let movable = slot_with_room_elsewhere::<WIDTH, SLOTS>(lines, pool, line);
+        let slot = movable.unwrap_or((entry.remainder as usize ^ step) % SLOTS);
         let full = lines.get_mut(pool, line);
         let pushed = Entry {
             remainder: line::stored_remainder::<WIDTH>(full, slot),
@@ -210,6 +211,23 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
     }
     let home = if entry.displaced { other(line, entry.remainder, lines.count()) } else { line };
     Err((rest_from::<WIDTH>(first_at(home, lines.count()), entry.remainder), entry.id))
+}
+
+/// A slot of a full line whose entry has room in its other line.
+///
+/// The other lines are all read before one is looked at, so that memory is waited for once. Pushing on any entry in the
+/// hope of room, one line after the other, waited for some four of them in an index of a gigabyte.
+fn slot_with_room_elsewhere<const WIDTH: usize, const SLOTS: usize>(
+    lines: &Lines,
+    pool: &Pool,
+    line: usize,
+) -> Option<usize> {
+    let full = lines.get(pool, line);
+    let others: [usize; SLOTS] =
+        std::array::from_fn(|slot| other(line, line::stored_remainder::<WIDTH>(full, slot), lines.count()));
+    let read = others.iter().fold(0, |read, &other| read ^ lines.get(pool, other)[0]);
+    std::hint::black_box(read);
+    others.iter().position(|&other| !line::is_full::<WIDTH, SLOTS>(lines.get(pool, other)))
 }
 
 fn put_if_free<const WIDTH: usize, const SLOTS: usize>(

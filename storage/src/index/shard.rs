@@ -146,8 +146,9 @@ fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
+    // Where the other line lies is a read that may wait for memory: only for those few that go on there.
     let goes_on = line::is_spilled(line) && line::find::<WIDTH, SLOTS>(line, remainder, false).is_none();
-    lines.spot(other(home, remainder, lines.count())).filter(|_| goes_on)
+    if goes_on { lines.spot(other(home, remainder, lines.count())) } else { None }
 }
 
 #[inline]

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p archive-storage --bench scale -- 1000000 10000000` runs both sizes one after the other, and says at the
 //! end how much slower look-ups became from the first to the last. `--redb` does the same in redb, `--redb-urls N` at most
-//! as many URLs there (at 10^8 redb takes hours), `--folder PATH` says where (default: a temporary folder). Look-ups are a
+//! as many URLs there (10^8 take redb the better part of an hour), `--folder PATH` says where (default: a temporary folder). Look-ups are a
 //! crawl's: 60 links a page, of which 36 are the site's menu, 16 the page's neighbours, six lead to pages of any host and two
 //! are new. Hosts are drawn anew for each page, large and early ones more often (the third power of a uniform number), so a
 //! page finds next to nothing in the processor's caches from the page before: a polite crawl, which comes back to the same

@@ -33,6 +33,28 @@ const ROBOTS: &str = "robots";
 /// The metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
+/// The metadata fields that [`Facts`] are written as.
+const FIELDS: [&str; 18] = [
+    "via",
+    "hopsFromSeed",
+    "fetchTimeMs",
+    "importance",
+    "document",
+    ROBOTS,
+    "title",
+    "language",
+    "signature",
+    "similarity",
+    "sameContent",
+    "robotsDirectives",
+    "lastModified",
+    FIELD_ENTITY_DIGEST,
+    FIELD_IMPORTED,
+    "error",
+    PROBLEM,
+    OUTLINK,
+];
+
 /// Problems of one document that are kept.
 const PROBLEMS_MAX: usize = 32;
 
@@ -278,24 +300,7 @@ impl Facts {
     /// Whether a field of a `metadata` record is one that [`Facts`] keep.
     #[must_use]
     pub fn is_field(name: &str) -> bool {
-        let names = [
-            "via",
-            "hopsFromSeed",
-            "fetchTimeMs",
-            "importance",
-            "document",
-            ROBOTS,
-            "title",
-            "language",
-            "signature",
-            "lastModified",
-            FIELD_ENTITY_DIGEST,
-            FIELD_IMPORTED,
-            "error",
-            OUTLINK,
-            PROBLEM,
-        ];
-        names.contains(&name)
+        FIELDS.contains(&name)
     }
 
     /// Reads the fields of a `metadata` record; what is missing or makes no sense is left out.
@@ -379,4 +384,51 @@ fn link_kind(context: &str) -> Option<LinkKind> {
 fn one_line(text: &str, characters_max: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(characters_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::address::url_hash;
+
+    use super::*;
+
+    #[test]
+    fn facts_are_read_back_as_they_were_written() {
+        let url = "http://a.test/b".to_owned();
+        let facts = Facts {
+            via: Some("http://a.test/".to_owned()),
+            hops: "LLE".to_owned(),
+            fetch_ms: 12,
+            importance: Some(1.25),
+            document: Some("html".to_owned()),
+            title: Some("A title".to_owned()),
+            language: Some("en-GB".to_owned()),
+            signature: Some(0xabcd),
+            similarity: Some(7),
+            copies: Some(3),
+            directives: Some("nofollow, noarchive".to_owned()),
+            last_modified: Some(-5),
+            entity_digest: Some(Digest::sha256(b"x")),
+            robots: true,
+            error: Some("no route".to_owned()),
+            imported: Some("old.warc.gz".to_owned()),
+            problems: vec!["cut".to_owned(), "odd".to_owned()],
+            links: vec![OutLink {
+                hash: url_hash(&url),
+                url,
+                kind: LinkKind::all().next().unwrap(),
+                nofollow: true,
+                modified: Some(1_700_000_000),
+                template: true,
+            }],
+        };
+        let fields = facts.to_fields();
+        assert_eq!(Facts::from_fields(&fields), facts);
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        names.sort_unstable();
+        let mut expected = FIELDS;
+        expected.sort_unstable();
+        assert_eq!(names, expected, "an import must not keep what is written anew");
+    }
 }

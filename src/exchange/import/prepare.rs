@@ -1,5 +1,6 @@
 //! A foreign capture made ready to be stored: digests checked, payload parsed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive_storage::Digest;
@@ -243,6 +244,9 @@ impl Capture<'_> {
         let is_searched = self.full_text && status == 200 && has_text(parsed.kind);
         let text = is_searched.then(|| (parsed.title.clone(), std::mem::take(&mut parsed.text)));
         take_parsed(&mut self.facts, parsed);
+        // What the other tool found wrong with the document may have been found again.
+        let mut seen = HashSet::new();
+        self.facts.problems.retain(|problem| seen.insert(problem.clone()));
         text
     }
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use archive::testweb::Config;
 use archive_storage::warc::RecordReader;
-use archive_storage::{CaptureKind, Digest, Store};
+use archive_storage::{Capture, CaptureKind, Digest, Store};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
+use crate::crawl::{everything, lively};
 use crate::support::judges;
 use crate::support::program::start;
-use crate::support::{Archive, captures, files_with, ledger_balances, skip};
+use crate::support::{Archive, TestWeb, captures, files_with, ledger_balances, skip};
 
 /// The folder of WARC files that other tools wrote, `$ARCHIVE_TEST_DATA/warc`.
 pub(crate) fn foreign() -> Option<PathBuf> {
@@ -176,6 +178,36 @@ fn a_file_may_be_packed_in_any_way() {
         assert_eq!(known(&archive), expected, "{}", file.display());
         archive.verify();
     }
+}
+
+/// The facts of a capture, which stand in its metadata, are read anew and replace those that it came with.
+#[test]
+fn what_is_said_of_a_capture_is_not_said_twice_after_an_import() {
+    // Faults have problems to tell of.
+    let served = TestWeb::start(Config { faults: true, ..lively(99, 4, 60) });
+    let first = Archive::new();
+    let limits = ["--limit", "250", "--timeout", "1s", "--max-time", "4s", "--max-body", "4"];
+    start(first.crawl(&served.web.seeds(2), &everything(&served)).args(limits)).wait().succeeded();
+    let second = Archive::new();
+    import(&second, &files_with(&first.segments(), &[".warc.zst"]), 0);
+    let fields = |archive: &Archive| {
+        let store = Store::read_only(&archive.path).unwrap();
+        let of = |capture: &Capture| {
+            let mut fields = store.metadata(capture).unwrap();
+            fields.retain(|(name, _)| name != "importedFrom");
+            fields.sort_unstable();
+            (store.state().url(capture.url).unwrap(), fields)
+        };
+        captures(&archive.path).0.values().flatten().map(of).collect::<Vec<_>>()
+    };
+    let (before, after) = (fields(&first), fields(&second));
+    assert_eq!(before.len(), after.len());
+    let mut problems = 0;
+    for ((url, before), (_, after)) in before.iter().zip(&after) {
+        assert_eq!(after, before, "{url}");
+        problems += after.iter().filter(|(name, _)| name == "problem").count();
+    }
+    assert!(problems > 3, "{problems} problems show nothing");
 }
 
 #[test]

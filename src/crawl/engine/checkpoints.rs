@@ -29,6 +29,7 @@ impl Run<'_> {
         let checkpointed = match self.store.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
+                // Nothing hurries: the crawl stands still until there is room.
                 self.checkpoints.ended(begun, Checkpointed::Done);
                 return Ok(());
             }

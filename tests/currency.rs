@@ -103,23 +103,19 @@ fn sixty_days_of_refresh_runs_keep_what_the_plan_promises() {
     assert!((0.3..0.97).contains(&observed), "a web on which nothing depends on the budget shows nothing");
 }
 
-/// A plan knows the pages' rates from few visits, some 180 of 600 pages here, so one web may be two or three points off; but
-/// not all of them to the same side.
+/// The warm-up visits as many pages as there are: after fewer visits nobody knows the rates of a web so well (after 180 of
+/// 600 pages, two webs of fifteen were four and five points off).
 #[test]
-#[ignore = "takes minutes: several webs"]
-fn plans_are_right_on_average() {
-    let differences: Vec<f64> = (202..210)
-        .map(|seed| {
-            let (promised, observed) = promised_and_observed(seed, 12, 60);
-            println!("web {seed}: promised {promised:.4}, observed {observed:.4}");
-            observed - promised
-        })
-        .collect();
-    let mean =
-        |of: fn(f64) -> f64| differences.iter().copied().map(of).sum::<f64>() / differences.len() as f64;
-    let (bias, spread) = (mean(|difference| difference), mean(|difference| difference * difference).sqrt());
-    println!("mean difference {bias:.4}, root of the mean square {spread:.4}");
-    assert!(bias.abs() < 0.015 && spread < 0.03, "{bias:.4}, {spread:.4}");
+#[ignore = "takes a minute and more: several webs"]
+fn plans_are_kept_on_other_webs_too() {
+    for seed in [202, 203, 204, 205] {
+        let (promised, observed) = promised_and_observed(seed, 40, 60);
+        println!("web {seed}: promised {promised:.4}, observed {observed:.4}");
+        assert!(
+            (promised - observed).abs() < 0.03,
+            "web {seed}: promised {promised:.4}, observed {observed:.4}"
+        );
+    }
 }
 
 #[test]

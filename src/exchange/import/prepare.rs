@@ -159,7 +159,10 @@ impl Capture<'_> {
             self.facts.entity_digest = (digests.stated != Some(entity)).then_some(entity);
             text = self.read(main, &payload, &head);
             // What a payload is outside HTTP is for the tool to say that wrote the record.
-            digests.payload.or_else(|| is_http(main).then(|| Digest::sha256(&main.body())))
+            digests.payload.or_else(|| {
+                let body = || if head.is_chunked() { Digest::sha256(&main.body()) } else { entity };
+                is_http(main).then(body)
+            })
         };
         let fields = main.header.fields.iter();
         let fields = fields

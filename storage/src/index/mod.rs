@@ -21,7 +21,7 @@ mod shard;
 
 use std::hash::BuildHasher;
 
-use pool::{Address, Pool, Spot};
+use pool::{Pool, Spot};
 use shard::Shard;
 
 /// Bits of a fingerprint that matter.
@@ -89,8 +89,8 @@ impl HashIndex {
     /// them and not once for each.
     ///
     /// A processor goes on past a read that waits for memory, but only by some hundred instructions. So where to read
-    /// is worked out first, and the reads then follow each other closely: those of the directory, those of the lines where
-    /// look-ups begin, and after them the same for those where some go on.
+    /// is worked out first, and the reads then follow each other closely: those where look-ups begin, and after them those
+    /// where some go on.
     pub(crate) fn warm(&self, fingerprints: impl IntoIterator<Item = u64>) {
         let mut fingerprints = fingerprints.into_iter();
         let mut places = [(0, 0); WARMED_AT_ONCE];
@@ -101,8 +101,8 @@ impl HashIndex {
                 count += 1;
             }
             let places = &places[..count];
-            self.touch(places, Shard::home_address);
-            self.touch(places, Shard::other_address);
+            self.touch(places, |shard, _, rest| shard.home_spot(rest));
+            self.touch(places, Shard::other_spot);
             if count < WARMED_AT_ONCE {
                 return;
             }
@@ -111,18 +111,14 @@ impl HashIndex {
 
     /// Reads a byte of a line of each entry that has such a line.
     #[inline]
-    fn touch(&self, places: &[(usize, u64)], line: impl Fn(&Shard, &Pool, u64) -> Option<Address>) {
-        let mut addresses = [(0, Address::default()); WARMED_AT_ONCE];
+    fn touch(&self, places: &[(usize, u64)], line: impl Fn(&Shard, &Pool, u64) -> Option<Spot>) {
+        let mut spots = [(0, Spot::default()); WARMED_AT_ONCE];
         let mut count = 0;
         for &(shard, rest) in places {
-            if let Some(address) = line(&self.shards[shard], self.pool(shard), rest) {
-                addresses[count] = (shard / SHARDS_PER_POOL, address);
+            if let Some(spot) = line(&self.shards[shard], self.pool(shard), rest) {
+                spots[count] = (shard / SHARDS_PER_POOL, spot);
                 count += 1;
             }
-        }
-        let mut spots = [(0, Spot::default()); WARMED_AT_ONCE];
-        for (spot, &(pool, address)) in spots.iter_mut().zip(&addresses[..count]) {
-            *spot = (pool, self.pools[pool].spot(address));
         }
         let read = spots[..count].iter().fold(0, |read, &(pool, spot)| read ^ self.pools[pool].line(spot)[0]);
         std::hint::black_box(read);

@@ -1,8 +1,5 @@
 //! Memory for the lines of many shards, given out in chunks of one page.
 //!
-//! Which chunks an array of lines has stands in one directory for all arrays of a pool. With a list of its own for each
-//! array, look-ups in an index of a gigabyte waited as long for these lists as for the lines.
-//!
 //! The chunks lie in large regions for which the system is asked for huge pages (2 MiB on x86-64): with pages of 4 KiB
 //! nearly every look-up in an index of a gigabyte has to wait for the page tables too. Memory that was not given out yet
 //! was not touched, so it costs address space only. Regions are never given back before the pool.
@@ -22,27 +19,21 @@ const REGION_BYTES: usize = REGION_LINES * LINE_BYTES;
 /// Bytes of a pool that lie in small pages, so that an index which hardly needs a pool does not take huge ones.
 const SMALL_PAGES_BYTES: usize = 2 << 20;
 
-/// Room in the directory for arrays to grow, as a part of what they have.
-const DIRECTORY_SLACK: usize = 4;
-
 /// A chunk of a pool. With 2^32 ids and five slots a line, numbers of lines stay below 2^32 in all pools together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Chunk(u32);
-
-/// An array of lines in a pool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Array(u32);
-
-/// A line of an array: its chunk's place in the directory, and its place in the chunk.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Address {
-    entry: u32,
-    line: u32,
-}
+pub(super) struct Chunk(u32);
 
 /// The place of a line in a pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spot(u32);
+
+impl Chunk {
+    /// The place of one of its lines.
+    #[inline]
+    pub(super) fn spot(self, line: usize) -> Spot {
+        Spot(self.0 * CHUNK_LINES as u32 + line as u32)
+    }
+}
 
 /// Chunks for some shards; see the module.
 #[derive(Debug, Default)]
@@ -50,39 +41,11 @@ pub(super) struct Pool {
     regions: Vec<MmapMut>,
     /// Chunks given out.
     chunks: usize,
-    arrays: usize,
-    /// The chunks of each array, with room for as many in each.
-    directory: Vec<Chunk>,
-    room: usize,
 }
 
 impl Pool {
-    /// A new array without chunks.
-    pub(super) fn array(&mut self) -> Array {
-        self.arrays += 1;
-        self.directory.resize(self.arrays * self.room, Chunk::default());
-        Array((self.arrays - 1) as u32)
-    }
-
-    /// Gives empty chunks to an array that has `from`, until it has `to`.
-    pub(super) fn extend(&mut self, array: Array, from: usize, to: usize) {
-        if to > self.room {
-            self.widen(to + to / DIRECTORY_SLACK);
-        }
-        for place in from..to {
-            let chunk = self.allocate();
-            self.directory[array.0 as usize * self.room + place] = chunk;
-        }
-    }
-
-    fn widen(&mut self, room: usize) {
-        let mut wider = vec![Chunk::default(); self.arrays * room];
-        let arrays = self.directory.chunks_exact(self.room.max(1)).zip(wider.chunks_exact_mut(room));
-        arrays.for_each(|(before, after)| after[..before.len()].copy_from_slice(before));
-        (self.directory, self.room) = (wider, room);
-    }
-
-    fn allocate(&mut self) -> Chunk {
+    /// A chunk of empty lines.
+    pub(super) fn allocate(&mut self) -> Chunk {
         if self.chunks == self.regions.len() * REGION_CHUNKS {
             let region = self.map();
             self.regions.push(region);
@@ -104,19 +67,6 @@ impl Pool {
         region
     }
 
-    /// Where to learn the place of a line.
-    #[inline]
-    pub(super) fn address(&self, array: Array, line: usize) -> Address {
-        let entry = array.0 as usize * self.room + line / CHUNK_LINES;
-        Address { entry: entry as u32, line: (line % CHUNK_LINES) as u32 }
-    }
-
-    /// The place of a line.
-    #[inline]
-    pub(super) fn spot(&self, address: Address) -> Spot {
-        Spot(self.directory[address.entry as usize].0 * CHUNK_LINES as u32 + address.line)
-    }
-
     #[inline]
     pub(super) fn line(&self, spot: Spot) -> &Line {
         let number = spot.0 as usize;
@@ -129,8 +79,15 @@ impl Pool {
         &mut self.regions[number / REGION_LINES].as_chunks_mut().0[number % REGION_LINES]
     }
 
+    /// Empties the lines of a chunk.
+    pub(super) fn clear(&mut self, chunk: Chunk) {
+        for line in 0..CHUNK_LINES {
+            self.line_mut(chunk.spot(line)).fill(0);
+        }
+    }
+
     /// Bytes in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks * CHUNK_LINES * LINE_BYTES + self.directory.capacity() * size_of::<Chunk>()
+        self.chunks * CHUNK_LINES * LINE_BYTES
     }
 }

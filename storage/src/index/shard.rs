@@ -3,7 +3,7 @@
 use super::REST_BITS;
 use super::line;
 use super::lines::Lines;
-use super::pool::{Address, Pool};
+use super::pool::{Pool, Spot};
 
 /// Entries a shard may hold before it grows, in 64ths of its slots. Lines of five slots and more with two choices can be
 /// filled to 98 % and beyond; up to here an insertion pushes few entries on.
@@ -40,7 +40,7 @@ fn slots_in(lines: usize) -> usize {
 }
 
 /// A shard; see the module. Every call is given the same pool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Shard {
     lines: Lines,
     entries: u32,
@@ -48,7 +48,7 @@ pub(super) struct Shard {
 
 impl Shard {
     pub(super) fn with_capacity(pool: &mut Pool, entries: usize) -> Self {
-        let mut shard = Self { lines: Lines::new(pool), entries: 0 };
+        let mut shard = Self::default();
         let lines_for = |slots: usize| (entries * 64).div_ceil(slots * LOAD_EXPECTED);
         // Fewer slots make more lines, which may have more slots: take the first layout that holds what it promises.
         let layouts = [slots_in(LINES_FOR_40_BITS), slots_in(LINES_FOR_48_BITS), slots_in(1)];
@@ -68,16 +68,16 @@ impl Shard {
 
     /// The line where a look-up begins, if it is one of the pool's.
     #[inline]
-    pub(super) fn home_address(&self, pool: &Pool, rest: u64) -> Option<Address> {
-        self.lines.address(pool, home(rest, self.lines.count()))
+    pub(super) fn home_spot(&self, rest: u64) -> Option<Spot> {
+        self.lines.spot(home(rest, self.lines.count()))
     }
 
     /// The line where a look-up goes on, or the insertion after it, if it does and that is one of the pool's.
     #[inline]
-    pub(super) fn other_address(&self, pool: &Pool, rest: u64) -> Option<Address> {
+    pub(super) fn other_spot(&self, pool: &Pool, rest: u64) -> Option<Spot> {
         match self.lines.count() {
             0 => None,
-            count => with_layout!(count, other_address(&self.lines, pool, rest)),
+            count => with_layout!(count, other_spot(&self.lines, pool, rest)),
         }
     }
 
@@ -142,17 +142,14 @@ const fn mask<const WIDTH: usize>() -> u64 {
 }
 
 #[inline]
-fn other_address<const WIDTH: usize, const SLOTS: usize>(
-    lines: &Lines,
-    pool: &Pool,
-    rest: u64,
-) -> Option<Address> {
+fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest: u64) -> Option<Spot> {
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
+    // Where the other line lies is a read that may wait for memory: only for those few that go on there.
     let goes_on = (line::is_spilled(line) || line::is_full::<WIDTH, SLOTS>(line))
         && line::find::<WIDTH, SLOTS>(line, remainder, false).is_none();
-    if goes_on { lines.address(pool, other(home, remainder, lines.count())) } else { None }
+    if goes_on { lines.spot(other(home, remainder, lines.count())) } else { None }
 }
 
 #[inline]

@@ -17,8 +17,7 @@ fn random(state: &mut u64) -> u64 {
 
 #[test]
 fn a_shard_finds_what_it_holds_through_all_its_layouts() {
-    let mut pool = Pool::default();
-    let mut shard = Shard::with_capacity(&mut pool, 0);
+    let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let mut model = HashMap::new();
     let mut state = 7;
     // 1024 lines of 7 slots are full at about 6 600 entries, so this crosses both changes of layout.
@@ -42,8 +41,7 @@ fn a_shard_finds_what_it_holds_through_all_its_layouts() {
 
 #[test]
 fn numbers_that_differ_in_one_bit_are_told_apart() {
-    let mut pool = Pool::default();
-    let mut shard = Shard::with_capacity(&mut pool, 0);
+    let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let mut state = 3;
     for id in 0..10_000 {
         shard.insert(&mut pool, random(&mut state) & super::REST_MASK, id);
@@ -58,8 +56,7 @@ fn numbers_that_differ_in_one_bit_are_told_apart() {
 
 #[test]
 fn chosen_numbers_only_make_a_shard_larger() {
-    let mut pool = Pool::default();
-    let mut shard = Shard::with_capacity(&mut pool, 0);
+    let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let chosen: Vec<u64> = (0..200).map(|low| 0x1234_5600_0000 | low).collect();
     for (&rest, id) in chosen.iter().zip(0..) {
         shard.insert(&mut pool, rest, id);
@@ -94,31 +91,25 @@ fn inserting_batches_is_inserting_one_by_one() {
 }
 
 #[test]
-fn arrays_that_grow_beside_each_other_keep_their_own_lines() {
+fn a_pool_of_many_regions_gives_every_chunk_once() {
     let mut pool = Pool::default();
-    let arrays = [(); 3].map(|()| pool.array());
-    // Steps of all sizes, past the 8192 chunks of a region, so that the directory is widened now and then.
-    let steps = [0_usize, 1, 2, 3, 50, 51, 400, 2500, 3000];
-    let number = |array: usize, line: usize| (array * 1_000_000 + line + 1).to_le_bytes();
-    let lines = |chunks: usize| (0..chunks * 64).step_by(63);
-    for step in steps.windows(2) {
-        for (place, &array) in arrays.iter().enumerate() {
-            pool.extend(array, step[0], step[1]);
-            for line in step[0] * 64..step[1] * 64 {
-                assert_eq!(pool.line(pool.spot(pool.address(array, line))), &[0; 64]);
-            }
-            for line in lines(step[1]) {
-                let spot = pool.spot(pool.address(array, line));
-                pool.line_mut(spot)[..8].copy_from_slice(&number(place, line));
-            }
-        }
-        for (place, &array) in arrays.iter().enumerate() {
-            for line in lines(step[1]) {
-                assert_eq!(pool.line(pool.spot(pool.address(array, line)))[..8], number(place, line));
-            }
+    // One chunk more than a region has.
+    let chunks: Vec<_> = (0..8193_u32).map(|number| (number, pool.allocate())).collect();
+    for &(number, chunk) in &chunks {
+        for line in [0, 63] {
+            assert_eq!(pool.line(chunk.spot(line)), &[0; 64]);
+            pool.line_mut(chunk.spot(line))[..4].copy_from_slice(&(number + 1).to_le_bytes());
         }
     }
-    assert!((9000 * 4096..9000 * 4096 + 3 * 3750 * 4 + 1).contains(&pool.memory_bytes()));
+    for &(number, chunk) in &chunks {
+        for line in [0, 63] {
+            assert_eq!(pool.line(chunk.spot(line))[..4], (number + 1).to_le_bytes());
+        }
+    }
+    pool.clear(chunks[8192].1);
+    assert_eq!(pool.line(chunks[8192].1.spot(63)), &[0; 64]);
+    assert_ne!(pool.line(chunks[8191].1.spot(63)), &[0; 64]);
+    assert_eq!(pool.memory_bytes(), 8193 * 4096);
 }
 
 #[test]

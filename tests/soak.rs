@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use archive::testweb::{faults, traps};
+use archive::testweb::{attacks, faults, traps};
 use archive_storage::CaptureKind;
 
 use crate::crawl::lively;
@@ -59,7 +59,7 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
         archive.path = Path::new(&folder).join("web.archive");
     }
     let mut seeds = served.web.seeds(served.web.sites());
-    seeds.extend(traps::ENTRANCES.iter().map(|url| (*url).to_owned()));
+    seeds.extend(traps::ENTRANCES.iter().chain(&attacks::ENTRANCES).map(|url| (*url).to_owned()));
     seeds.push(faults::ENTRANCE.to_owned());
     seeds.extend(faults::ROBOTS_HOSTS.iter().map(|host| format!("http://{}.faults.test/", host.name)));
     let mut options = served.at_once();

@@ -19,7 +19,8 @@ fn open(disk: &SimulatedDisk) -> Segments {
 
 fn append(segments: &mut Segments, number: u64) {
     // Bytes that hardly compress, so that a dictionary soon pays.
-    let body: Vec<u8> = (0..40_000_u64).map(|place| (place.wrapping_mul(place + number) >> 7) as u8).collect();
+    let body: Vec<u8> =
+        (0..40_000_u64).map(|place| (place.wrapping_mul(place + number) >> 7) as u8).collect();
     let group = CaptureGroup {
         url: format!("http://a/{number}"),
         time: chrono::DateTime::UNIX_EPOCH,

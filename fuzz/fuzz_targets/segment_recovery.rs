@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 
 fn captures(disk: &SimulatedDisk) -> Vec<(String, u64)> {
     let options = SegmentOptions { seed: Some(1), ..SegmentOptions::default() };
-    let (segments, _) = Segments::open(Arc::new(disk.clone()), Path::new("/a"), options).expect("a healthy disk");
+    let (segments, _) =
+        Segments::open(Arc::new(disk.clone()), Path::new("/a"), options).expect("a healthy disk");
     let mut captures = Vec::new();
     segments
         .replay(Watermark::default(), &mut |capture| captures.push((capture.url, capture.main.offset)))

@@ -11,7 +11,7 @@ use super::links::{Outline, Target, Way, put_redirect};
 use super::pages::{Existence, Version};
 use super::random::Subject;
 use super::text::{Append, vocabulary_of};
-use super::{feeds, media, traps};
+use super::{attacks, feeds, media, traps};
 
 /// What the server understood of a request.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,10 @@ impl Answerer {
             self.answer_host(web, &host, request, now);
         } else if let Some(fault) = Fault::of(request.host, request.path) {
             return Outcome::Fault(fault);
-        } else if !traps::answer(self, request) && !self.answer_clock(web, request) {
+        } else if !traps::answer(self, request)
+            && !attacks::answer(self, request)
+            && !self.answer_clock(web, request)
+        {
             self.fail(421, "No such host");
         }
         self.finish(request, now, out);

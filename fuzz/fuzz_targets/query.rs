@@ -1,0 +1,20 @@
+//! Any text is a query or a mistake with its place; a query prints as text that reads as the same query.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (_, mistakes) = archive_grammar::parse_lenient(text);
+    match archive_grammar::parse(text) {
+        Ok(query) => {
+            assert!(mistakes.is_empty(), "strict and lenient agree");
+            let printed = query.to_string();
+            let again = archive_grammar::parse(&printed).expect("what is printed is a query");
+            assert_eq!(again.to_string(), printed);
+        }
+        Err(mistake) => {
+            assert!(!mistakes.is_empty(), "strict and lenient agree");
+            assert!(mistake.line() >= 1 && mistake.column() >= 1);
+        }
+    }
+});

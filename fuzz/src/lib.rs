@@ -1,0 +1,29 @@
+//! What the fuzz targets of documents share.
+
+use archive::parse::{Limits, Parsed, Source, parse};
+use url::Url;
+
+/// Reads a document as the crawler does, and checks what holds for every document.
+///
+/// # Panics
+/// When a limit or another promise of [`archive::parse`] is broken.
+pub fn read_document(content_type: &str, body: &[u8]) -> Parsed {
+    let url = Url::parse("https://www.example.org/a/b.html").expect("this is a URL");
+    let limits = Limits::default();
+    let headers = [("Content-Type", content_type.as_bytes())];
+    let source = Source { url: &url, status: 200, content_type: Some(content_type), headers: &headers, body };
+    let parsed = parse(&source, &limits);
+    assert!(parsed.text.len() <= limits.text_bytes_max);
+    assert!(parsed.links.len() <= limits.sitemap_links_max);
+    for link in &parsed.links {
+        assert!(link.url.len() <= limits.url_bytes_max, "too long a link");
+        let again = Url::parse(&link.url).expect("links are URLs");
+        assert_eq!(archive_storage::address::canonical(&again), link.url, "links are canonical");
+    }
+    assert!(parsed.entries.iter().all(|entry| (entry.link as usize) < parsed.links.len()));
+    for part in &parsed.surroundings {
+        assert!(part.start <= part.end, "a part of the text");
+    }
+    let _ = parsed.own_lines();
+    parsed
+}

@@ -1,0 +1,37 @@
+//! Every fuzz target is built with the tests and reads its seeds: `fuzz/seeds/TARGET/` has a small file or two for each.
+//!
+//! Without instrumentation a run shows only that the target works and that its seeds pass; `fuzz/run` fuzzes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Seconds that reading one seed may take.
+const SECONDS_MAX: u32 = 60;
+
+/// Runs a target over its folder of seeds.
+fn read_seeds(target: &str, program: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+    let seeds: Vec<_> =
+        fs::read_dir(&folder).expect("a folder of seeds").flatten().map(|seed| seed.path()).collect();
+    assert!(!seeds.is_empty(), "{} is empty", folder.display());
+    let output = Command::new(program)
+        .arg(format!("-timeout={SECONDS_MAX}"))
+        .args(&seeds)
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            read_seeds(stringify!($name), env!(concat!("CARGO_BIN_EXE_", stringify!($name))));
+        }
+    )*};
+}
+
+targets! {
+    cdxj css dictionary_frame feed graph html http_message query robots segment_recovery sitemap warc_file warc_head xml
+}

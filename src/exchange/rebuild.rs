@@ -110,52 +110,20 @@ pub fn run(
         broken: replayed.broken,
         removed_columns: 0,
     };
-    let index = path.join(search::FOLDER);
-    let new_index = rebuild.folder().join(search::FOLDER);
-    let is_searched = index.is_dir();
-    if is_searched {
-        crawl::index_all(rebuild.store(), &new_index)?;
+    if path.join(search::FOLDER).is_dir() {
+        let index = rebuild.folder().join(search::FOLDER);
+        crawl::index_all(rebuild.store(), &index)?;
     }
-    // Index and columns name pages by number. Without them an archive is whole, with those of another state it is not:
-    // so the old ones go before the new state comes.
-    rebuilt.removed_columns = remove_columns(path)?;
-    let aside = rebuild.folder().join("fulltext.old");
-    if is_searched {
-        rename(&index, &aside)?;
-    }
-    // The new index is moved out of the folder that the last step removes.
-    let waiting = path.join("fulltext.new");
-    if is_searched {
-        remove(&waiting)?;
-        rename(&new_index, &waiting)?;
-    }
+    // Columns name pages by the numbers of the old state, and go with it.
+    rebuilt.removed_columns = count_files(&path.join(columns::FOLDER))?;
     rebuild.finish()?;
-    if is_searched {
-        rename(&waiting, &index)?;
-    }
     Ok(rebuilt)
 }
 
-fn remove_columns(path: &Path) -> Result<u64, RebuildError> {
-    let folder = path.join(columns::FOLDER);
-    let count = match fs::read_dir(&folder) {
-        Ok(entries) => entries.count() as u64,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(source) => return Err(RebuildError::Io { path: folder, source }),
-    };
-    remove(&folder)?;
-    Ok(count)
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), RebuildError> {
-    fs::rename(from, to).map_err(|source| RebuildError::Io { path: from.to_owned(), source })
-}
-
-fn remove(folder: &Path) -> Result<(), RebuildError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(RebuildError::Io { path: folder.to_owned(), source })
-        }
-        _ => Ok(()),
+fn count_files(folder: &Path) -> Result<u64, RebuildError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.count() as u64),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(source) => Err(RebuildError::Io { path: folder.to_owned(), source }),
     }
 }

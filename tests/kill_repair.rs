@@ -35,8 +35,9 @@ fn crawled(seed: u64) -> Archive {
     let served = TestWeb::start(lively(seed, 4, 60));
     let archive = Archive::new();
     let options = everything(&served);
-    for seeds in [1, 4] {
-        start(&mut archive.crawl(&served.web.seeds(seeds), &options)).wait().succeeded();
+    for limit in ["20", "1000"] {
+        let mut crawl = archive.crawl(&served.web.seeds(4), &options);
+        start(crawl.args(["--limit", limit])).wait().succeeded();
     }
     archive
 }

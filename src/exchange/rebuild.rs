@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use archive_storage::segment::SegmentOptions;
+use archive_storage::segment::{self, SegmentError, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, StateError, StoreError, Watermarks};
 
@@ -38,6 +38,15 @@ pub enum RebuildError {
     /// The full-text index failed.
     #[error(transparent)]
     Index(#[from] CrawlError),
+    /// A segment failed, or an interrupted repair has to be gone on with first.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Without them the archive would have fewer captures than before.
+    #[error(
+        "{}; put back what is missing, or give it up with `archive repair`",
+        .0.iter().map(SegmentInfo::missing).collect::<Vec<_>>().join(", ")
+    )]
+    Missing(Vec<SegmentInfo>),
     /// The file system says so.
     #[error("{}: {source}", path.display())]
     Io {
@@ -70,13 +79,29 @@ pub struct Rebuilt {
 /// Rebuilds the archive in `path`; `progress` is told how many captures were credited so far.
 ///
 /// # Errors
-/// When another process owns the archive and when the disk refuses; the old state is then still in place.
+/// When another process owns the archive, segments are missing or wait in the quarantine, and when the disk refuses; the old
+/// state is then still in place.
 pub fn run(
     path: &Path,
     options: SegmentOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Rebuilt, RebuildError> {
+    segment::check_repaired(path)?;
+    remake(path, options, progress)
+}
+
+/// The same for a repair that has still to bring back what is in the quarantine.
+pub(super) fn remake(
+    path: &Path,
+    options: SegmentOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Rebuilt, RebuildError> {
     let mut rebuild = Rebuild::begin(path, options)?;
+    let missing = rebuild.store().missing();
+    if !missing.is_empty() {
+        rebuild.abandon()?;
+        return Err(RebuildError::Missing(missing));
+    }
     for (name, value) in rebuild.settings().to_vec() {
         if KEPT_SETTINGS.contains(&name.as_str()) {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;

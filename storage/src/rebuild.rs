@@ -14,7 +14,7 @@ use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
 use crate::catalogue::{Catalogue, GENERATION, NUMBER};
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
-use crate::segment::{SegmentOptions, Segments};
+use crate::segment::{Catalogued, SegmentOptions, Segments};
 use crate::state::{FOLDER as STATE, Mode, State};
 use crate::store::{Store, StoreError};
 
@@ -53,6 +53,7 @@ impl Rebuild {
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
         options.relied_on = Watermarks::default();
+        options.catalogue = old.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let store = Store::of_parts(path, state, segments, recovered);
         Ok(Self { path: path.to_owned(), store, settings: old.settings.into_iter().collect(), _owner: owner })
@@ -116,6 +117,13 @@ impl Rebuild {
         disk.sync_dir(&path).map_err(failed)?;
         remove(&shadow).map_err(failed)
     }
+}
+
+/// What the catalogue of the archive in `path` says of segments, if it can be read, whatever the rest of the state is worth.
+#[must_use]
+pub fn catalogued(path: &Path) -> Catalogued {
+    let catalogue = Catalogue::new(Arc::new(RealDisk), &path.join(STATE));
+    catalogue.load_any_format().unwrap_or_default().catalogued()
 }
 
 /// Gives each of two folders the other's name, at once where the file system can. Where it cannot, a crash between the two

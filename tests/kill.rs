@@ -6,12 +6,12 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use archive::search::Reader;
+use archive::search::{self, Reader};
 
 use crate::crawl::{everything, lively};
 use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
-use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, ledger_balances};
+use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, kills, ledger_balances};
 
 /// How often the crawl is killed, unless `ARCHIVE_KILLS` says otherwise.
 const KILLS: u64 = 10;
@@ -62,7 +62,7 @@ fn written(archive: &Path) -> Option<SystemTime> {
 
 #[test]
 fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
-    let kills = std::env::var("ARCHIVE_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
+    let kills = kills(KILLS);
     let mut dice = Dice::new("kill");
     // Enough pages that the last kill still finds the crawl at work.
     let served = TestWeb::start(lively(21, 8, 500 * kills.div_ceil(40)));
@@ -95,7 +95,7 @@ fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     }
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
-    let indexed = |archive: &Archive| Reader::open(&archive.path.join("fulltext")).unwrap().pages();
+    let indexed = |archive: &Archive| Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages();
     assert_eq!(indexed(&archive), indexed(&calm), "pages in the full-text index");
     assert!(files_with(&archive.segments(), &[".open"]).is_empty(), "no segment is left open");
     if let Some(judges) = judges::find() {

@@ -14,6 +14,7 @@ mod export;
 mod hostile;
 mod importance;
 mod kill;
+mod kill_repair;
 mod long_bodies;
 mod operation;
 mod orders;

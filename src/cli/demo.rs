@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     output::line(&format!(
         "{path}/segments   the archive itself: standard WARC files and their manifest\n\
          {path}/state      catalogue, pages, histories, links: derived, can be rebuilt\n\
-         {path}/fulltext   the full-text index: derived\n\
+         {path}/state/fulltext   the full-text index: derived\n\
          Next: archive stats --archive {path}"
     ))?;
     server.stop();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use archive::crawl::{self, OpenError};
 use archive::fetch;
-use archive_storage::segment::SegmentOptions;
+use archive_storage::segment::{self, SegmentOptions};
 use archive_storage::{StateError, Store, StoreError};
 
 use super::options::SegmentArgs;
@@ -34,7 +34,11 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
 
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
 pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
+    segment::check_repaired(path)?;
     let opened = crawl::open(path, options(asked, fetch))?;
+    for missing in opened.store.missing() {
+        eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
+    }
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         eprintln!(
             "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \

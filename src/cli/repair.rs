@@ -13,9 +13,10 @@ use super::{open, output};
 /// Cut torn tails, move damaged segments aside, bring back what can be read of them, and mend the state.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every segment is read. One with broken records, or that is not the file the manifest knows, moves to
+    after_help = "Every segment is read. One with broken records, or that is not the file that was closed, moves to
 the folder `quarantine` and is never deleted; its whole captures are imported again. What was done
-is printed, a line each.
+is printed, a line each, and then what is lost. A repair that was interrupted is gone on with by the
+next. Exit code 0 when all is well again, 1 when something could not be brought back.
 
 Examples:
   archive repair
@@ -33,6 +34,7 @@ pub(crate) struct Args {
 struct ActionRow<'a> {
     what: &'a str,
     done: &'a str,
+    lost: bool,
 }
 
 #[derive(Serialize)]
@@ -41,23 +43,26 @@ struct Summary {
     actions: usize,
     rebuilt: bool,
     saved: u64,
+    lost: usize,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
     let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &mut |done, total| {
+    let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &|done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
     let repaired = outcome?;
-    for action in &repaired.actions {
+    let actions = repaired.actions.iter().map(|action| (action, false));
+    for (action, is_lost) in actions.chain(repaired.lost.iter().map(|action| (action, true))) {
+        let (what, done) = (action.what.as_str(), output::harmless(&action.done));
         if args.json {
-            output::json_line(&ActionRow { what: &action.what, done: &action.done })?;
+            output::json_line(&ActionRow { what, done: &done, lost: is_lost })?;
         } else {
-            output::line(&format!("{}: {}", action.what, output::harmless(&action.done)))?;
+            output::line(&format!("{}{what}: {done}", if is_lost { "LOST: " } else { "" }))?;
         }
     }
     if args.json {
@@ -66,8 +71,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             actions: repaired.actions.len(),
             rebuilt: repaired.rebuilt,
             saved: repaired.saved,
+            lost: repaired.lost.len(),
         })?;
-    } else if repaired.actions.is_empty() {
+    } else if repaired.actions.is_empty() && repaired.lost.is_empty() {
         output::line(&format!("{} segments: nothing had to be repaired", repaired.segments))?;
     } else {
         let state = if repaired.rebuilt { "; the state was made anew" } else { "" };
@@ -78,5 +84,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             HumanCount(repaired.saved)
         ))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if repaired.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
+use archive_storage::segment::QUARANTINE;
 use archive_storage::{Store, verify};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
@@ -12,7 +13,8 @@ use super::output;
 
 /// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
-#[command(after_help = "Exit code 1 when anything is wrong.
+#[command(after_help = "Every file is looked at and everything that is wrong is listed, a line each (the first thousand).
+Exit code 0 when nothing is wrong, 1 when anything is; `archive repair` makes good what can be.
 
 Examples:
   archive verify
@@ -42,18 +44,24 @@ struct Summary {
     open_revisits: u64,
     segments: u64,
     bytes: u64,
-    findings: usize,
+    /// Captures that earlier repairs could not bring back.
+    lost: u64,
+    findings: u64,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = Store::read_only(&args.archive.path)?;
-    let total = store.state().totals().captures / args.sample.max(1);
+    let path = &args.archive.path;
+    // A state that cannot be opened is one of the findings.
+    let captures = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
+    let total = captures / args.sample.max(1);
     let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-    let verified = verify(&store, args.sample, &mut |captures| bar.set_position(captures))?;
+    let verified = verify(path, args.sample, &mut |captures| bar.set_position(captures))?;
     bar.finish_and_clear();
+    let findings = verified.findings.len() as u64 + verified.unlisted;
     for finding in &verified.findings {
         let segment = finding.segment.map(|segment| segment.0);
-        let (offset, what) = (finding.offset, finding.what.as_str());
+        let (offset, what) = (finding.offset, output::harmless(&finding.what));
+        let what = what.as_str();
         if args.json {
             output::json_line(&FindingRow { segment, offset, what })?;
         } else {
@@ -69,18 +77,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             open_revisits: verified.open_revisits,
             segments: verified.segments,
             bytes: verified.bytes,
-            findings: verified.findings.len(),
+            lost: verified.lost,
+            findings,
         })?;
     } else {
-        let result = match verified.findings.len() {
+        if verified.unlisted > 0 {
+            output::line(&format!("and {} more", HumanCount(verified.unlisted)))?;
+        }
+        let result = match findings {
             0 => "everything is as it should be".to_owned(),
             1 => "1 thing is wrong".to_owned(),
-            count => format!("{count} things are wrong"),
+            count => format!("{} things are wrong", HumanCount(count)),
         };
         let open = match verified.open_revisits {
             0 => String::new(),
-            count => format!(" ({count} imported ones wait for theirs)"),
+            count => format!(" ({count} have no original here)"),
         };
+        if verified.lost > 0 {
+            output::line(&format!(
+                "earlier repairs could not bring back {} captures: {}/repairs.jsonl lists them",
+                HumanCount(verified.lost),
+                path.join(QUARANTINE).display()
+            ))?;
+        }
         output::line(&format!(
             "{} captures ({}), {} revisits resolved{open}, {} closed segments: {result}",
             HumanCount(verified.captures),
@@ -89,5 +108,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             verified.segments,
         ))?;
     }
-    Ok(if verified.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

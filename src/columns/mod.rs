@@ -1,15 +1,15 @@
 //! Named columns of numbers beside an archive: what `archive rank --save` computed, for queries to use.
 //!
-//! A column is one file, `DIR/columns/KIND.NAME`: eight bytes of `MAGIC`, then one 32-bit little-endian number for each
+//! A column is one file, `DIR/state/columns/KIND.NAME`: eight bytes of `MAGIC`, then one 32-bit little-endian number for each
 //! URL or site by its id; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
-//! came later have no value, and whoever renumbers ids has to remove the folder. A file is replaced as a whole.
+//! came later have no value. A file is replaced as a whole.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The folder in an archive.
-pub const FOLDER: &str = "columns";
+/// The folder in an archive. Columns name URLs and sites by their numbers in the state, and come and go with it.
+pub const FOLDER: &str = "state/columns";
 
 /// Begins each file; the digit is the version of the format.
 const MAGIC: [u8; 8] = *b"archcol1";

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use archive_storage::segment::SegmentOptions;
+use archive_storage::segment::{self, SegmentError, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, StateError, StoreError, Watermarks};
 
@@ -38,6 +38,15 @@ pub enum RebuildError {
     /// The full-text index failed.
     #[error(transparent)]
     Index(#[from] CrawlError),
+    /// A segment failed, or an interrupted repair has to be gone on with first.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Without them the archive would have fewer captures than before.
+    #[error(
+        "{}; put back what is missing, or give it up with `archive repair`",
+        .0.iter().map(SegmentInfo::missing).collect::<Vec<_>>().join(", ")
+    )]
+    Missing(Vec<SegmentInfo>),
     /// The file system says so.
     #[error("{}: {source}", path.display())]
     Io {
@@ -70,13 +79,29 @@ pub struct Rebuilt {
 /// Rebuilds the archive in `path`; `progress` is told how many captures were credited so far.
 ///
 /// # Errors
-/// When another process owns the archive and when the disk refuses; the old state is then still in place.
+/// When another process owns the archive, segments are missing or wait in the quarantine, and when the disk refuses; the old
+/// state is then still in place.
 pub fn run(
     path: &Path,
     options: SegmentOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Rebuilt, RebuildError> {
+    segment::check_repaired(path)?;
+    remake(path, options, progress)
+}
+
+/// The same for a repair that has still to bring back what is in the quarantine.
+pub(super) fn remake(
+    path: &Path,
+    options: SegmentOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Rebuilt, RebuildError> {
     let mut rebuild = Rebuild::begin(path, options)?;
+    let missing = rebuild.store().missing();
+    if !missing.is_empty() {
+        rebuild.abandon()?;
+        return Err(RebuildError::Missing(missing));
+    }
     for (name, value) in rebuild.settings().to_vec() {
         if KEPT_SETTINGS.contains(&name.as_str()) {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;
@@ -110,52 +135,20 @@ pub fn run(
         broken: replayed.broken,
         removed_columns: 0,
     };
-    let index = path.join(search::FOLDER);
-    let new_index = rebuild.folder().join(search::FOLDER);
-    let is_searched = index.is_dir();
-    if is_searched {
-        crawl::index_all(rebuild.store(), &new_index)?;
+    if path.join(search::FOLDER).is_dir() {
+        let index = rebuild.folder().join(search::FOLDER);
+        crawl::index_all(rebuild.store(), &index)?;
     }
-    // Index and columns name pages by number. Without them an archive is whole, with those of another state it is not:
-    // so the old ones go before the new state comes.
-    rebuilt.removed_columns = remove_columns(path)?;
-    let aside = rebuild.folder().join("fulltext.old");
-    if is_searched {
-        rename(&index, &aside)?;
-    }
-    // The new index is moved out of the folder that the last step removes.
-    let waiting = path.join("fulltext.new");
-    if is_searched {
-        remove(&waiting)?;
-        rename(&new_index, &waiting)?;
-    }
+    // Columns name pages by the numbers of the old state, and go with it.
+    rebuilt.removed_columns = count_files(&path.join(columns::FOLDER))?;
     rebuild.finish()?;
-    if is_searched {
-        rename(&waiting, &index)?;
-    }
     Ok(rebuilt)
 }
 
-fn remove_columns(path: &Path) -> Result<u64, RebuildError> {
-    let folder = path.join(columns::FOLDER);
-    let count = match fs::read_dir(&folder) {
-        Ok(entries) => entries.count() as u64,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(source) => return Err(RebuildError::Io { path: folder, source }),
-    };
-    remove(&folder)?;
-    Ok(count)
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), RebuildError> {
-    fs::rename(from, to).map_err(|source| RebuildError::Io { path: from.to_owned(), source })
-}
-
-fn remove(folder: &Path) -> Result<(), RebuildError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(RebuildError::Io { path: folder.to_owned(), source })
-        }
-        _ => Ok(()),
+fn count_files(folder: &Path) -> Result<u64, RebuildError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.count() as u64),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(source) => Err(RebuildError::Io { path: folder.to_owned(), source }),
     }
 }

@@ -1,10 +1,13 @@
 //! Repair: what can be made good is, what is damaged is moved aside and never deleted, and what can still be read of it comes
-//! back into the archive.
+//! back into the archive. What does not come back is told.
 //!
-//! In order: torn tails are cut off; every closed segment is read and compared with its manifest; a damaged dictionary is
-//! made good from its guard or made again of earlier segments; a segment that stays damaged moves to `quarantine/`; if
-//! anything moved, or the state does not fit, the state is made anew; last, the whole captures of quarantined segments are
-//! imported.
+//! In order: torn tails are cut off and lists of segments written anew; every closed segment is read and compared with what
+//! is stated of it; a damaged dictionary is made good from its guard or made again of earlier segments; a segment that stays
+//! damaged moves to `quarantine/`; if anything moved or is missing, or the state does not fit, the state is made anew; last,
+//! the whole captures of quarantined segments are imported.
+//!
+//! What moves is on the quarantine's durable list before it does, and stays there as not done until its captures are
+//! durable. So a repair that was interrupted is gone on with by the next, whatever the moment.
 
 use std::fs;
 use std::io;
@@ -12,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use archive_storage::segment::{self, SegmentError, SegmentOptions, Survey};
-use archive_storage::{Digest, Rebuild, SegmentId, Store, StoreError};
+use archive_storage::backend::{Disk, RealDisk};
+use archive_storage::segment::{
+    self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentError, SegmentOptions,
+};
+use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use crate::crawl::{Control, OpenError};
 use crate::search;
-
-/// The folder in an archive for segments that are damaged.
-pub const QUARANTINE: &str = "quarantine";
 
 /// Between two checkpoints while captures are brought back.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
@@ -33,6 +36,9 @@ pub enum RepairError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A segment failed.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -55,7 +61,7 @@ pub enum RepairError {
     },
 }
 
-/// Something that was done.
+/// Something that was done, or that nothing can be done about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// The file, or the state.
@@ -71,143 +77,223 @@ pub struct Repaired {
     pub segments: u64,
     /// What was done, in order.
     pub actions: Vec<Action>,
+    /// What could not be brought back.
+    pub lost: Vec<Action>,
     /// Whether the state was made anew.
     pub rebuilt: bool,
     /// Captures of quarantined segments that are in the archive again.
     pub saved: u64,
 }
 
+impl Repaired {
+    fn did(&mut self, what: &str, done: impl Into<String>) {
+        self.actions.push(Action { what: what.to_owned(), done: done.into() });
+    }
+}
+
 /// Repairs the archive in `path`; `progress` is told how many segments were looked at, of how many.
 ///
 /// # Errors
-/// When another process owns the archive and when the disk refuses.
+/// When another process owns the archive and when the disk refuses. Repairing again goes on where it broke off.
 pub fn run(
     path: &Path,
     options: &SegmentOptions,
-    progress: &mut dyn FnMut(usize, usize),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Repaired, RepairError> {
-    // The manifest as it is now: opening for changing brings it up to date.
-    let manifest = segment::manifest(path)?;
     let mut repaired = Repaired::default();
-    let mut quarantined = Vec::new();
-    // While it lives nobody else changes the archive.
+    // Opening to change writes lists anew: what is wrong with them is looked at before.
+    let lists = segment::inspect(path, &catalogued(path), false, &|_, _| {})?;
+    let was_open = close_open_segments(path, options, &mut repaired)?;
+    for fault in lists.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::List | FaultKind::Index)) {
+        repaired.did(&fault.file, said(&fault.what, "made anew"));
+    }
+    let mut aside = {
+        let _owner = Owner::of(path)?;
+        put_aside(path, progress, &mut repaired)?
+    };
+    let state_problem = state_problem(path, options)?;
+    let is_waiting = aside.iter().any(|entry| entry.lost.is_none());
+    // That a state relies on what has just been moved is no news.
+    if let Some(problem) = state_problem.as_ref().filter(|_| !is_waiting) {
+        repaired.did("state", format!("{problem}; made anew from the segments"));
+    }
+    if state_problem.is_some() || was_open || is_waiting {
+        rebuild::remake(path, options.clone(), &mut |_| {})?;
+        repaired.rebuilt = true;
+    }
+    for number in 0..aside.len() {
+        if let Some(entry) = aside.get_mut(number).filter(|entry| entry.lost.is_none()) {
+            bring_back(path, options, entry, &mut repaired)?;
+            segment::save_put_aside(&RealDisk, path, &aside)?;
+        }
+    }
+    Ok(repaired)
+}
+
+/// What was wrong, without the advice that was given, and what was done about it.
+fn said(what: &str, done: &str) -> String {
+    format!("{}; {done}", what.split("; ").next().unwrap_or(what))
+}
+
+/// Closes segments that a crash had left open; whether there were any.
+fn close_open_segments(
+    path: &Path,
+    options: &SegmentOptions,
+    repaired: &mut Repaired,
+) -> Result<bool, RepairError> {
     let mut owned = Rebuild::begin(path, options.clone())?;
-    let was_open = !owned.store().recovered().is_empty();
     for recovered in owned.store().recovered() {
         let done = format!(
             "had not been closed: {} bytes behind its last whole capture were cut off, {} captures are in it",
             recovered.cut_bytes, recovered.captures
         );
-        repaired.actions.push(Action { what: recovered.name.clone(), done });
+        repaired.did(&recovered.name, done);
     }
-    let files = segment::files(path)?;
-    let total = files.len();
-    for batch in files.chunks(thread::available_parallelism().map_or(1, usize::from)) {
-        for (id, file, survey) in survey_all(path, batch)? {
-            repaired.segments += 1;
-            let Some(why) = damage(&survey, manifest.get(&file)) else { continue };
-            match mend(path, id, &file, manifest.get(&file).copied(), &why)? {
-                Mended::Restored(action) => repaired.actions.push(action),
-                Mended::Moved(action, moved) => {
-                    repaired.actions.push(action);
-                    quarantined.push(moved);
-                }
-            }
-        }
-        progress(repaired.segments as usize, total);
-    }
+    let was_open = !owned.store().recovered().is_empty();
     owned.abandon()?;
-    let state_problem = state_problem(path, options)?;
-    if let Some(problem) = &state_problem {
-        let done = format!("{problem}; made anew from the segments");
-        repaired.actions.push(Action { what: "state".to_owned(), done });
-    }
-    if state_problem.is_some() || was_open || !quarantined.is_empty() {
-        rebuild::run(path, options.clone(), &mut |_| {})?;
-        repaired.rebuilt = true;
-    }
-    if !quarantined.is_empty() {
-        repaired.saved = bring_back(path, options, quarantined)?;
-    }
-    Ok(repaired)
+    Ok(was_open)
 }
 
-type Surveyed = (SegmentId, String, Survey);
-
-/// Surveys some segments, each on a thread of its own.
-fn survey_all(path: &Path, files: &[(SegmentId, String)]) -> Result<Vec<Surveyed>, SegmentError> {
-    thread::scope(|scope| {
-        let surveys: Vec<_> = files
-            .iter()
-            .map(|(id, file)| (id, file, scope.spawn(move || segment::survey(path, *id, file))))
-            .collect();
-        let surveys = surveys.into_iter().map(|(id, file, survey)| {
-            let survey = survey.join().map_err(|_| SegmentError::Poisoned)??;
-            Ok((*id, file.clone(), survey))
-        });
-        surveys.collect()
-    })
-}
-
-/// What is wrong with a segment, if anything is.
-fn damage(survey: &Survey, stated: Option<&Digest>) -> Option<String> {
-    match survey.broken.as_slice() {
-        [] if stated.is_some_and(|stated| *stated != survey.sha256) => {
-            Some("is not the file that was closed".to_owned())
-        }
-        [] => None,
-        [first] => Some(format!("has a {first}")),
-        [first, rest @ ..] => Some(format!("has a {first}, and {} more", rest.len())),
-    }
-}
-
-enum Mended {
-    Restored(Action),
-    Moved(Action, PathBuf),
-}
-
-/// Makes a segment good, or moves it aside.
-fn mend(
+/// Reads all segments, makes good what can be, and moves aside what stays damaged. Gives the quarantine's list: what is not
+/// done in it has still to be brought back.
+fn put_aside(
     path: &Path,
-    id: SegmentId,
-    file: &str,
-    stated: Option<Digest>,
-    why: &str,
-) -> Result<Mended, RepairError> {
-    let folder = path.join(QUARANTINE);
-    fs::create_dir_all(&folder).map_err(|source| RepairError::Io { path: folder.clone(), source })?;
+    progress: &(dyn Fn(usize, usize) + Sync),
+    repaired: &mut Repaired,
+) -> Result<Vec<PutAside>, RepairError> {
+    let inspection = segment::inspect(path, &catalogued(path), true, progress)?;
+    repaired.segments = inspection.closed.len() as u64;
+    let (mut list, mut is_changed) = still_aside(path)?;
+    for entry in list.iter().filter(|entry| entry.lost.is_none()) {
+        repaired.did(&entry.segment, format!("{}; an earlier repair was interrupted, gone on with it", entry.why));
+    }
+    let mut moves = Vec::new();
+    for (id, file, why) in damaged(&inspection) {
+        if mend(path, id, &file, &inspection)? == Restored::Whole {
+            repaired.did(&file, format!("{why}; its dictionary was made good"));
+            continue;
+        }
+        let name = free_name(path, &file);
+        repaired.did(&file, format!("{why}; moved to {}", path.join(QUARANTINE).join(&name).display()));
+        let captures = match inspection.known.get(&id).map_or(0, |info| info.captures) {
+            0 => inspection.surveys.get(&id).map_or(0, |survey| survey.captures + survey.broken_places),
+            captures => captures,
+        };
+        list.push(PutAside { segment: file.clone(), file: Some(name.clone()), captures, why, lost: None });
+        moves.push((file, name));
+    }
+    for fault in &inspection.faults {
+        match fault.kind {
+            FaultKind::Missing => {
+                let captures =
+                    fault.segment.and_then(|id| inspection.known.get(&id)).map_or(0, |info| info.captures);
+                let (segment, why) = (fault.file.clone(), "is missing".to_owned());
+                list.push(PutAside { segment, file: None, captures, why, lost: None });
+                is_changed = true;
+            }
+            FaultKind::Index => {
+                // Opening makes one that is missing.
+                remove(&path.join(segment::FOLDER).join(&fault.file))?;
+            }
+            FaultKind::Unreadable => {
+                repaired.lost.push(Action { what: fault.file.clone(), done: fault.what.clone() });
+            }
+            FaultKind::Damaged | FaultKind::Stray | FaultKind::List | FaultKind::Unfinished => {}
+        }
+    }
+    if is_changed || !moves.is_empty() {
+        segment::save_put_aside(&RealDisk, path, &list)?;
+    }
+    move_aside(path, &moves)?;
+    Ok(list)
+}
+
+/// The quarantine's list without what never moved or has come back, and whether that makes it another one.
+fn still_aside(path: &Path) -> Result<(Vec<PutAside>, bool), RepairError> {
+    let (mut list, is_damaged) = segment::put_aside(&RealDisk, path)?;
+    let count = list.len();
+    list.retain(|entry| {
+        let is_moved = entry.file.as_ref().is_some_and(|file| path.join(QUARANTINE).join(file).exists());
+        is_moved || !path.join(segment::FOLDER).join(&entry.segment).exists()
+    });
+    let is_changed = is_damaged || list.len() != count;
+    Ok((list, is_changed))
+}
+
+/// The segments that are damaged or do not belong here, with what is wrong with each.
+fn damaged(inspection: &Inspection) -> Vec<(SegmentId, String, String)> {
+    let is_bad = |fault: &&Fault| matches!(fault.kind, FaultKind::Damaged | FaultKind::Stray);
+    let mut found: Vec<(SegmentId, String, String)> = Vec::new();
+    for fault in inspection.faults.iter().filter(is_bad) {
+        let Some(id) = fault.segment else { continue };
+        let what = match fault.offset {
+            Some(offset) => format!("has a broken record at byte {offset}: {}", fault.what),
+            None => fault.what.split("; ").next().unwrap_or_default().to_owned(),
+        };
+        match found.iter_mut().find(|(_, file, _)| *file == fault.file) {
+            None => found.push((id, fault.file.clone(), what)),
+            Some((_, _, why)) if !why.ends_with(" more") => why.push_str(", and more"),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// Makes a segment's dictionary good, if that can be done.
+fn mend(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
+    if !inspection.surveys.contains_key(&id) {
+        return Ok(Restored::Nothing);
+    }
     let segments = path.join(segment::FOLDER);
     let made_good = segments.join(format!("{file}.restored"));
-    let is_restored = match stated {
-        Some(stated) => segment::restore(path, id, file, stated, &made_good)?,
-        None => false,
-    };
-    let moved = free_name(&folder, file);
-    rename(&segments.join(file), &moved)?;
-    if is_restored {
+    let sha256 = inspection.known.get(&id).and_then(|info| info.sha256);
+    let restored = segment::restore(path, id, file, sha256, &made_good)?;
+    if restored != Restored::Nothing {
         rename(&made_good, &segments.join(file))?;
-        let done = format!("{why}; its dictionary was made good, the damaged file is {}", moved.display());
-        return Ok(Mended::Restored(Action { what: file.to_owned(), done }));
+        sync(&segments)?;
     }
-    let index = segments.join(format!("{file}.cdxj"));
-    if index.exists() {
-        rename(&index, &folder.join(format!("{file}.cdxj")))?;
+    Ok(restored)
+}
+
+/// Moves segments to the quarantine, durably. Their indexes can be made again.
+fn move_aside(path: &Path, moves: &[(String, String)]) -> Result<(), RepairError> {
+    let (segments, quarantine) = (path.join(segment::FOLDER), path.join(QUARANTINE));
+    for (file, name) in moves {
+        rename(&segments.join(file), &quarantine.join(name))?;
+        remove(&segments.join(format!("{file}.cdxj")))?;
     }
-    let done = format!("{why}; moved to {}", moved.display());
-    Ok(Mended::Moved(Action { what: file.to_owned(), done }, moved))
+    if !moves.is_empty() {
+        sync(&quarantine)?;
+        sync(&segments)?;
+    }
+    Ok(())
 }
 
 /// A name in the quarantine that no earlier repair has used.
-fn free_name(folder: &Path, file: &str) -> PathBuf {
-    let names = (0_u32..).map(|number| match number {
-        0 => folder.join(file),
-        _ => folder.join(format!("{number}-{file}")),
+fn free_name(path: &Path, file: &str) -> String {
+    let folder = path.join(QUARANTINE);
+    let mut names = (0_u32..).map(|number| match number {
+        0 => file.to_owned(),
+        _ => format!("{number}-{file}"),
     });
-    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| folder.join(file))
+    names.find(|name| !folder.join(name).exists()).unwrap_or_else(|| file.to_owned())
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), RepairError> {
     fs::rename(from, to).map_err(|source| RepairError::Io { path: from.to_owned(), source })
+}
+
+fn remove(file: &Path) -> Result<(), RepairError> {
+    match fs::remove_file(file) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(RepairError::Io { path: file.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync(folder: &Path) -> Result<(), RepairError> {
+    RealDisk.sync_dir(folder).map_err(|source| RepairError::Io { path: folder.to_owned(), source })
 }
 
 /// Why the state cannot stay as it is.
@@ -217,25 +303,57 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
         Err(error) if error.is_disk_full() || error.is_locked() => return Err(error.into()),
         Err(error) => return Ok(Some(error.to_string())),
     };
-    let mut first = None;
-    let checked = store.state().check(&mut |found| {
+    let state = store.state();
+    let files = segment::files(path)?;
+    for (id, file) in &files {
+        if state.segment(*id).is_none() {
+            return Ok(Some(format!("does not know {file}")));
+        }
+    }
+    if let Some(entry) = state.catalogued().values().find(|info| files.iter().all(|(id, _)| *id != info.id)) {
+        return Ok(Some(format!("relies on {}, which is not there", entry.name)));
+    }
+    let (mut first, mut count) = (None, 0_u64);
+    let checked = state.check(&mut |found| {
+        count += 1;
         first.get_or_insert_with(|| found.to_string());
     });
-    Ok(checked.err().map(|error| error.to_string()).or(first))
+    let first = checked.err().map(|error| error.to_string()).or(first);
+    Ok(first.map(|first| if count > 1 { format!("{first}, and {} more", count - 1) } else { first }))
 }
 
-/// Imports what can still be read of quarantined segments.
-fn bring_back(path: &Path, options: &SegmentOptions, files: Vec<PathBuf>) -> Result<u64, RepairError> {
-    let mut store = crate::crawl::open(path, options.clone())?.store;
-    let options = import::Options {
-        files,
-        threads: thread::available_parallelism().map_or(1, usize::from),
-        full_text: path.join(search::FOLDER).is_dir(),
-        checkpoint_every: CHECKPOINT_EVERY,
-    };
-    let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
-    store.close()?;
-    Ok(status.captures)
+/// Imports what can still be read of a segment that was put aside, and notes what of it is lost.
+fn bring_back(
+    path: &Path,
+    options: &SegmentOptions,
+    entry: &mut PutAside,
+    repaired: &mut Repaired,
+) -> Result<(), RepairError> {
+    let mut back = 0;
+    if let Some(file) = &entry.file {
+        let mut store = crate::crawl::open(path, options.clone())?.store;
+        let options = import::Options {
+            files: vec![path.join(QUARANTINE).join(file)],
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            full_text: path.join(search::FOLDER).is_dir(),
+            checkpoint_every: CHECKPOINT_EVERY,
+        };
+        let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
+        store.close()?;
+        // What an interrupted repair had brought back is there already.
+        back = status.captures + status.duplicates;
+        repaired.saved += status.captures;
+    }
+    let lost = entry.captures.saturating_sub(back);
+    entry.lost = Some(lost);
+    if lost > 0 || entry.file.is_none() {
+        let done = match &entry.file {
+            Some(file) => format!("{lost} of its {} captures are lost; what is left of it is {QUARANTINE}/{file}", entry.captures),
+            None => format!("is missing, and its {lost} captures with it; put it back and repair again to have them again"),
+        };
+        repaired.lost.push(Action { what: entry.segment.clone(), done });
+    }
+    Ok(())
 }
 
 /// What is broken in a quarantined segment was told before.

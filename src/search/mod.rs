@@ -26,8 +26,9 @@ pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 
-/// The folder of the index in an archive's folder.
-pub const FOLDER: &str = "fulltext";
+/// The folder of the index in an archive's folder. The index names pages by their numbers in the state, so it lies within
+/// the state's folder: a rebuild puts both in place as one.
+pub const FOLDER: &str = "state/fulltext";
 
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,18 +20,18 @@ mod verify;
 pub mod warc;
 
 pub use catalogue::{SegmentEntry, SegmentState};
-pub use checkpoint::StateError;
+pub use checkpoint::{Owner, StateError};
 pub use clock::Clock;
 pub use digest::Digest;
 pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
-pub use rebuild::Rebuild;
+pub use rebuild::{Rebuild, catalogued};
 pub use state::{
     CashWritten, Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX,
     TitleCursor, Totals, UrlCursor,
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
-pub use verify::{Finding, Verified, verify};
+pub use verify::{FINDINGS_MAX, Finding, Verified, verify};

@@ -1,7 +1,8 @@
 //! A state made anew from the segments, beside the old one, which stays until the new one is whole.
 //!
-//! The new state grows in the folder `rebuild/` of the archive. Putting it in place is one exchange of two folders, so
-//! a crash leaves the one or the other, and what is left of a rebuild that broke off is taken away by the next.
+//! The new state grows in the folder `rebuild/` of the archive, with whatever else the caller keeps in the state's folder.
+//! Putting it in place is one exchange of two folders, so a crash leaves the one or the other whole, and so does a reader
+//! find them. What is left of a rebuild that broke off is taken away by the next.
 
 use std::fs;
 use std::io;
@@ -13,7 +14,7 @@ use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
 use crate::catalogue::{Catalogue, GENERATION, NUMBER};
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
-use crate::segment::{SegmentOptions, Segments};
+use crate::segment::{Catalogued, SegmentOptions, Segments};
 use crate::state::{FOLDER as STATE, Mode, State};
 use crate::store::{Store, StoreError};
 
@@ -44,6 +45,7 @@ impl Rebuild {
         let owner = lock::own(disk.as_ref(), path)?;
         let shadow = path.join(FOLDER);
         let failed = |error| StateError::io(&shadow, error);
+        finish_exchange(disk.as_ref(), path).map_err(failed)?;
         remove(&shadow).map_err(failed)?;
         fs::create_dir(&shadow).map_err(failed)?;
         let old = Catalogue::new(disk.clone(), &path.join(STATE)).load_any_format().unwrap_or_default();
@@ -51,6 +53,7 @@ impl Rebuild {
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
         options.relied_on = Watermarks::default();
+        options.catalogue = old.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let store = Store::of_parts(path, state, segments, recovered);
         Ok(Self { path: path.to_owned(), store, settings: old.settings.into_iter().collect(), _owner: owner })
@@ -67,7 +70,7 @@ impl Rebuild {
         &self.settings
     }
 
-    /// The folder in which whatever else is derived can be made before it is put in place.
+    /// The folder that stands for the archive's: what is made in the state's folder within it is put in place with the state.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.path.join(FOLDER)
@@ -116,16 +119,32 @@ impl Rebuild {
     }
 }
 
-/// Gives each of two folders the other's name, at once where the file system can. Between the two steps of one that
-/// cannot, a crash leaves no state: then opening the archive makes it once more.
+/// What the catalogue of the archive in `path` says of segments, if it can be read, whatever the rest of the state is worth.
+#[must_use]
+pub fn catalogued(path: &Path) -> Catalogued {
+    let catalogue = Catalogue::new(Arc::new(RealDisk), &path.join(STATE));
+    catalogue.load_any_format().unwrap_or_default().catalogued()
+}
+
+/// Gives each of two folders the other's name, at once where the file system can. Where it cannot, a crash between the two
+/// steps leaves no state: the next owner takes the second, see [`finish_exchange`].
 fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
         return Ok(());
     }
-    let aside = new.with_extension("old");
-    fs::rename(old, &aside)?;
+    fs::rename(old, new.with_extension("old"))?;
     fs::rename(new, old)
+}
+
+/// Puts a whole new state in place if a crash came between the two steps of an exchange. The archive must be owned.
+pub(crate) fn finish_exchange(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    let (state, new) = (path.join(STATE), path.join(FOLDER).join(STATE));
+    if disk.exists(&new.with_extension("old"))? && disk.exists(&new)? && !disk.exists(&state)? {
+        disk.rename(&new, &state)?;
+        disk.sync_dir(path)?;
+    }
+    Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

@@ -16,7 +16,7 @@ use crate::checkpoint::StateError;
 use crate::history::{Capture, CaptureKind};
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentOptions, SegmentReader, Segments,
+    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader, Segments,
     StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
@@ -116,6 +116,7 @@ impl Store {
     pub fn own_on(disk: Arc<dyn Disk>, path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
         let state = State::open(disk.clone(), path, Mode::Own)?;
         options.relied_on = state.watermarks();
+        options.catalogue = state.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let reader = segments.reader();
         Ok(Self::assemble(path, state, Some(segments), reader, recovered))
@@ -170,6 +171,12 @@ impl Store {
     #[must_use]
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
+    }
+
+    /// Segments that were closed once and whose files are not there any more; a reader does not know.
+    #[must_use]
+    pub fn missing(&self) -> Vec<SegmentInfo> {
+        self.segments.as_ref().map(Segments::missing).unwrap_or_default()
     }
 
     /// What reads records, on any thread.
@@ -314,6 +321,7 @@ impl Store {
                 file: info.name,
                 state: if info.is_open { SegmentState::Open } else { SegmentState::Closed },
                 records: info.records,
+                captures: info.captures,
                 bytes: info.bytes,
                 first_time: info.first.map(|time| time.timestamp_micros()),
                 last_time: info.last.map(|time| time.timestamp_micros()),

@@ -2,19 +2,20 @@
 //! every closed segment as it was closed, catalogue and segments in agreement, the state whole.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use url::Url;
 
 use crate::address::canonical;
-use crate::catalogue::{SegmentEntry, SegmentState};
+use crate::backend::RealDisk;
+use crate::catalogue::SegmentState;
+use crate::checkpoint::{StateError, lock};
 use crate::digest::Digest;
 use crate::history::{Capture, CaptureKind};
-use crate::ids::SegmentId;
-use crate::segment::{self, FIELD_IMPORTED, SegmentError, Survey};
+use crate::ids::{CaptureId, SegmentId};
+use crate::rebuild::catalogued;
+use crate::segment::{self, FIELD_IMPORTED, Inspection, SegmentError};
 use crate::store::{Store, StoreError};
 use crate::warc::{HttpHead, dechunk, split};
 
@@ -36,55 +37,152 @@ pub struct Verified {
     pub captures: u64,
     /// Of these, revisits whose original was found.
     pub revisits: u64,
-    /// Imported revisits whose original was never imported.
+    /// Revisits whose original was never imported, or was lost.
     pub open_revisits: u64,
     /// Closed segments that were looked at: in a whole verification read from end to end, else found and measured.
     pub segments: u64,
     /// Compressed bytes of the records read.
     pub bytes: u64,
-    /// What is wrong.
+    /// Captures that earlier repairs could not bring back.
+    pub lost: u64,
+    /// What is wrong: the first [`FINDINGS_MAX`] of it.
     pub findings: Vec<Finding>,
+    /// What else is wrong.
+    pub unlisted: u64,
+}
+
+/// Findings that are listed; of what is beyond only the number is told.
+pub const FINDINGS_MAX: usize = 1000;
+
+impl Verified {
+    /// Takes note of something that is wrong.
+    pub fn find(&mut self, segment: Option<SegmentId>, offset: Option<u64>, what: impl Into<String>) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { segment, offset, what: what.into() });
+        } else {
+            self.unlisted += 1;
+        }
+    }
 }
 
 /// Verifies an archive: every `every`th capture (1 for all). When all are read, closed segments are read from end to end as
-/// well and the state is checked for itself.
+/// well and the state is checked for itself. It goes on whatever is wrong; a state that cannot be opened is a finding too,
+/// and segments are looked at all the same.
 ///
 /// `progress` is told the number of captures looked at so far.
 ///
 /// # Errors
-/// When the state cannot be read; what is wrong with records is a finding, not an error.
-pub fn verify(store: &Store, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, StoreError> {
+/// When there is no archive, its state is of another format, or the folder of segments cannot be read.
+pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, StoreError> {
     let is_whole = every <= 1;
     let mut verified = Verified::default();
-    let (path, closed) = (store.path(), closed_files(store));
-    thread::scope(|scope| {
+    let store = match Store::read_only(path) {
+        Ok(store) => Some(store),
+        Err(StoreError::State(StateError::Missing { .. })) if has_segments(path) => {
+            verified.find(None, None, "the state is missing; `archive repair` makes it anew");
+            None
+        }
+        Err(StoreError::State(
+            error @ (StateError::Missing { .. } | StateError::NewerFormat { .. } | StateError::OlderFormat { .. }),
+        )) => return Err(error.into()),
+        Err(error) => {
+            verified.find(None, None, format!("the state cannot be opened: {error}; `archive repair` makes it anew"));
+            None
+        }
+    };
+    let aside = segment::put_aside(&RealDisk, path)?.0;
+    verified.lost = aside.iter().filter_map(|entry| entry.lost).sum();
+    let catalogue = store.as_ref().map_or_else(|| catalogued(path), |store| store.state().catalogued());
+    let inspection = thread::scope(|scope| {
         // Segments are read beside the captures, which are read by their locations: both ways have to work.
-        let surveys = is_whole.then(|| scope.spawn(|| survey_all(path, &closed)));
-        let mut known: BTreeMap<SegmentId, u64> = BTreeMap::new();
-        for (number, capture) in (0_u64..).zip(store.state().captures()) {
-            let (_, capture) = capture?;
-            *known.entry(capture.location.segment).or_default() += 1;
-            if number % every.max(1) != 0 {
+        let inspection = scope.spawn(|| segment::inspect(path, &catalogue, is_whole, &|_, _| {}));
+        let known = store.as_ref().map(|store| check_captures(store, every, &mut verified, progress));
+        if let Some(store) = store.as_ref().filter(|_| is_whole) {
+            let outcome = store.state().check(&mut |found| {
+                verified.find(None, None, format!("state, {found}; `archive repair` makes it anew"));
+            });
+            if let Err(error) = outcome {
+                verified.find(None, None, format!("state, {error}; `archive repair` makes it anew"));
+            }
+        }
+        let inspection = inspection.join().unwrap_or(Err(SegmentError::Poisoned))?;
+        verified.segments = inspection.closed.len() as u64;
+        if let (Some(store), Some(known)) = (&store, known) {
+            compare(store, &known, &inspection, &mut verified);
+        } else {
+            verified.captures = inspection.surveys.values().map(|survey| survey.captures).sum();
+        }
+        Ok::<_, StoreError>(inspection)
+    })?;
+    for fault in inspection.faults {
+        let what = if fault.offset.is_some() { fault.what } else { format!("{} {}", fault.file, fault.what) };
+        verified.find(fault.segment, fault.offset, what);
+    }
+    Ok(verified)
+}
+
+fn has_segments(path: &Path) -> bool {
+    segment::files(path).is_ok_and(|files| !files.is_empty())
+}
+
+/// Reads captures by their locations, and gives how many each segment has.
+fn check_captures(
+    store: &Store,
+    every: u64,
+    verified: &mut Verified,
+    progress: &mut dyn FnMut(u64),
+) -> BTreeMap<SegmentId, u64> {
+    let mut known: BTreeMap<SegmentId, u64> = BTreeMap::new();
+    for number in 0..store.state().totals().captures {
+        // Captures are counted by 32-bit ids.
+        let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
+        let capture = match store.state().capture(id) {
+            Ok(capture) => capture,
+            Err(error) => {
+                verified.find(None, None, format!("capture {id}: {error}"));
                 continue;
             }
-            if let Err(what) = check_capture(store, &capture, &mut verified)? {
-                let (segment, offset) = (Some(capture.location.segment), Some(capture.location.offset));
-                verified.findings.push(Finding { segment, offset, what });
+        };
+        *known.entry(capture.location.segment).or_default() += 1;
+        if number % every.max(1) != 0 {
+            continue;
+        }
+        let outcome = check_capture(store, &capture, verified).unwrap_or_else(|error| Err(error.to_string()));
+        if let Err(what) = outcome {
+            verified.find(Some(capture.location.segment), Some(capture.location.offset), what);
+        }
+        verified.captures += 1;
+        verified.bytes += u64::from(capture.location.length);
+        progress(verified.captures);
+    }
+    known
+}
+
+/// Compares the catalogue with the segments that are there.
+fn compare(
+    store: &Store,
+    known: &BTreeMap<SegmentId, u64>,
+    inspection: &Inspection,
+    verified: &mut Verified,
+) {
+    // A crawl under way may have begun and closed segments since its last checkpoint.
+    let is_owned = lock::is_owned(&RealDisk, store.path()).unwrap_or(false);
+    let next = store.state().watermarks().next;
+    for id in &inspection.closed {
+        let Some(entry) = store.state().segment(*id) else {
+            if !is_owned || *id < next {
+                let what = format!("segment {id} is not in the catalogue; `archive repair` takes it in");
+                verified.find(Some(*id), None, what);
             }
-            verified.captures += 1;
-            verified.bytes += u64::from(capture.location.length);
-            progress(verified.captures);
+            continue;
+        };
+        let known = known.get(id).copied().unwrap_or(0);
+        let held = inspection.surveys.get(id).map_or(known, |survey| survey.captures);
+        if entry.state == SegmentState::Closed && held != known {
+            let what = format!("{} holds {held} captures, the catalogue knows {known}", entry.file);
+            verified.find(Some(*id), None, what);
         }
-        if is_whole {
-            store.state().check(&mut |found| {
-                let what = format!("state, {found}; `archive rebuild` makes it anew");
-                verified.findings.push(Finding { segment: None, offset: None, what });
-            })?;
-        }
-        let surveys = surveys.map(|surveys| surveys.join().unwrap_or_default()).unwrap_or_default();
-        check_segments(store, &known, &surveys, &mut verified);
-        Ok(verified)
-    })
+    }
 }
 
 type Check = Result<(), String>;
@@ -116,7 +214,7 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
         CaptureKind::Identical | CaptureKind::NotModified => {
             let original = store.original(capture)?;
             let Some(original) = original else {
-                if is_imported(store, capture) {
+                if verified.lost > 0 || is_imported(store, capture) {
                     verified.open_revisits += 1;
                     return Ok(Ok(()));
                 }
@@ -159,104 +257,3 @@ fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture
     Ok(())
 }
 
-/// What closed segments hold, or why they cannot be read.
-type Surveys = BTreeMap<SegmentId, Result<Survey, SegmentError>>;
-
-/// The closed segments that the catalogue knows.
-fn closed_files(store: &Store) -> Vec<(SegmentId, String)> {
-    let closed = store.state().segments().filter(|(_, entry)| entry.state == SegmentState::Closed);
-    closed.map(|(id, entry)| (id, entry.file.clone())).collect()
-}
-
-/// Reads every closed segment, on as many threads as there are.
-fn survey_all(archive: &Path, closed: &[(SegmentId, String)]) -> Surveys {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut surveys = Vec::new();
-        while let Some((id, file)) = closed.get(next.fetch_add(1, Ordering::Relaxed)) {
-            surveys.push((*id, segment::survey(archive, *id, file)));
-        }
-        surveys
-    };
-    thread::scope(|scope| {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
-    })
-}
-
-/// Compares segments, manifest and catalogue.
-fn check_segments(
-    store: &Store,
-    known: &BTreeMap<SegmentId, u64>,
-    surveys: &Surveys,
-    verified: &mut Verified,
-) {
-    let manifest = segment::manifest(store.path());
-    let on_disk = segment::files(store.path());
-    let mut find = |segment, offset, what| verified.findings.push(Finding { segment, offset, what });
-    let manifest = manifest.unwrap_or_else(|error| {
-        find(None, None, error.to_string());
-        BTreeMap::new()
-    });
-    let on_disk = on_disk.unwrap_or_else(|error| {
-        find(None, None, error.to_string());
-        Vec::new()
-    });
-    for (id, file) in &on_disk {
-        // A segment that was begun after the checkpoint is still written to.
-        if store.state().segment(*id).is_none() && !file.ends_with(".open") {
-            find(Some(*id), None, format!("{file} is not in the catalogue; `archive rebuild` takes it in"));
-        }
-    }
-    let mut segments = 0;
-    for (id, entry) in store.state().segments() {
-        if entry.state != SegmentState::Closed {
-            continue;
-        }
-        segments += 1;
-        let file = &entry.file;
-        if !on_disk.iter().any(|(_, name)| name == file) {
-            find(Some(id), None, format!("{file} is missing"));
-            continue;
-        }
-        let stated = manifest.get(file).map(ToString::to_string);
-        if stated != entry.sha256 {
-            find(Some(id), None, format!("the manifest and the catalogue state different digests of {file}"));
-        }
-        match surveys.get(&id) {
-            Some(Ok(survey)) => {
-                for what in survey_findings(survey, entry, known.get(&id).copied().unwrap_or(0)) {
-                    find(Some(id), what.0, what.1);
-                }
-            }
-            Some(Err(error)) => find(Some(id), None, error.to_string()),
-            None => {
-                let length =
-                    fs::metadata(store.path().join(segment::FOLDER).join(file)).map(|file| file.len());
-                if length.ok() != Some(entry.bytes) {
-                    find(
-                        Some(id),
-                        None,
-                        format!("{file} does not have the {} bytes it was closed with", entry.bytes),
-                    );
-                }
-            }
-        }
-    }
-    verified.segments = segments;
-}
-
-/// What is wrong with a segment that was read from end to end.
-fn survey_findings(survey: &Survey, entry: &SegmentEntry, known: u64) -> Vec<(Option<u64>, String)> {
-    let mut findings: Vec<_> =
-        survey.broken.iter().map(|place| (Some(place.offset), place.what.clone())).collect();
-    if entry.sha256.as_ref().is_some_and(|stated| *stated != survey.sha256.to_string()) {
-        findings.push((None, format!("{} is not the file that was closed", entry.file)));
-    }
-    if survey.captures != known {
-        let what = format!("{} holds {} captures, the catalogue knows {known}", entry.file, survey.captures);
-        findings.push((None, what));
-    }
-    findings
-}

@@ -384,7 +384,7 @@ impl Story {
         let ledger = state.ledger();
         assert_eq!(cash + ledger.virtual_cash, ledger.total, "cash was made or lost");
         assert!(ledger.total == CASH_TOTAL || self.given.is_empty());
-        state.check(&mut |inconsistency| panic!("{inconsistency:?}")).expect("a healthy disk");
+        state.check(&mut |inconsistency| panic!("{inconsistency}")).expect("a healthy disk");
     }
 
     fn check_histories(&self, state: &State) {

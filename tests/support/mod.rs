@@ -117,6 +117,11 @@ pub(crate) fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// How often a test kills what it is about: `$ARCHIVE_KILLS` times, or `usual` times.
+pub(crate) fn kills(usual: u64) -> u64 {
+    env::var("ARCHIVE_KILLS").map_or(usual, |kills| kills.parse().expect("a number"))
+}
+
 /// A file in a folder whose name ends in one of these.
 pub(crate) fn files_with(folder: &Path, endings: &[&str]) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

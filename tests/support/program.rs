@@ -36,6 +36,14 @@ impl Archive {
         Self { folder, path }
     }
 
+    /// A copy of this archive in a place of its own.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new();
+        let status = Command::new("cp").arg("-a").arg(&self.path).arg(&copy.path).status().unwrap();
+        assert!(status.success(), "cp -a {}", self.path.display());
+        copy
+    }
+
     /// The folder around the archive.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

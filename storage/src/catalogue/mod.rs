@@ -13,12 +13,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::DateTime;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Disk, OpenMode, read_file};
 use crate::checkpoint::{Result, StateError};
 use crate::ids::SegmentId;
+use crate::segment::{Catalogued, SegmentInfo};
 use backend::{FileBackend, memory_backend};
 
 /// The number of the checkpoint, in [`Contents::numbers`].
@@ -60,6 +62,8 @@ pub struct SegmentEntry {
     pub state: SegmentState,
     /// WARC records.
     pub records: u64,
+    /// Captures.
+    pub captures: u64,
     /// Bytes on disk.
     pub bytes: u64,
     /// Time of its oldest capture, microseconds since 1970.
@@ -68,6 +72,19 @@ pub struct SegmentEntry {
     pub last_time: Option<i64>,
     /// SHA-256 of the closed file, lowercase hex.
     pub sha256: Option<String>,
+}
+
+impl SegmentEntry {
+    /// As a list of segments has it; a segment without captures is nothing that could be missing.
+    fn info(&self, id: SegmentId) -> Option<SegmentInfo> {
+        let mut info = SegmentInfo::new(id, &self.file, 0);
+        info.is_open = self.state == SegmentState::Open;
+        (info.bytes, info.captures, info.records) = (self.bytes, self.captures, self.records);
+        let time = |micros: Option<i64>| DateTime::from_timestamp_micros(micros?);
+        (info.first, info.last) = (time(self.first_time), time(self.last_time));
+        info.sha256 = self.sha256.as_ref().and_then(|digest| digest.parse().ok());
+        (self.captures > 0).then_some(info)
+    }
 }
 
 /// All that the catalogue holds.
@@ -83,6 +100,12 @@ pub(crate) struct Contents {
 impl Contents {
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    /// What it says of segments.
+    pub(crate) fn catalogued(&self) -> Catalogued {
+        let infos = self.segments.iter().filter_map(|(id, entry)| entry.info(*id));
+        infos.map(|info| (info.name.clone(), info)).collect()
     }
 }
 

@@ -16,6 +16,7 @@ fn contents() -> Contents {
     let segment = SegmentEntry {
         file: "a.warc.zst".into(),
         state: SegmentState::Closed,
+        captures: 1,
         records: 12,
         bytes: 3456,
         first_time: Some(-1),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::{Result, StateError};
-use crate::backend::{Disk, DiskFile, Lock, OpenMode, read_file};
+use crate::backend::{Disk, DiskFile, Lock, OpenMode, RealDisk, read_file};
 
 /// Held by the process that changes the archive, with its id and command inside.
 pub(crate) const OWNER_LOCK: &str = "archive.lock";
@@ -30,6 +30,32 @@ pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
     file.set_len(0).map_err(failed)?;
     file.write_at(text.as_bytes(), 0).map_err(failed)?;
     Ok(file)
+}
+
+/// The right to change an archive, which no other process has while this lives.
+#[derive(Debug)]
+pub struct Owner {
+    _file: Arc<dyn DiskFile>,
+}
+
+impl Owner {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// [`StateError::Locked`] when another process has it, and what the disk refuses.
+    pub fn of(archive: &Path) -> Result<Self> {
+        Ok(Self { _file: own(&RealDisk, archive)? })
+    }
+}
+
+/// Whether some process owns the archive now.
+pub(crate) fn is_owned(disk: &dyn Disk, folder: &Path) -> Result<bool> {
+    let path = folder.join(OWNER_LOCK);
+    let failed = |error| StateError::io(&path, error);
+    if !disk.exists(&path).map_err(failed)? {
+        return Ok(false);
+    }
+    Ok(!disk.open(&path, OpenMode::Read).and_then(|file| file.try_lock(Lock::Shared)).map_err(failed)?)
 }
 
 /// Takes the lock for a commit, waiting for readers at most so long; `false` when they did not leave.

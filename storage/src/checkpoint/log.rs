@@ -219,6 +219,16 @@ impl BlockLog {
         Ok(())
     }
 
+    /// Reads every block, and reports those that are damaged.
+    pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
+        let mut raw = Vec::new();
+        for block in 0..self.len() {
+            if let Err(error) = self.read(block, &mut raw) {
+                report(&error);
+            }
+        }
+    }
+
     fn write_pending(&mut self) -> Result<()> {
         self.unsynced = true;
         self.file.write_at(&self.pending, self.written).map_err(|error| StateError::io(&self.path, error))?;

@@ -26,6 +26,7 @@ pub(crate) use error::Result;
 pub use error::StateError;
 pub(crate) use fields::{FieldReader, FieldWriter, Record, push_varint, take_varint, unzigzag, zigzag};
 pub(crate) use journal::Journal;
+pub use lock::Owner;
 pub(crate) use log::BlockLog;
 pub(crate) use records::{Position, RecordCursor, RecordLog};
 pub(crate) use table::{Cursor, Table, write_block};

@@ -197,6 +197,16 @@ impl<R: Record> Table<R> {
         }
     }
 
+    /// Reads every block that the last checkpoint counts, and reports those that are damaged.
+    pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
+        let mut bytes = [0; BLOCK_BYTES];
+        for block in (0..self.committed).filter(|block| self.frame(*block).is_none()) {
+            if let Err(error) = self.read(block, &mut bytes) {
+                report(&error);
+            }
+        }
+    }
+
     /// Bytes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.frames.len() * (BLOCK_BYTES + size_of::<Frame>()) + self.frame_of.capacity() * 4

@@ -3,7 +3,6 @@
 mod file;
 mod rotation;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use super::error::{Context, SegmentError};
 use super::guard::Guard;
 use super::host_group::{HostGroup, host_hash};
 use super::index;
-use super::ledger::{self, SegmentInfo};
+use super::ledger::{self, Closed, SegmentInfo};
 use super::name::SegmentName;
 use super::options::SegmentOptions;
 use super::order::{self, CaptureStream, Source};
@@ -50,7 +49,9 @@ pub struct Segments {
     encoder: Encoder,
     reader: SegmentReader,
     durability: Arc<Durability>,
-    closed: BTreeMap<SegmentId, SegmentInfo>,
+    closed: Closed,
+    /// Segments that were closed once and are not there: what is known of them is not forgotten.
+    missing: Closed,
     /// One for each group of hosts; together they hold every host.
     writers: Vec<Writer>,
     /// Captures appended so far: the number of the next one.
@@ -73,7 +74,7 @@ impl Segments {
         let folder = archive.join(super::FOLDER);
         disk.create_dir_all(&folder).context("create", &folder)?;
         disk.sync_dir(archive).context("sync", archive)?;
-        let (closed, recovered) = recover::recover(&disk, &folder, &options.relied_on, options.guard)?;
+        let recover::Segmented { closed, missing, recovered } = recover::recover(&disk, archive, &options)?;
         let ids = options.seed.map_or_else(RecordIds::random, |seed| {
             // Opening again must not give the same ids again.
             RecordIds::seeded(seed ^ ((closed.len() as u64) << 32))
@@ -93,8 +94,8 @@ impl Segments {
             Writer { hosts, active: None, versions: versions.split_off(hosts), generation, building: None }
         };
         let writers = groups.into_iter().map(writer).collect();
-        let last = closed.values().map(|info| info.captures_until).max().unwrap_or_default();
-        let captures = last.max(options.relied_on.captures);
+        let last = closed.values().chain(missing.values()).map(|info| info.captures_until).max();
+        let captures = last.unwrap_or_default().max(options.relied_on.captures);
         let durability = Arc::default();
         let segments = Self {
             disk,
@@ -106,6 +107,7 @@ impl Segments {
             reader,
             durability,
             closed,
+            missing,
             writers,
             captures,
         };
@@ -140,7 +142,8 @@ impl Segments {
     fn next_id(&self) -> SegmentId {
         // An id that something relies on is not given again, even if its file was taken away.
         let open = self.active().map(|active| active.info.id);
-        let last = open.chain(self.closed.keys().next_back().copied()).max();
+        let closed = self.closed.keys().next_back().into_iter().chain(self.missing.keys().next_back());
+        let last = open.chain(closed.copied()).max();
         let next = SegmentId(last.map_or(0, |last| last.0 + 1));
         next.max(self.options.relied_on.next)
     }
@@ -244,6 +247,12 @@ impl Segments {
         list.extend(self.active().map(|active| active.info.clone()));
         list.sort_unstable_by_key(|info| info.id);
         list
+    }
+
+    /// Segments that were closed once and whose files are not there any more.
+    #[must_use]
+    pub fn missing(&self) -> Vec<SegmentInfo> {
+        self.missing.values().cloned().collect()
     }
 
     /// Gives back every capture that watermarks do not include, in the order of appending, and says what it had to pass

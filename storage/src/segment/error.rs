@@ -35,6 +35,12 @@ pub enum SegmentError {
     /// There is no such segment.
     #[error("there is no segment {0}")]
     Missing(SegmentId),
+    /// What it put aside has not come back yet.
+    #[error("a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` goes on with it")]
+    Unfinished {
+        /// Segments that wait.
+        waiting: usize,
+    },
     /// A record is longer than a segment may hold.
     #[error("a record of {bytes} bytes is longer than {maximum} bytes")]
     TooLong {

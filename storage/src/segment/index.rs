@@ -3,7 +3,6 @@
 //! Any CDX server can use it: `SURT YYYYMMDDhhmmss {"url": …}`, with the fields and the spelling that cdxj-indexer and
 //! pywb write. Captures that nothing answered are not in it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -11,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use zstd::bulk;
 
 use super::error::{Context, SegmentError};
-use super::ledger::SegmentInfo;
+use super::ledger::{Closed, SegmentInfo};
 use super::replay::{CaptureKind, ReplayedCapture};
 use super::versions::{PAGES_MAX, Versions};
 use crate::address::surt;
 use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
-use crate::ids::{Location, SegmentId};
+use crate::ids::Location;
 use crate::warc::{Record, parse_fields};
 
 /// The suffix behind the segment's name.
-const SUFFIX: &str = ".cdxj";
+pub(super) const SUFFIX: &str = ".cdxj";
 /// The media type that indexers give revisits.
 pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";
 /// The media type that indexers give what has none.
@@ -31,6 +30,11 @@ pub(super) const UNKNOWN_MEDIA_TYPE: &str = "unk";
 const PACKED_AT_BYTES: usize = 128 << 10;
 /// The level at which they are: a thousandth of what a capture takes.
 const PACKING_LEVEL: i32 = 1;
+
+/// The name of the index of a segment.
+pub(super) fn file_of(segment: &str) -> String {
+    format!("{segment}{SUFFIX}")
+}
 
 /// What the index says of a capture beyond its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,9 +139,9 @@ impl Index {
         }
     }
 
-    /// Writes the index beside its segment, durably.
-    pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
-        let path = folder.join(format!("{}{SUFFIX}", self.file));
+    /// Writes the index beside its segment, durably, and gives its digest.
+    pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<Digest, SegmentError> {
+        let path = folder.join(file_of(&self.file));
         let mut all = Vec::new();
         for packed in &self.packed {
             all.append(&mut zstd::decode_all(packed.as_slice()).context("unpack", &path)?);
@@ -145,7 +149,9 @@ impl Index {
         all.extend_from_slice(&self.lines);
         let mut lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();
         lines.sort_unstable();
-        replace_file(disk, &path, &lines.concat()).context("write", &path)
+        let text = lines.concat();
+        replace_file(disk, &path, &text).context("write", &path)?;
+        Ok(Digest::sha256(&text))
     }
 }
 
@@ -163,7 +169,7 @@ struct Found {
 pub(super) fn recall(
     disk: &dyn Disk,
     folder: &Path,
-    closed: &BTreeMap<SegmentId, SegmentInfo>,
+    closed: &Closed,
     versions: &mut Versions,
 ) {
     let mut captures = 0;
@@ -182,7 +188,7 @@ pub(super) fn recall(
 }
 
 fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: &mut Versions) {
-    let Ok(text) = read_file(disk, &folder.join(format!("{}{SUFFIX}", info.name))) else { return };
+    let Ok(text) = read_file(disk, &folder.join(file_of(&info.name))) else { return };
     let json = |line: &[u8]| {
         let start = memchr::memchr(b'{', line)?;
         serde_json::from_slice::<Found>(line.get(start..)?).ok()
@@ -205,6 +211,7 @@ fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: 
 mod tests {
     use super::*;
     use crate::backend::SimulatedDisk;
+    use crate::ids::SegmentId;
 
     #[test]
     fn lines_are_sorted_and_spelled_as_other_tools_do() {

@@ -1,5 +1,6 @@
 //! What is kept beside closed segments: `manifest.sha256`, which `sha256sum -c` checks, and `segments.jsonl`, which saves
-//! reading a segment to know what is in it. Both can be made again from the segments.
+//! reading a segment to know what is in it. Each line of the latter ends in a checksum of the rest of it. Both can be made
+//! again from the segments; what they state of a segment that is damaged or missing cannot.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,10 +9,11 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
-use crate::backend::{Disk, RealDisk, read_file, replace_file};
+use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::Digest;
 use crate::ids::SegmentId;
 
@@ -55,7 +57,13 @@ pub struct SegmentInfo {
     /// How its dictionary is guarded, if it has one and is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guard>,
+    /// The digest of the index beside it, once it is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<Digest>,
 }
+
+/// What is known of closed segments.
+pub(super) type Closed = BTreeMap<SegmentId, SegmentInfo>;
 
 /// Dates as RFC 3339 text.
 mod date_text {
@@ -79,7 +87,7 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    pub(super) fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
+    pub(crate) fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {
             id,
             name: name.to_owned(),
@@ -95,6 +103,17 @@ impl SegmentInfo {
             sha256: None,
             dictionary: None,
             guard: None,
+            index: None,
+        }
+    }
+
+    /// In words, that it is not there.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        match self.captures {
+            0 => format!("{} is missing with captures that nothing has counted", self.name),
+            1 => format!("{} is missing with its only capture", self.name),
+            captures => format!("{} is missing with its {captures} captures", self.name),
         }
     }
 
@@ -110,67 +129,100 @@ impl SegmentInfo {
 }
 
 /// How dictionaries are guarded from now on: as asked for, or as that of the newest segment that has one.
-pub(super) fn guard(asked: Option<Guard>, closed: &BTreeMap<SegmentId, SegmentInfo>) -> Guard {
+pub(super) fn guard(asked: Option<Guard>, closed: &Closed) -> Guard {
     asked.or_else(|| closed.values().rev().find_map(|info| info.guard)).unwrap_or_default()
 }
 
-/// The summaries that are on disk; lines that can't be read are left out.
-pub(super) fn summaries(
-    disk: &dyn Disk,
-    folder: &Path,
-) -> Result<BTreeMap<SegmentId, SegmentInfo>, SegmentError> {
-    let path = folder.join(SUMMARIES);
+/// A line of the summaries.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    info: SegmentInfo,
+    /// XXH3-64 of the object without this field.
+    check: String,
+}
+
+/// What a line of the summaries says, unless a byte of it is not as it was written.
+pub(super) fn parse_summary(line: &[u8]) -> Option<SegmentInfo> {
+    let Line { info, .. } = serde_json::from_slice(line).ok()?;
+    (summary(&info)? == line).then_some(info)
+}
+
+/// The line of a segment in the summaries.
+fn summary(info: &SegmentInfo) -> Option<Vec<u8>> {
+    let check = format!("{:016x}", xxh3_64(&serde_json::to_vec(info).ok()?));
+    serde_json::to_vec(&Line { info: info.clone(), check }).ok()
+}
+
+/// What a line of the manifest says, unless it is not as it was written: a file name and its digest.
+pub(super) fn parse_manifest(line: &[u8]) -> Option<(String, Digest)> {
+    let (digest, name) = std::str::from_utf8(line).ok()?.split_once("  ")?;
+    let stated = format!("sha256:{digest}").parse().ok()?;
+    (manifest_line(name, stated).as_bytes() == line).then(|| (name.to_owned(), stated))
+}
+
+fn manifest_line(name: &str, digest: Digest) -> String {
+    let mut line = String::new();
+    digest.as_bytes().iter().for_each(|byte| {
+        let _ = write!(line, "{byte:02x}"); // a String takes everything
+    });
+    line + "  " + name
+}
+
+/// The lines of one of the two files; none when there is no file.
+pub(super) fn lines(disk: &dyn Disk, folder: &Path, file: &str) -> Result<Vec<Vec<u8>>, SegmentError> {
+    let path = folder.join(file);
     let text = match read_file(disk, &path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error).context("read", &path),
     };
-    let lines = text.split(|byte| *byte == b'\n');
-    let infos = lines.filter_map(|line| serde_json::from_slice::<SegmentInfo>(line).ok());
-    Ok(infos.map(|info| (info.id, info)).collect())
+    let text = text.strip_suffix(b"\n").unwrap_or(&text);
+    Ok(text.split(|byte| *byte == b'\n').filter(|_| !text.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// The digests that the manifest of the archive in `archive` states, by file names.
-///
-/// # Errors
-/// When it cannot be read; one that is missing states nothing.
-pub fn manifest(archive: &Path) -> Result<BTreeMap<String, Digest>, SegmentError> {
-    let path = archive.join(super::FOLDER).join(MANIFEST);
-    let text = match read_file(&RealDisk, &path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error).context("read", &path),
-    };
-    let text = String::from_utf8_lossy(&text);
-    let stated = text.lines().filter_map(|line| {
-        let (digest, name) = line.split_once("  ")?;
-        Some((name.to_owned(), format!("sha256:{digest}").parse().ok()?))
-    });
-    Ok(stated.collect())
-}
-
-/// Writes both files anew, durably, with what is known of all closed segments.
-pub(super) fn save(
-    disk: &dyn Disk,
-    folder: &Path,
-    segments: &BTreeMap<SegmentId, SegmentInfo>,
-) -> Result<(), SegmentError> {
-    let mut json = Vec::new();
-    let mut manifest = String::new();
-    for info in segments.values() {
-        // A structure of numbers and strings always has a JSON form.
-        if serde_json::to_writer(&mut json, info).is_ok() {
-            json.push(b'\n');
+/// Writes both files, durably, with what is known of all closed segments; one that says just that stays.
+pub(super) fn save(disk: &dyn Disk, folder: &Path, segments: &Closed) -> Result<(), SegmentError> {
+    // A structure of numbers and strings always has a JSON form.
+    let summaries = segments.values().filter_map(summary).collect::<Vec<_>>();
+    let manifest = segments.values().filter_map(|info| Some(manifest_line(&info.name, info.sha256?)));
+    let manifest = manifest.map(String::into_bytes).collect();
+    for (file, lines) in [(SUMMARIES, summaries), (MANIFEST, manifest)] {
+        let mut text: Vec<u8> = lines.join(&b'\n');
+        if !text.is_empty() {
+            text.push(b'\n');
         }
-        if let Some(digest) = info.sha256 {
-            digest.as_bytes().iter().for_each(|byte| {
-                let _ = write!(manifest, "{byte:02x}"); // a String takes everything
-            });
-            let _ = writeln!(manifest, "  {}", info.name);
+        let path = folder.join(file);
+        if !read_file(disk, &path).is_ok_and(|found| found == text) {
+            replace_file(disk, &path, &text).context("write", &path)?;
         }
     }
-    let path = folder.join(SUMMARIES);
-    replace_file(disk, &path, &json).context("write", &path)?;
-    let path = folder.join(MANIFEST);
-    replace_file(disk, &path, manifest.as_bytes()).context("write", &path)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_a_wrong_bit_says_nothing() {
+        let mut info = SegmentInfo::new(SegmentId(3), "A-20260101000000000-00003-h.warc.zst", 7);
+        info.count(7, DateTime::UNIX_EPOCH, 3, 99);
+        info.sha256 = Some(Digest::sha256(b"bytes"));
+        let summary = summary(&info).expect("JSON");
+        assert_eq!(parse_summary(&summary), Some(info.clone()));
+        let manifest = manifest_line(&info.name, Digest::sha256(b"bytes")).into_bytes();
+        assert_eq!(parse_manifest(&manifest), Some((info.name.clone(), Digest::sha256(b"bytes"))));
+        for bit in 0..summary.len() * 8 {
+            let mut damaged = summary.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(parse_summary(&damaged), None, "bit {bit}");
+        }
+        for bit in 0..manifest.len() * 8 {
+            let mut damaged = manifest.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let said = parse_manifest(&damaged);
+            assert!(said.is_none_or(|(name, digest)| name != info.name || digest != Digest::sha256(b"bytes")));
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::codec::Codec;
 use super::guard::Guard;
+use super::stated::Catalogued;
 use crate::clock::Clock;
 use crate::digest::Algorithm;
 use crate::ids::Watermarks;
@@ -48,6 +49,8 @@ pub struct SegmentOptions {
     /// The watermarks up to which the rest of the archive relies on segments. Recovery never cuts off what they
     /// include, however damaged; it reports it.
     pub relied_on: Watermarks,
+    /// What the catalogue says of segments, by their file names.
+    pub catalogue: Catalogued,
     /// What time it is.
     pub clock: Clock,
     /// Makes record ids repeatable, for tests.
@@ -72,6 +75,7 @@ impl Default for SegmentOptions {
             captures_max: 100_000,
             age_max: Duration::from_hours(24),
             relied_on: Watermarks::default(),
+            catalogue: Catalogued::default(),
             clock: Clock::default(),
             seed: None,
         }

@@ -5,7 +5,7 @@
 //! acknowledged lies before the first such place. So each file is cut there; if whole groups lie behind it, what is cut off
 //! is kept in a file of its own, because then it might be damage of another kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,10 +15,13 @@ use super::codec::Codec;
 use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
-use super::index::{Index, IndexFacts};
-use super::ledger::{self, SegmentInfo};
+use super::index::{self, Index, IndexFacts};
+use super::ledger::{self, Closed, SegmentInfo};
 use super::name::SegmentName;
+use super::options::SegmentOptions;
 use super::order::{CaptureStream, Found};
+use super::quarantine;
+use super::stated::Stated;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermarks};
@@ -51,40 +54,49 @@ pub struct Recovered {
     pub damage: Vec<Damage>,
 }
 
-type Closed = BTreeMap<SegmentId, SegmentInfo>;
+/// What recovery found.
+pub(super) struct Segmented {
+    /// All segments that are there; each is closed now.
+    pub closed: Closed,
+    /// Segments that were closed once and are not there.
+    pub missing: Closed,
+    /// What was done about those that had not been closed.
+    pub recovered: Vec<Recovered>,
+}
 
-/// Brings every segment into the closed state and gives back what is known of them.
+/// Brings every segment of an archive into the closed state and gives back what is known of them.
 pub(super) fn recover(
     disk: &Arc<dyn Disk>,
-    folder: &Path,
-    relied_on: &Watermarks,
-    guard: Option<Guard>,
-) -> Result<(Closed, Vec<Recovered>), SegmentError> {
-    let known = ledger::summaries(disk.as_ref(), folder)?;
+    archive: &Path,
+    options: &SegmentOptions,
+) -> Result<Segmented, SegmentError> {
+    let (folder, relied_on) = (&archive.join(super::FOLDER), &options.relied_on);
+    let stated = Stated::read(disk.as_ref(), folder, &options.catalogue)?;
     let entries = disk.list(folder).context("list", folder)?;
-    let mut names: Vec<(SegmentName, u64)> =
-        entries.iter().filter_map(|entry| Some((SegmentName::parse(&entry.name)?, entry.length))).collect();
-    names.sort_by_key(|(name, _)| name.id);
+    let files: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let names = segments(entries.iter().map(|entry| entry.name.as_str()), &stated).0;
     let (mut closed, mut open) = (Closed::new(), Vec::new());
     // Stands for what a segment does not say itself: then one was written after the other.
     let mut captures = 0;
-    for (name, length) in names {
-        let info = if name.is_open {
-            let found = Open::scan(disk.as_ref(), folder, name, captures)?;
+    for name in &names {
+        if name.is_open {
+            let found = Open::scan(disk.as_ref(), folder, name.clone(), captures)?;
             captures = captures.max(found.scan.info.captures_until);
             open.push(found);
             continue;
-        } else {
-            let same = |info: &&SegmentInfo| info.name == name.closed() && info.bytes == length;
-            match known.get(&name.id).filter(same) {
-                Some(info) => info.clone(),
-                None => describe(disk, folder, &name, captures)?,
-            }
+        }
+        let has_index = files.contains(index::file_of(name.closed()).as_str());
+        let info = match stated.summaries.get(name.closed()).filter(|_| has_index) {
+            Some(info) if stated.agrees(name.closed()) => info.clone(),
+            summary => describe(disk, folder, name, captures, &stated, summary)?,
         };
         captures = captures.max(info.captures_until);
         closed.insert(name.id, info);
     }
-    let guard = ledger::guard(guard, &closed);
+    let mut missing = stated.missing(&names.iter().map(|name| name.closed().to_owned()).collect());
+    let put_aside = quarantine::put_aside(disk.as_ref(), archive)?.0;
+    missing.retain(|_, info| !put_aside.iter().any(|entry| entry.segment == info.name));
+    let guard = ledger::guard(options.guard, &closed);
     let limit = first_lost(&open, &closed, relied_on);
     // All are durable before the first is closed for good: it may hold what comes after something in another.
     let mut recovered = Vec::new();
@@ -96,12 +108,33 @@ pub(super) fn recover(
     }
     for Open { name, path, file, mut scan, .. } in cut {
         complete(&mut scan.info, &file, &path)?;
-        seal(disk.as_ref(), folder, &name, &scan.info, &scan.index, &mut closed)?;
+        describe_closed(disk.as_ref(), folder, &mut scan.info, &scan.index, closed.iter().chain(&missing))?;
+        rename_closed(disk.as_ref(), folder, &name)?;
+        closed.insert(scan.info.id, scan.info);
     }
-    if known != closed {
-        ledger::save(disk.as_ref(), folder, &closed)?;
+    ledger::save(disk.as_ref(), folder, &joined(closed.iter().chain(&missing)))?;
+    Ok(Segmented { closed, missing, recovered })
+}
+
+/// The segments among the files of a folder, in the order of their ids, and those files that have the id of another segment
+/// and of which nothing is known.
+pub(super) fn segments<'a>(
+    files: impl Iterator<Item = &'a str>,
+    stated: &Stated,
+) -> (Vec<SegmentName>, Vec<SegmentName>) {
+    let mut names: Vec<SegmentName> = files.filter_map(SegmentName::parse).collect();
+    names.sort_by_key(|name| (name.id, !stated.knows(name.closed())));
+    let (mut kept, mut strays): (Vec<SegmentName>, Vec<SegmentName>) = Default::default();
+    for name in names {
+        let is_second = kept.last().is_some_and(|last| last.id == name.id);
+        if is_second { strays.push(name) } else { kept.push(name) }
     }
-    Ok((closed, recovered))
+    (kept, strays)
+}
+
+/// One list of several.
+fn joined<'a>(parts: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>) -> Closed {
+    parts.map(|(id, info)| (*id, info.clone())).collect()
 }
 
 /// The number of the first capture that is not there any more: what was appended behind it is not kept either.
@@ -197,20 +230,32 @@ struct Open {
     scan: Scan,
 }
 
-/// Describes a closed segment of which nothing is written down.
+/// Describes a closed segment of which not all is written down, or not everywhere the same. With a summary and an index
+/// only its digest is in doubt.
 fn describe(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     name: &SegmentName,
     captures_before: u64,
+    stated: &Stated,
+    summary: Option<&SegmentInfo>,
 ) -> Result<SegmentInfo, SegmentError> {
     let path = folder.join(name.to_string());
     let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
-    let scan = scan(&file, name, &path, captures_before)?;
-    let mut info = scan.info;
-    complete(&mut info, &file, &path)?;
-    scan.index.save(disk.as_ref(), folder)?;
-    Ok(info)
+    let length = file.len().context("read", &path)?;
+    let found = sha256(file.as_ref(), length).context("read", &path)?;
+    let sha256 = Some(stated.digest(name.closed(), found));
+    if let Some(summary) = summary {
+        return Ok(SegmentInfo { sha256, ..summary.clone() });
+    }
+    let mut scan = scan(&file, name, &path, captures_before)?;
+    let index = Some(scan.index.save(disk.as_ref(), folder)?);
+    // What a damaged segment still holds does not take the place of what it was closed with.
+    if let Some(known) = stated.summaries.get(name.closed()) {
+        return Ok(SegmentInfo { sha256, index, ..known.clone() });
+    }
+    complete(&mut scan.info, &file, &path)?;
+    Ok(SegmentInfo { sha256, index, ..scan.info })
 }
 
 /// Fills in what closing adds.
@@ -363,31 +408,17 @@ fn keep(
     Ok(copy_name)
 }
 
-/// Makes a complete, synced segment immutable: writes its index, notes what is in it, and takes the suffix off its name.
-fn seal(
+/// Writes a complete, synced segment's index and notes what is in it beside the others, before it gets its final name: a
+/// segment of that name has both.
+pub(super) fn describe_closed<'a>(
     disk: &dyn Disk,
     folder: &Path,
-    name: &SegmentName,
-    info: &SegmentInfo,
+    info: &mut SegmentInfo,
     index: &Index,
-    closed: &mut Closed,
+    others: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>,
 ) -> Result<(), SegmentError> {
-    describe_closed(disk, folder, info, index, closed)?;
-    rename_closed(disk, folder, name)?;
-    closed.insert(info.id, info.clone());
-    Ok(())
-}
-
-/// Writes a segment's index and notes what is in it, before it gets its final name: a segment of that name has both.
-pub(super) fn describe_closed(
-    disk: &dyn Disk,
-    folder: &Path,
-    info: &SegmentInfo,
-    index: &Index,
-    closed: &Closed,
-) -> Result<(), SegmentError> {
-    index.save(disk, folder)?;
-    let mut with_this = closed.clone();
+    info.index = Some(index.save(disk, folder)?);
+    let mut with_this = joined(others);
     with_this.insert(info.id, info.clone());
     ledger::save(disk, folder, &with_this)
 }

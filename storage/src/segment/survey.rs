@@ -11,7 +11,7 @@ use super::{order, recover};
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, Record};
+use crate::warc::{ReadError, Record};
 
 /// What a segment's file holds.
 #[derive(Clone, Debug)]
@@ -22,8 +22,22 @@ pub struct Survey {
     pub sha256: Digest,
     /// Whole captures.
     pub captures: u64,
-    /// Places that cannot be read.
-    pub broken: Vec<Broken>,
+    /// The first places that cannot be read, at most [`BROKEN_MAX`]: bytes before each, and what is wrong there.
+    pub broken: Vec<(u64, String)>,
+    /// How many such places there are.
+    pub broken_places: u64,
+}
+
+/// Places that cannot be read of which more is told than their number, in one segment.
+pub const BROKEN_MAX: usize = 100;
+
+impl Survey {
+    fn broken(&mut self, offset: u64, what: String) {
+        self.broken_places += 1;
+        if self.broken.len() < BROKEN_MAX {
+            self.broken.push((offset, what));
+        }
+    }
 }
 
 /// The segments in an archive's folder by their ids, with their file names; also those that are still written to.
@@ -49,13 +63,13 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let bytes = opened.len().context("read", &path)?;
     let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
-    let mut survey = Survey { bytes, sha256, captures: 0, broken: Vec::new() };
+    let mut survey = Survey { bytes, sha256, captures: 0, broken: Vec::new(), broken_places: 0 };
     let start = Watermark { segment, offset: 0 };
     let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
         while let Some(found) = stream.next()? {
             match found {
                 Found::Capture { .. } => survey.captures += 1,
-                Found::Broken(place) => survey.broken.push(*place),
+                Found::Broken(place) => survey.broken(place.offset, place.what),
                 Found::Warcinfo(_) => {}
             }
         }
@@ -65,15 +79,26 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
         Ok(()) => Ok(survey),
         // A dictionary that cannot be made good.
         Err(SegmentError::Corrupted { offset, what, .. }) => {
-            survey.broken.push(Broken { offset, what, header: None, content: bytes::Bytes::new() });
+            survey.broken(offset, what);
             Ok(survey)
         }
         Err(error) => Err(error),
     }
 }
 
-/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments: writes the file anew to `target`, and says
-/// whether it now has the digest it should have. Nothing is left at `target` if not.
+/// What came of making a dictionary good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The file at the target is the one that was closed.
+    Whole,
+    /// Its dictionary is good, and records can be read again; something else is still wrong.
+    Dictionary,
+    /// There is no dictionary that could be made good, and no file at the target.
+    Nothing,
+}
+
+/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments: writes the file
+/// anew, durably, to `target`. `sha256` is the digest that it was closed with.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -81,18 +106,23 @@ pub fn restore(
     archive: &Path,
     segment: SegmentId,
     file: &str,
-    sha256: Digest,
+    sha256: Option<Digest>,
     target: &Path,
-) -> Result<bool, SegmentError> {
+) -> Result<Restored, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let source = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let reader = SegmentReader::new(Arc::new(RealDisk), archive);
     let dictionary = match reader.load_dictionary(segment) {
         Ok(Some(dictionary)) => dictionary,
-        Ok(None) | Err(SegmentError::Corrupted { .. }) => return Ok(false),
+        Ok(None) | Err(SegmentError::Corrupted { .. }) => return Ok(Restored::Nothing),
         Err(error) => return Err(error),
     };
     let first = dictionary.first_frame();
+    let mut found = vec![0; first.len()];
+    let is_good = read_exact_at(source.as_ref(), &mut found, 0).is_ok() && found == first;
+    if is_good {
+        return Ok(Restored::Nothing);
+    }
     let length = source.len().context("read", &path)?;
     let output = RealDisk.open(target, OpenMode::Create).context("create", target)?;
     output.set_len(0).context("write", target)?;
@@ -107,11 +137,8 @@ pub fn restore(
         offset += count as u64;
     }
     output.sync().context("sync", target)?;
-    let is_right = recover::sha256(output.as_ref(), length).context("read", target)? == sha256;
-    if !is_right {
-        RealDisk.remove(target).context("remove", target)?;
-    }
-    Ok(is_right)
+    let found = recover::sha256(output.as_ref(), length).context("read", target)?;
+    Ok(if Some(found) == sha256 { Restored::Whole } else { Restored::Dictionary })
 }
 
 /// The records of a segment as they are stored, from an offset on.

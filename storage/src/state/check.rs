@@ -1,14 +1,17 @@
 //! The proof that the state is whole: every block readable, every reference answered, every invariant kept.
 
+use std::fmt::Display;
+
 use super::State;
 use crate::address::url_hash;
-use crate::checkpoint::Result;
+use crate::checkpoint::{Result, StateError};
 use crate::history::{Capture, History};
 use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkList};
 use crate::pages::{Page, Visit, VisitRecord};
+use crate::urls::NameTable;
 
-/// Something in the state that is not as it should be.
+/// Something in the state that does not fit the rest of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
     /// What kind of thing it is: `URL`, `visit`, `capture`, `host`.
@@ -26,11 +29,29 @@ impl std::fmt::Display for Inconsistency {
 }
 
 impl State {
-    /// Reads everything and reports what does not fit together.
+    /// Reads everything and reports all that is damaged; if nothing is, what does not fit together.
     ///
     /// # Errors
-    /// What can't be read at all: a damaged block, or what the disk refuses.
-    pub fn check(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
+    /// When the disk refuses what it gave a moment ago.
+    pub fn check(&self, report: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        let mut is_damaged = false;
+        let mut damage = |error: &StateError| {
+            is_damaged = true;
+            report(error);
+        };
+        self.pages.check(&mut damage);
+        self.visits.check(&mut damage);
+        self.captures.check(&mut damage);
+        self.hosts.check(&mut damage);
+        self.sites.check(&mut damage);
+        let names = [&self.urls, &self.host_names, &self.site_names].map(NameTable::log);
+        for log in names.into_iter().chain([self.titles.log(), self.links.log()]) {
+            log.check(&mut damage);
+        }
+        if is_damaged { Ok(()) } else { self.check_references(&mut |found| report(&found)) }
+    }
+
+    fn check_references(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
         self.check_urls(report)?;
         self.check_pages(report)?;
         self.check_visits(report)?;

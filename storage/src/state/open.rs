@@ -10,6 +10,7 @@ use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, 
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
 use crate::index::HashIndex;
 use crate::links::LinkLog;
+use crate::rebuild;
 use crate::urls::NameTable;
 
 /// The folder of the state files in the archive's folder.
@@ -82,8 +83,11 @@ impl State {
 
     fn open_own(disk: Arc<dyn Disk>, folder: &Path, options: StateOptions) -> Result<Self> {
         let state_folder = folder.join(FOLDER);
-        disk.create_dir_all(&state_folder).map_err(|error| StateError::io(&state_folder, error))?;
+        let failed = |error| StateError::io(&state_folder, error);
+        disk.create_dir_all(folder).map_err(failed)?;
         let owner = lock::own(disk.as_ref(), folder)?;
+        rebuild::finish_exchange(disk.as_ref(), folder).map_err(failed)?;
+        disk.create_dir_all(&state_folder).map_err(failed)?;
         let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
         let failed = |error| StateError::io(&lock_path, error);
         let checkpoint_lock = disk.open(&lock_path, OpenMode::Create).map_err(failed)?;

@@ -7,6 +7,7 @@ use crate::catalogue::{Contents, SegmentEntry};
 use crate::checkpoint::Result;
 use crate::history::MimeId;
 use crate::ids::{SegmentId, Watermark, Watermarks};
+use crate::segment::Catalogued;
 
 pub(super) const PAYLOAD_BYTES: &str = "total.payload-bytes";
 pub(super) const STORED_BYTES: &str = "total.stored-bytes";
@@ -191,6 +192,12 @@ impl State {
     /// All segments in order.
     pub fn segments(&self) -> impl Iterator<Item = (SegmentId, &SegmentEntry)> {
         self.contents.segments.iter().map(|(&id, entry)| (id, entry))
+    }
+
+    /// What the catalogue says of them, by their file names.
+    #[must_use]
+    pub fn catalogued(&self) -> Catalogued {
+        self.contents.catalogued()
     }
 
     /// A segment.

@@ -199,6 +199,10 @@ impl NameTable {
         if block < self.log.len() { NAMES_PER_BLOCK } else { self.open.count() }
     }
 
+    pub(crate) fn log(&self) -> &BlockLog {
+        &self.log
+    }
+
     pub(crate) fn log_mut(&mut self) -> &mut BlockLog {
         &mut self.log
     }

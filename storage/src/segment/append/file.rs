@@ -110,7 +110,8 @@ impl Segments {
         info.guard = info.dictionary.map(|_| self.guard);
         info.sha256 = Some(Digest::from_sha256(hasher.finalize().into()));
         self.durability.sync(active.file.as_ref(), &active.path)?;
-        recover::describe_closed(self.disk.as_ref(), &self.folder, &info, &active.index, &self.closed)?;
+        let others = self.closed.iter().chain(&self.missing);
+        recover::describe_closed(self.disk.as_ref(), &self.folder, &mut info, &active.index, others)?;
         if let Err(error) = recover::rename_closed(self.disk.as_ref(), &self.folder, &active.name) {
             self.durability.poison();
             return Err(error);

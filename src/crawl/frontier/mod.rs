@@ -84,8 +84,9 @@ struct Host {
     queue: HostQueue,
     phase: Phase,
     robots_known: bool,
+    /// Whether its rules are being found out.
     robots_under_way: bool,
-    /// Whether its robots.txt is needed although none of its URLs may wait.
+    /// Whether it is to be asked for a robots.txt, or for what one redirects to, before anything else.
     robots_wanted: bool,
     active: u32,
     next: Option<Instant>,
@@ -99,6 +100,13 @@ struct Host {
     ahead: bool,
     /// Its site, as soon as that is said.
     site: Option<SiteId>,
+}
+
+impl Host {
+    /// Whether there is something to ask it for, as far as its rules are concerned.
+    fn may_be_asked(&self) -> bool {
+        self.robots_wanted || self.robots_known || !self.robots_under_way
+    }
 }
 
 #[derive(Debug)]
@@ -335,7 +343,6 @@ impl Frontier {
     pub fn robots_known(&mut self, host: HostId, now: Instant) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             entry.robots_known = true;
-            entry.robots_wanted = false;
             if entry.queue.is_empty() {
                 self.is_asked(host);
             }
@@ -370,9 +377,10 @@ impl Frontier {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.next = None;
+        // What was learned of its delay in the meantime holds.
+        entry.next = after(entry.last, entry.delay.unwrap_or(self.politeness.host_delay));
         let (phase, has_asked) = (entry.phase, entry.robots_known);
-        if !has_asked {
+        if !has_asked && self.top_level(host).is_some() {
             self.get_ahead(host);
         }
         let Phase::At(number, _) = phase else { return };
@@ -390,21 +398,15 @@ impl Frontier {
         self.hosts.get(host.index())?.queue.best().map(|(_, url)| url)
     }
 
-    /// Asks for the robots.txt of `host` even if no URL of it waits.
-    pub fn want_robots(&mut self, host: HostId, now: Instant) {
+    /// Lets [`Pick::Robots`] come for `host` once more, even if no URL of it waits or its rules are known; whether the host can
+    /// be asked at all in this run.
+    pub fn want_robots(&mut self, host: HostId, now: Instant) -> bool {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
-        if !entry.robots_known {
-            entry.robots_wanted = true;
-            self.offer(host, now);
-        }
-    }
-
-    /// Asks for the robots.txt of `host` once more, after an answer that did not give its rules.
-    pub fn ask_robots_again(&mut self, host: HostId, now: Instant) {
-        self.grow(host);
-        self.hosts[host.index()].robots_under_way = false;
-        self.want_robots(host, now);
+        entry.robots_wanted = !matches!(entry.phase, Phase::GivenUp(_));
+        let is_wanted = entry.robots_wanted;
+        self.offer(host, now);
+        is_wanted
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.

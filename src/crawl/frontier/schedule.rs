@@ -58,11 +58,14 @@ impl Frontier {
                     self.offer(host, now);
                     continue;
                 }
-                _ => {}
+                Some(_) => {}
+                None => continue,
             }
             let entry = &mut self.hosts[host.index()];
             let Phase::At(_, address) = entry.phase else { continue };
-            let pick = if entry.robots_known {
+            let pick = if std::mem::take(&mut entry.robots_wanted) {
+                Pick::Robots(host, address)
+            } else if entry.robots_known {
                 Pick::Page(host, self.pop_url(host)?, address)
             } else if entry.robots_under_way {
                 continue;
@@ -107,7 +110,7 @@ impl Frontier {
 
     /// Drops out-of-date entries from the top of a host's queue and tells its best level.
     pub(super) fn top_level(&mut self, host: HostId) -> Option<u8> {
-        self.settle(host).or(self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE))
+        if self.hosts[host.index()].robots_wanted { Some(LEVEL_REQUISITE) } else { self.settle(host) }
     }
 
     pub(super) fn settle(&mut self, host: HostId) -> Option<u8> {
@@ -132,9 +135,7 @@ impl Frontier {
                 entry.awake_level = Some(level);
                 self.unresolved.push((level, ticket, host));
             }
-            Phase::At(number, _)
-                if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) =>
-            {
+            Phase::At(number, _) if entry.active < per_host && entry.may_be_asked() => {
                 let address = &mut self.addresses[number];
                 match entry.next {
                     Some(time) if time > now && entry.asleep => {}
@@ -212,7 +213,7 @@ impl Frontier {
     pub(super) fn wake_host(&mut self, number: usize, host: HostId) {
         let Some(level) = self.top_level(host) else { return };
         let entry = &mut self.hosts[host.index()];
-        let free = entry.active < self.politeness.per_host && (entry.robots_known || !entry.robots_under_way);
+        let free = entry.active < self.politeness.per_host && entry.may_be_asked();
         if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
         {
             entry.awake_level = Some(level);

@@ -84,6 +84,7 @@ impl Run<'_> {
             self.operation.held.push(Held::Fetched(tag, processed));
             return Ok(());
         }
+        self.attempts.remove(&tag.id);
         if processed.outcome.kind == Kind::Response {
             self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&tag, &mut processed)?;
@@ -252,6 +253,7 @@ impl Run<'_> {
     /// Puts a URL back for another attempt, unless it had its share.
     fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
         if tag.attempt + 1 >= ATTEMPTS_MAX {
+            self.attempts.remove(&tag.id);
             return false;
         }
         self.attempts.insert(tag.id, tag.attempt + 1);
@@ -261,8 +263,11 @@ impl Run<'_> {
         self.frontier.push_again(tag.id, tag.host, 1, now).is_ok()
     }
 
-    /// A host without an address: its best URL is recorded as failed, the others wait for the next run.
+    /// A host without an address, unless it had one: its best URL is recorded as failed, the others wait for the next run.
     fn unresolved(&mut self, host: HostId, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        if *error == FetchError::Unresolved && self.frontier.keep_address(host, now) {
+            return Ok(());
+        }
         let urls = self.frontier.resolved(host, None, now);
         for waiting in self.robots.abandon(host) {
             self.settle_robots(waiting, Rules::Closed, now)?;

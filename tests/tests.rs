@@ -25,6 +25,7 @@ mod readers;
 mod realsites;
 mod rebuild;
 mod repair;
+mod robots;
 mod secure;
 mod soak;
 mod support;

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use archive::crawl::CrawlError;
-use archive::ledger::Facts;
+use archive::ledger::{Facts, name_as_robots_txt};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -191,6 +191,11 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
     let url = Url::parse(&with_scheme).map_err(|error| {
         UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))
     })?;
-    let found = store.state().find(&canonical(&url))?;
+    let url = canonical(&url);
+    let found = match store.state().find(&url)? {
+        Some(found) => Some(found),
+        // It may have been fetched only because the robots.txt of another host redirects to it.
+        None => store.state().find(&name_as_robots_txt(&url))?,
+    };
     found.with_context(|| format!("{} knows nothing of {text}", store.path().display()))
 }

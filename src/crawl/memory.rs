@@ -1,9 +1,9 @@
 //! How the memory that a crawl may use is divided.
 //!
-//! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built and the
-//! cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
+//! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built, the
+//! rules of robots.txt files and the cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
 //! the frontier and in the table of URLs), for every capture some 11 (by which copies of it are found) and, while its segment
-//! is open, 80 for the segment's index, for every host from which something waits some 230, and for the program itself some
+//! is open, 80 for the segment's index, for every host from which something waits some 300, and for the program itself some
 //! 40 MiB. A crawl of pages that are in the archive already compresses them with dictionaries of their versions: up to 16
 //! compressors of some 30 MB, one for each thread and group of hosts.
 
@@ -39,6 +39,12 @@ impl Memory {
     /// its length while links and text are drawn from it.
     #[must_use]
     pub fn document(self) -> usize {
+        self.divided / 32
+    }
+
+    /// For the rules of robots.txt files that were needed last.
+    #[must_use]
+    pub fn robots(self) -> usize {
         self.divided / 32
     }
 
@@ -86,7 +92,8 @@ mod tests {
         for bytes in [0, Memory::BYTES_MIN, 1 << 30, 64 << 30] {
             let memory = Memory::new(bytes);
             let index = memory.index();
-            let sum = memory.bodies() + memory.state() + index.memory_bytes + index.backlog_bytes;
+            let sum =
+                memory.bodies() + memory.state() + memory.robots() + index.memory_bytes + index.backlog_bytes;
             assert!(sum + OWN_BYTES <= bytes.max(Memory::BYTES_MIN), "{bytes}");
         }
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::payload::Payload;
+use super::stored_robots;
 use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
@@ -30,6 +31,9 @@ const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
 
 /// Sitemaps of one robots.txt that are followed.
 const SITEMAPS_MAX: usize = 1000;
+
+/// Rules of more bytes in memory are not handed on with their capture but read again from the archive.
+const RULES_BYTES_MAX: usize = 64 << 10;
 
 /// The mark of a job: what the ledger knew when it asked for it.
 #[derive(Debug)]
@@ -83,8 +87,6 @@ pub(super) struct Processed {
     /// How long the server asks to be left alone.
     pub(super) retry_after: Option<Duration>,
     pub(super) robots: Option<Robots>,
-    /// Redirect target of a robots.txt.
-    pub(super) location: Option<String>,
     pub(super) document: Option<Box<Document>>,
     /// The place of its body in memory, given up when it is stored.
     pub(super) _held: Held,
@@ -159,12 +161,10 @@ fn process(
     let mut robots = None;
     let mut document = None;
     if tag.robots {
-        if exchange.status == 200 {
-            let plain =
-                decode_content(&beginning, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-            let rules = Robots::parse(&plain.body, &reading.limits.robot);
-            facts.links = sitemap_links(tag, &rules);
-            robots = Some(rules);
+        if (200..300).contains(&exchange.status) {
+            let rules = stored_robots::parse(&head, &beginning, &reading.limits.robot);
+            facts.links = sitemap_links(tag, &rules, reading.limits.url_bytes_max);
+            robots = Some(rules.without_sitemaps()).filter(|rules| rules.memory_bytes() <= RULES_BYTES_MAX);
         }
     } else if !not_modified {
         let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
@@ -216,7 +216,6 @@ fn process(
         received_bytes,
         elapsed,
         retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
-        location: head.get("Location").map(str::to_owned),
         robots,
         document,
         outcome,
@@ -359,9 +358,10 @@ pub(crate) const fn has_text(kind: DocumentKind) -> bool {
 }
 
 /// The sitemaps that a robots.txt names.
-fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
+fn sitemap_links(tag: &FetchTag, robots: &Robots, url_bytes_max: usize) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
-    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
+    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text));
+    let urls = urls.filter(|url| url.len() <= url_bytes_max).take(SITEMAPS_MAX);
     let link = |url: String| OutLink {
         hash: url_hash(&url),
         url,

@@ -1,159 +1,248 @@
-//! The robots rules of every host of a run, and who waits for whose.
+//! The robots rules of every host of a run, and who waits for which answer.
+//!
+//! Of a host there is kept what its rules are, in a few bytes; the files themselves are read again from the archive when
+//! they are needed, and those needed last stay in memory, within a number of bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use archive_storage::HostId;
+use archive_storage::{CaptureId, HostId, UrlId};
+use lru::LruCache;
 
 use crate::fetch::robots::Robots;
-use crate::ledger::authority;
 
-/// Redirects of one robots.txt that are followed (RFC 9309 section 2.3.1.2).
-pub(super) const REDIRECTS_MAX: u8 = 5;
+/// Redirects on the way to the rules of one host that are followed, over all hosts together (RFC 9309 section 2.3.1.2).
+pub(super) const REDIRECTS_MAX: usize = 5;
 
 /// What a host lets the crawler do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Rules {
-    /// The rules of its robots.txt.
-    Given(Arc<Robots>),
+    /// The rules of a file.
+    Given {
+        /// The capture that has the file.
+        file: CaptureId,
+        /// The time between two requests that it asks for.
+        delay: Option<Duration>,
+    },
     /// It has none (status 4xx): everything may be fetched (RFC 9309 section 2.3.1.3).
     Free,
     /// It cannot be asked (no answer, status 5xx): nothing may be fetched (RFC 9309 section 2.3.1.4).
     Closed,
 }
 
-/// Where to look next for a host's rules.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// At another URL of the same host.
-    SameHost(String),
-    /// At another host.
-    OtherHost(String),
-    /// Nowhere: the redirects go on too long, which counts as no robots.txt.
-    Nowhere,
+/// A URL that is waited for and was not asked for yet.
+#[derive(Debug)]
+struct Sought {
+    url: UrlId,
+    /// Whether it is its own host's robots.txt, which may always be asked for.
+    is_own: bool,
 }
 
 /// Robots rules by host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RobotsCache {
     rules: HashMap<HostId, Rules>,
-    /// Where a host's robots.txt was moved to, and how often.
-    moved: HashMap<HostId, (String, u8)>,
-    /// Hosts whose robots.txt was moved to that of another host.
-    waiting: HashMap<HostId, Vec<HostId>>,
-    /// Hosts that are to be asked over https although none of their URLs may wait.
-    secure: HashSet<HostId>,
+    files: LruCache<CaptureId, Arc<Robots>>,
+    /// Bytes of the files in memory, and how many they may be.
+    bytes: usize,
+    bytes_max: usize,
+    /// Hosts that wait for what a URL answers.
+    waiting: HashMap<UrlId, Vec<HostId>>,
+    /// All of them.
+    waits: HashSet<HostId>,
+    /// What is to be asked for, by its host.
+    sought: HashMap<HostId, Vec<Sought>>,
     /// Hosts that did not answer over one scheme and are asked over the other.
     other_scheme: HashSet<HostId>,
 }
 
 impl RobotsCache {
-    pub(super) fn get(&self, host: HostId) -> Option<&Rules> {
-        self.rules.get(&host)
-    }
-
-    /// Sets a host's rules, and those of all hosts that waited for them; returns these hosts with the host itself.
-    pub(super) fn set(&mut self, host: HostId, rules: &Rules) -> Vec<HostId> {
-        let mut settled = vec![host];
-        let mut place = 0;
-        while let Some(host) = settled.get(place).copied() {
-            self.rules.insert(host, rules.clone());
-            self.moved.remove(&host);
-            settled.extend(self.waiting.remove(&host).unwrap_or_default());
-            place += 1;
+    /// Keeps files of so many bytes in memory; always the last one.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            rules: HashMap::new(),
+            files: LruCache::unbounded(),
+            bytes: 0,
+            bytes_max,
+            waiting: HashMap::new(),
+            waits: HashSet::new(),
+            sought: HashMap::new(),
+            other_scheme: HashSet::new(),
         }
-        settled
     }
 
-    /// Where a host's robots.txt is to be fetched instead of its usual place.
-    pub(super) fn moved_to(&self, host: HostId) -> Option<&str> {
-        self.moved.get(&host).map(|(url, _)| url.as_str())
+    pub(super) fn rules(&self, host: HostId) -> Option<Rules> {
+        self.rules.get(&host).copied()
     }
 
-    /// Notes that a host is known by https.
-    pub(super) fn set_secure(&mut self, host: HostId) {
-        self.secure.insert(host);
+    pub(super) fn set_rules(&mut self, host: HostId, rules: Rules) {
+        self.rules.insert(host, rules);
     }
 
-    pub(super) fn is_secure(&self, host: HostId) -> bool {
-        self.secure.contains(&host)
+    /// A file, if it is in memory.
+    pub(super) fn file(&mut self, capture: CaptureId) -> Option<Arc<Robots>> {
+        self.files.get(&capture).map(Arc::clone)
     }
 
-    /// Lets a host that nothing connects to be asked at `url`, over the other scheme; once, then it returns false. So it does
-    /// where a redirect led: the file is there, and cannot be reached (RFC 9309 section 2.3.1.4).
-    pub(super) fn ask_otherwise(&mut self, host: HostId, url: String) -> bool {
-        let was_redirected = self.moved.get(&host).is_some_and(|(_, count)| *count > 0);
-        let is_first = !was_redirected && self.other_scheme.insert(host);
-        if is_first {
-            self.moved.insert(host, (url, 0));
+    /// Keeps a file; those that were not needed for the longest time give way.
+    pub(super) fn keep(&mut self, capture: CaptureId, file: Robots) -> Arc<Robots> {
+        let file = Arc::new(file);
+        self.bytes += file.memory_bytes();
+        if let Some(before) = self.files.put(capture, Arc::clone(&file)) {
+            self.bytes -= before.memory_bytes();
         }
-        is_first
-    }
-
-    /// Notes that a host's robots.txt redirects to `url`.
-    pub(super) fn redirect(&mut self, host: HostId, own_authority: &str, url: String) -> Next {
-        let count = self.moved.get(&host).map_or(0, |(_, count)| *count) + 1;
-        if count > REDIRECTS_MAX {
-            return Next::Nowhere;
+        while self.bytes > self.bytes_max && self.files.len() > 1 {
+            let Some((_, oldest)) = self.files.pop_lru() else { break };
+            self.bytes -= oldest.memory_bytes();
         }
-        self.moved.insert(host, (url.clone(), count));
-        if authority(&url) == own_authority { Next::SameHost(url) } else { Next::OtherHost(url) }
+        file
     }
 
-    /// Lets `host` wait for the rules of `other`.
-    pub(super) fn wait(&mut self, host: HostId, other: HostId) {
-        self.waiting.entry(other).or_default().push(host);
+    /// Lets `host` wait for the answer of a URL of the host `at`, which is asked for unless another host waits for it already;
+    /// `is_own` if it is the robots.txt of `at`.
+    pub(super) fn wait(&mut self, host: HostId, url: UrlId, at: HostId, is_own: bool) {
+        self.waits.insert(host);
+        let waiting = self.waiting.entry(url).or_default();
+        waiting.push(host);
+        if waiting.len() == 1 {
+            self.seek(url, at, is_own);
+        }
     }
 
-    /// Hosts that wait for each other in a circle or for hosts that never answered; nobody waits afterwards.
-    pub(super) fn take_waiting(&mut self) -> Vec<HostId> {
-        self.waiting.drain().flat_map(|(_, hosts)| hosts).collect()
+    /// Asks for a URL, or asks again when its answer may be another then.
+    pub(super) fn seek(&mut self, url: UrlId, at: HostId, is_own: bool) {
+        self.sought.entry(at).or_default().push(Sought { url, is_own });
+    }
+
+    /// Whether a host waits for an answer.
+    pub(super) fn waits(&self, host: HostId) -> bool {
+        self.waits.contains(&host)
+    }
+
+    /// Whether a host itself waits for this URL.
+    fn waits_for(&self, host: HostId, url: UrlId) -> bool {
+        self.waiting.get(&url).is_some_and(|hosts| hosts.contains(&host))
+    }
+
+    /// The hosts that waited for a URL; they do no longer.
+    pub(super) fn answered(&mut self, url: UrlId) -> Vec<HostId> {
+        let hosts = self.waiting.remove(&url).unwrap_or_default();
+        for host in &hosts {
+            self.waits.remove(host);
+        }
+        hosts
+    }
+
+    /// A URL that is to be asked for at a host.
+    pub(super) fn sought(&self, host: HostId) -> Option<UrlId> {
+        self.sought.get(&host).and_then(|urls| urls.first()).map(|sought| sought.url)
+    }
+
+    /// Takes what can be asked for at a host now, and whether the host's rules need not be looked at for that.
+    pub(super) fn take_sought(&mut self, host: HostId) -> Option<(UrlId, bool)> {
+        let place = self.ready(host)?;
+        let urls = self.sought.get_mut(&host)?;
+        let Sought { url, is_own } = urls.remove(place);
+        if urls.is_empty() {
+            self.sought.remove(&host);
+        }
+        Some((url, is_own || self.waits_for(host, url)))
+    }
+
+    /// The place of what can be asked for at a host now: its pages only when its rules are known, unless they are where its own
+    /// robots.txt was moved to.
+    fn ready(&self, host: HostId) -> Option<usize> {
+        let is_known = self.rules.contains_key(&host);
+        let is_ready = |sought: &Sought| is_known || sought.is_own || self.waits_for(host, sought.url);
+        self.sought.get(&host)?.iter().position(is_ready)
+    }
+
+    /// Whether anything can be asked for at a host now.
+    pub(super) fn is_ready(&self, host: HostId) -> bool {
+        self.ready(host).is_some()
+    }
+
+    /// Whether something is to be asked for at a host that needs the host's rules first.
+    pub(super) fn needs_rules(&self, host: HostId) -> bool {
+        let needs = |sought: &Sought| !sought.is_own && !self.waits_for(host, sought.url);
+        self.sought.get(&host).is_some_and(|urls| urls.iter().any(needs))
+    }
+
+    /// Gives up what is sought at a host; returns the hosts that waited for it.
+    pub(super) fn abandon(&mut self, host: HostId) -> Vec<HostId> {
+        let urls = self.sought.remove(&host).unwrap_or_default();
+        urls.into_iter().flat_map(|sought| self.answered(sought.url)).collect()
+    }
+
+    /// Lets a host that nothing connects to be asked over the other scheme; once, then it returns false.
+    pub(super) fn ask_otherwise(&mut self, host: HostId) -> bool {
+        self.other_scheme.insert(host)
+    }
+
+    /// Whether a host is asked over the other scheme than its URLs have.
+    pub(super) fn is_asked_otherwise(&self, host: HostId) -> bool {
+        self.other_scheme.contains(&host)
+    }
+
+    /// All hosts that wait: for each other in a circle, or for what was never answered. Nobody waits afterwards.
+    pub(super) fn give_up(&mut self) -> Vec<HostId> {
+        self.waiting.clear();
+        self.sought.clear();
+        self.waits.drain().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Next, RobotsCache, Rules};
-    use archive_storage::HostId;
+    use super::{RobotsCache, Rules};
+    use crate::fetch::robots::Robots;
+    use archive_storage::{CaptureId, HostId, UrlId};
 
     #[test]
-    fn hosts_that_wait_get_the_rules_they_wait_for() {
-        let mut cache = RobotsCache::default();
-        let url = "http://www.a.test/robots.txt".to_owned();
-        assert_eq!(cache.redirect(HostId(1), "a.test", url.clone()), Next::OtherHost(url));
-        cache.wait(HostId(1), HostId(2));
-        cache.wait(HostId(3), HostId(1));
-        assert_eq!(cache.set(HostId(2), &Rules::Free), [HostId(2), HostId(1), HostId(3)]);
-        assert!(matches!(cache.get(HostId(3)), Some(Rules::Free)));
-        assert!(cache.take_waiting().is_empty());
+    fn a_url_is_asked_for_once_for_all_that_wait_for_it() {
+        let mut cache = RobotsCache::new(0);
+        cache.wait(HostId(1), UrlId(7), HostId(2), true);
+        cache.wait(HostId(3), UrlId(7), HostId(2), true);
+        assert_eq!((cache.sought(HostId(2)), cache.needs_rules(HostId(2))), (Some(UrlId(7)), false));
+        assert_eq!(cache.take_sought(HostId(2)), Some((UrlId(7), true)));
+        assert_eq!(cache.sought(HostId(2)), None);
+        assert_eq!(cache.answered(UrlId(7)), [HostId(1), HostId(3)]);
+        assert!(!cache.waits(HostId(1)) && cache.answered(UrlId(7)).is_empty());
+        cache.wait(HostId(1), UrlId(8), HostId(2), true);
+        assert_eq!(cache.abandon(HostId(2)), [HostId(1)]);
+        cache.wait(HostId(1), UrlId(9), HostId(2), true);
+        assert_eq!((cache.give_up(), cache.sought(HostId(2))), (vec![HostId(1)], None));
     }
 
     #[test]
-    fn the_other_scheme_is_tried_once() {
-        let mut cache = RobotsCache::default();
-        let url = "https://a.test/robots.txt";
-        assert!(cache.ask_otherwise(HostId(1), url.to_owned()));
-        assert_eq!(cache.moved_to(HostId(1)), Some(url));
-        assert!(!cache.ask_otherwise(HostId(1), "http://a.test/robots.txt".to_owned()));
-        assert_eq!(cache.moved_to(HostId(1)), Some(url));
+    fn pages_are_asked_for_when_the_rules_of_their_host_are_known() {
+        let mut cache = RobotsCache::new(0);
+        cache.wait(HostId(1), UrlId(7), HostId(2), false);
+        assert!(cache.needs_rules(HostId(2)) && cache.take_sought(HostId(2)).is_none());
+        cache.set_rules(HostId(2), Rules::Free);
+        assert_eq!(cache.take_sought(HostId(2)), Some((UrlId(7), false)));
+        // Where its own robots.txt was moved to.
+        cache.wait(HostId(3), UrlId(8), HostId(3), false);
+        assert!(!cache.needs_rules(HostId(3)));
+        assert_eq!(cache.take_sought(HostId(3)), Some((UrlId(8), true)));
     }
 
     #[test]
-    fn where_a_redirect_led_the_other_scheme_is_not_tried() {
-        let mut cache = RobotsCache::default();
-        let url = "https://a.test/robots.txt";
-        assert_eq!(cache.redirect(HostId(1), "a.test", url.to_owned()), Next::SameHost(url.to_owned()));
-        assert!(!cache.ask_otherwise(HostId(1), "http://a.test/robots.txt".to_owned()));
-        assert_eq!(cache.moved_to(HostId(1)), Some(url));
-    }
-
-    #[test]
-    fn redirects_of_robots_end() {
-        let mut cache = RobotsCache::default();
-        let url = || "http://a.test/r".to_owned();
-        for _ in 0..5 {
-            assert_eq!(cache.redirect(HostId(1), "a.test", url()), Next::SameHost(url()));
+    fn files_in_memory_have_no_more_than_their_bytes() {
+        let file = || Robots::parse(b"User-agent: *\nDisallow: /some/path\n", "archive");
+        let each = file().memory_bytes();
+        let mut cache = RobotsCache::new(3 * each);
+        for number in 0..3 {
+            cache.keep(CaptureId(number), file());
         }
-        assert_eq!(cache.redirect(HostId(1), "a.test", url()), Next::Nowhere);
+        assert!(cache.file(CaptureId(0)).is_some());
+        cache.keep(CaptureId(3), file());
+        let kept = (0..4).filter(|number| cache.file(CaptureId(*number)).is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(cache.bytes, 3 * each);
+        cache.bytes_max = each - 1;
+        cache.keep(CaptureId(4), file());
+        assert!(cache.file(CaptureId(4)).is_some() && cache.files.len() == 1);
     }
 }

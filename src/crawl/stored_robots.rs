@@ -1,14 +1,14 @@
 //! The robots.txt of a host as the archive has it.
 
-use std::sync::Arc;
-
 use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, split};
-use archive_storage::{Capture, Store, StoreError};
+use archive_storage::{Capture, CaptureId, Store, StoreError};
 use url::Url;
 
-use super::robots_cache::{REDIRECTS_MAX, Rules};
-use crate::fetch::robots::Robots;
+use super::robots_cache::REDIRECTS_MAX;
+use crate::fetch::robots::{ROBOTS_BYTES_MAX, Robots};
+use crate::ledger::name_as_robots_txt;
+use crate::parse::decode_content;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -22,18 +22,7 @@ pub(super) struct StoredRobots {
     /// What came back; 0 for nothing.
     pub(super) status: u16,
     /// What it says, if it is a file of rules.
-    pub(super) robots: Option<Arc<Robots>>,
-}
-
-impl StoredRobots {
-    /// What follows for the host's pages; nothing when only asking again can tell.
-    pub(super) fn rules(&self) -> Option<Rules> {
-        match (self.status, &self.robots) {
-            (429, _) => None,
-            (400..=499, _) => Some(Rules::Free),
-            (_, robots) => robots.clone().map(Rules::Given),
-        }
-    }
+    pub(super) robots: Option<Robots>,
 }
 
 /// Looks for the robots.txt of a host (with its port, if it has one), over http and https, and follows its redirects; as it
@@ -44,63 +33,66 @@ pub(super) fn find(
     robots_name: &str,
     at: i64,
 ) -> Result<Option<StoredRobots>, StoreError> {
-    let mut newest: Option<StoredRobots> = None;
+    let mut newest: Option<(String, Capture)> = None;
+    // Where one scheme failed, the other was asked within the same second.
+    let rank = |capture: &Capture| (seconds(capture), capture.status != 0);
     for scheme in ["http", "https"] {
-        let Some(found) = follow(store, format!("{scheme}://{host}/robots.txt"), robots_name, at)? else {
-            continue;
-        };
-        // Where one scheme failed, the other was asked within the same second.
-        let rank = |found: &StoredRobots| (found.time, found.status != 0);
-        if newest.as_ref().is_none_or(|known| rank(known) < rank(&found)) {
-            newest = Some(found);
+        let url = format!("{scheme}://{host}/robots.txt");
+        if let Some((_, found)) = answer(store, &url, at)?
+            && newest.as_ref().is_none_or(|(_, known)| rank(known) < rank(&found))
+        {
+            newest = Some((url, found));
         }
     }
-    Ok(newest)
-}
-
-/// The answer to a request for `url`, or where that was redirected to as far as the archive has it. It is as old as the oldest
-/// answer on the way.
-fn follow(
-    store: &Store,
-    url: String,
-    robots_name: &str,
-    at: i64,
-) -> Result<Option<StoredRobots>, StoreError> {
-    let Some((mut found, mut location)) = read(store, url, robots_name, at)? else { return Ok(None) };
+    let Some((mut url, mut capture)) = newest else { return Ok(None) };
+    let mut time = seconds(&capture);
     for _ in 0..REDIRECTS_MAX {
-        let target = location.and_then(|location| Url::parse(&found.url).ok()?.join(&location).ok());
-        let Some(target) = target else { break };
-        let Some((next, its_location)) = read(store, canonical(&target), robots_name, at)? else { break };
-        found = StoredRobots { time: next.time.min(found.time), ..next };
-        location = its_location;
+        let Some(target) = redirect(store, &url, &capture)? else { break };
+        let Some((_, next)) = answer(store, &target, at)? else { break };
+        // It is as old as the oldest answer on the way.
+        (url, capture, time) = (target, next, time.min(seconds(&next)));
     }
-    Ok(Some(found))
+    let is_file = (200..300).contains(&capture.status);
+    let robots = if is_file { read(store, &capture, robots_name)? } else { None };
+    Ok(Some(StoredRobots { url, time, status: capture.status, robots }))
 }
 
-/// The newest answer to a request for `url` until a time, and where it redirects to.
-fn read(
-    store: &Store,
-    url: String,
-    robots_name: &str,
-    at: i64,
-) -> Result<Option<(StoredRobots, Option<String>)>, StoreError> {
-    let state = store.state();
-    let Some(id) = state.find(&url)? else { return Ok(None) };
-    let seconds = |capture: &Capture| capture.time.div_euclid(MICROS_PER_SECOND);
+/// When a capture was made, seconds since 1970.
+pub(super) fn seconds(capture: &Capture) -> i64 {
+    capture.time.div_euclid(MICROS_PER_SECOND)
+}
+
+/// The newest answer until a time to a request for a URL as a robots.txt.
+pub(super) fn answer(store: &Store, url: &str, at: i64) -> Result<Option<(CaptureId, Capture)>, StoreError> {
+    let Some(id) = store.state().find(&name_as_robots_txt(url))? else { return Ok(None) };
     let is_known = |entry: &Result<_, _>| entry.as_ref().map_or(true, |(_, capture)| seconds(capture) <= at);
-    let Some((_, capture)) = state.history(id)?.find(is_known).transpose()? else { return Ok(None) };
-    let (mut robots, mut location) = (None, None);
-    match capture.status {
-        200 => {
-            let payload = store.payload(&capture)?;
-            robots = payload.map(|payload| Arc::new(Robots::parse(&payload, robots_name)));
-        }
-        300..=399 => {
-            let head = HttpHead::parse(&split(&store.record(capture.location)?.content).0);
-            location = head.get("Location").map(str::to_owned);
-        }
-        _ => {}
+    Ok(store.state().history(id)?.find(is_known).transpose()?)
+}
+
+/// The canonical URL that an answer of `url` redirects to.
+pub(super) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Option<String>, StoreError> {
+    if !(300..400).contains(&capture.status) {
+        return Ok(None);
     }
-    let stored = StoredRobots { url, time: seconds(&capture), status: capture.status, robots };
-    Ok(Some((stored, location)))
+    let head = HttpHead::parse(&split(&store.record(capture.location)?.content).0);
+    let target = head.get("Location").and_then(|location| Url::parse(url).ok()?.join(location).ok());
+    Ok(target.filter(|target| matches!(target.scheme(), "http" | "https")).map(|target| canonical(&target)))
+}
+
+/// The rules of a capture that is a file; nothing when the archive has no payload of it.
+pub(super) fn read(
+    store: &Store,
+    capture: &Capture,
+    robots_name: &str,
+) -> Result<Option<Robots>, StoreError> {
+    let Some(original) = store.original(capture)? else { return Ok(None) };
+    let record = store.record(original.location)?;
+    let head = HttpHead::parse(&split(&record.content).0);
+    Ok(Some(parse(&head, &record.payload(), robots_name)))
+}
+
+/// The rules of a payload without its transfer coding.
+pub(super) fn parse(head: &HttpHead, payload: &[u8], robots_name: &str) -> Robots {
+    let coding = head.get("Content-Encoding").unwrap_or_default();
+    Robots::parse(&decode_content(payload, coding, ROBOTS_BYTES_MAX).body, robots_name)
 }

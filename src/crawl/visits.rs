@@ -111,7 +111,7 @@ pub(super) fn robots(
     let Ok(url) = Url::parse(url) else { return Ok(None) };
     let stored = stored_robots::find(store, host, robots_name, at)?;
     Ok(stored.map(|stored| {
-        let robots = stored.robots.as_deref();
+        let robots = stored.robots.as_ref();
         let verdict = robots.map(|robots| robots.check(&url));
         let rule = match verdict.as_ref().map(|verdict| &verdict.ground) {
             Some(Ground::Rule { line, pattern }) => Some((*line, (*pattern).to_owned())),

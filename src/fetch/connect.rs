@@ -65,7 +65,8 @@ impl Connector {
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let found = timeout(self.timeout, tokio::net::lookup_host((name, port))).await;
         let addresses: Vec<SocketAddr> = match found {
-            Ok(Ok(addresses)) => addresses.collect(),
+            // An IPv4 address in IPv6's clothes is the same server, and gets the same delay.
+            Ok(Ok(found)) => found.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port())).collect(),
             Ok(Err(_)) | Err(_) => return Err(FetchError::Unresolved),
         };
         // IPv4 first: an address of the older protocol is reachable from every machine.
@@ -153,5 +154,26 @@ impl Connection {
             }
         }
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connector, FetchError, Settings};
+
+    #[test]
+    fn what_is_guarded_is_the_address_that_is_connected_to() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let resolve = |host: &str, allow_private: bool| {
+            let connector = Connector::new(&Settings { allow_private, ..Settings::default() });
+            runtime.block_on(connector.resolve(host, 80))
+        };
+        for host in
+            ["[::ffff:127.0.0.1]", "[::ffff:0:127.0.0.1]", "[64:ff9b::a00:1]", "127.0.0.1", "localhost"]
+        {
+            assert!(matches!(resolve(host, false), Err(FetchError::PrivateAddress(_))), "{host}");
+        }
+        // An address in two forms is one server.
+        assert_eq!(resolve("[::ffff:127.0.0.1]", true), resolve("127.0.0.1", true));
     }
 }

@@ -31,23 +31,18 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    if let Some(mapped) = address.to_ipv4_mapped() {
-        return is_public_v4(mapped);
+    match address.segments() {
+        // IPv4-mapped (RFC 4291), and IPv4 behind the translators of networks without IPv4 (RFC 6052): what is reached is the
+        // IPv4 address.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+        }
+        [0x2001, 0..0x200, ..] // protocol assignments, Teredo
+        | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] // documentation
+        | [0x2002, ..] => false, // 6to4: would reach any IPv4 address
+        // Nothing else is global unicast (RFC 4291, section 2.4), other forms that hold an IPv4 address included.
+        [first, ..] => first & 0xe000 == 0x2000,
     }
-    let segments = address.segments();
-    let special = address.is_loopback()
-        || address.is_unspecified()
-        || address.is_multicast()
-        || address.is_unique_local()
-        || address.is_unicast_link_local()
-        || segments[..6] == [0, 0, 0, 0, 0, 0] // IPv4-compatible
-        || (segments[0] == 0x64 && segments[1] == 0xff9b) // NAT64: would reach any IPv4 address
-        || (segments[0] == 0x100 && segments[1..4] == [0, 0, 0]) // discard-only
-        || segments[0] == 0x2002 // 6to4: would reach any IPv4 address
-        || (segments[0] == 0x2001 && segments[1] < 0x200) // protocol assignments, Teredo
-        || (segments[0] == 0x2001 && segments[1] == 0xdb8) // documentation
-        || segments[0] & 0xffc0 == 0xfec0; // former site-local
-    !special
 }
 
 #[cfg(test)]
@@ -56,9 +51,18 @@ mod tests {
 
     #[test]
     fn addresses_of_the_open_web_are_public() {
-        for address in
-            ["93.184.216.34", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:2800:220:1::1", "2a00::1"]
-        {
+        for address in [
+            "93.184.216.34",
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:2800:220:1::1",
+            "2a00::1",
+            "2001:200::1",
+            "3fff:1000::1",
+            "::ffff:1.1.1.1",
+            "64:ff9b::1.1.1.1",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }
@@ -83,9 +87,31 @@ mod tests {
             "fd00::1",
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1",
-            "2002:7f00:1::",
             "ff02::1",
+            // Reserved, and what is no global unicast.
+            "100::1",
+            "100:0:0:1::1",
+            "1fff::1",
+            "4000::1",
+            "5f00::1",
+            "fec0::1",
+            "feff::1",
+            "2001:db8::1",
+            "2001:1ff::1",
+            "3fff::1",
+            "3fff:fff::1",
+            // 127.0.0.1 and 10.0.0.1 in other forms: compatible, translated, NAT64 of the well-known and of local prefixes, 6to4,
+            // Teredo.
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "::ffff:0:10.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::127.0.0.1",
+            "64:ff9b:0:1::1.1.1.1",
+            "2002:7f00:1::",
+            "2002:a00:1::1",
+            "2001:0:0:0:0:0:80ff:fffe",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }

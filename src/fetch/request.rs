@@ -12,13 +12,15 @@ pub struct Request {
     pub if_none_match: Option<String>,
     /// The date of the stored version (RFC 9110 section 13.1.3).
     pub if_modified_since: Option<String>,
+    /// Longest body as received, if that is less than [`super::Limits::body_bytes`].
+    pub body_bytes_max: Option<u64>,
 }
 
 impl Request {
     /// An unconditional request.
     #[must_use]
     pub fn new(url: Url) -> Self {
-        Self { url, if_none_match: None, if_modified_since: None }
+        Self { url, if_none_match: None, if_modified_since: None, body_bytes_max: None }
     }
 
     /// The bytes to send.

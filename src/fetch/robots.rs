@@ -150,6 +150,25 @@ impl Robots {
         &self.sitemaps
     }
 
+    /// Forgets the sitemaps, which are no rules.
+    #[must_use]
+    pub fn without_sitemaps(self) -> Self {
+        Self { sitemaps: Vec::new(), ..self }
+    }
+
+    /// Bytes of memory, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        /// What an allocator adds to a text.
+        const ALLOCATION_BYTES: usize = 16;
+        let of_rule = |rule: &Rule| {
+            let normal = rule.pattern.normal.as_ref().map_or(0, |normal| normal.len() + ALLOCATION_BYTES);
+            size_of::<Rule>() + rule.pattern.written.len() + ALLOCATION_BYTES + normal
+        };
+        let sitemaps = self.sitemaps.iter().map(|url| size_of::<String>() + url.len() + ALLOCATION_BYTES);
+        size_of::<Self>() + self.rules.iter().map(of_rule).sum::<usize>() + sitemaps.sum::<usize>()
+    }
+
     /// The number of rules that count for the robot.
     #[must_use]
     pub fn rule_count(&self) -> usize {
@@ -166,9 +185,9 @@ impl Rule {
 /// A path with `*` for anything and `$` for the end (RFC 9309, section 2.2.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
-    written: String,
+    written: Box<str>,
     /// The normal form, when it isn't what was written. Without the `$`.
-    normal: Option<String>,
+    normal: Option<Box<str>>,
     is_anchored: bool,
 }
 
@@ -179,8 +198,8 @@ impl Pattern {
             None => (written, false),
         };
         let normal = normalise(body, |byte| byte == b'$');
-        let normal = (normal != written).then(|| normal.into_owned());
-        Self { written: written.to_owned(), normal, is_anchored }
+        let normal = (normal != written).then(|| normal.into());
+        Self { written: written.into(), normal, is_anchored }
     }
 
     fn text(&self) -> &str {

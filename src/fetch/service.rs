@@ -195,6 +195,9 @@ impl Client {
 
     async fn fetch(&self, endpoint: Endpoint, request: &Request) -> Result<Exchange, FetchError> {
         let sent = request.to_bytes(&self.settings.user_agent);
+        let mut limits = self.settings.limits.clone();
+        limits.body_bytes =
+            request.body_bytes_max.map_or(limits.body_bytes, |max| max.min(limits.body_bytes));
         let mut reused = self.take_idle(&endpoint);
         loop {
             let is_reused = reused.is_some();
@@ -204,7 +207,7 @@ impl Client {
             };
             let started = self.settings.clock.now();
             let clock = Instant::now();
-            match exchange(&mut connection, &sent, &self.settings.limits, &self.memory).await {
+            match exchange(&mut connection, &sent, &limits, &self.memory).await {
                 Ok(received) => {
                     let exchange = Exchange {
                         request: sent,

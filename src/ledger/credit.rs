@@ -18,6 +18,7 @@ use super::outcome::{Kind, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account};
 use super::refusal::Refusal;
+use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
 use super::settings::{
@@ -209,7 +210,9 @@ impl Credits {
             let mut page = state.page(id)?;
             page.depth = 0;
             page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
-            self.open_account(&mut page);
+            if page.flags.0 & flags::ROBOTS == 0 {
+                self.open_account(&mut page);
+            }
             state.set_page(id, &page)?;
             ids.push(id);
         }
@@ -249,20 +252,7 @@ impl Credits {
         if is_new {
             let mut page = state.page(id)?;
             page.host = self.host_of(state, url)?;
-            state.set_page(id, &page)?;
-        }
-        Ok(id)
-    }
-
-    /// The URL of a host's robots.txt, which is no page.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn know_robots(&mut self, state: &mut State, url: &str) -> Result<UrlId, CreditError> {
-        let id = self.know(state, url, url_hash(url))?;
-        let mut page = state.page(id)?;
-        if page.flags.0 & flags::ROBOTS == 0 {
-            page.flags.set(PageFlags(flags::ROBOTS), true);
+            page.flags.set(PageFlags(flags::ROBOTS), is_robots_txt(url));
             state.set_page(id, &page)?;
         }
         Ok(id)
@@ -281,10 +271,8 @@ impl Credits {
         location: Location,
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, CreditError> {
-        let id = self.know(state, &outcome.url, url_hash(&outcome.url))?;
-        if outcome.facts.robots {
-            self.know_robots(state, &outcome.url)?;
-        }
+        let name = outcome.name();
+        let id = self.know(state, &name, url_hash(&name))?;
         self.enter(state, id, outcome)?;
         let is_late = Self::is_late(state, id, outcome)?;
         let capture = self.record(state, id, outcome, location, is_late)?;

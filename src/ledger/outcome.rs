@@ -4,12 +4,15 @@
 //! it. So whatever the state is to know of a capture has to stand in its records: the fields of the `metadata` record
 //! are written and read here.
 
+use std::borrow::Cow;
+
 use archive_storage::address::canonical;
 use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
 use archive_storage::{Capture, Digest};
 use chrono::{DateTime, Utc};
 use url::Url;
 
+use super::robots_txt::name_as_robots_txt;
 use crate::parse::LinkKind;
 
 /// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
@@ -27,7 +30,7 @@ const TEMPLATE: &str = "template";
 /// Stands before the time at which a link's target last changed, in seconds since 1970.
 const MODIFIED: &str = "modified=";
 
-/// The metadata field that marks a robots.txt.
+/// The metadata field that marks what was fetched as a robots.txt.
 const ROBOTS: &str = "robots";
 
 /// The metadata field of a problem; repeated.
@@ -146,7 +149,7 @@ pub struct Facts {
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, when the payload digest of the record is another.
     pub entity_digest: Option<Digest>,
-    /// Whether it is a robots.txt, which is no page.
+    /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
@@ -219,6 +222,12 @@ impl Outcome {
                 self.status > 0 && self.status < 400 || self.status == 0 && !self.kind.has_payload()
             }
         }
+    }
+
+    /// The name under which the books keep the capture: its URL, unless it was fetched as the robots.txt of another.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        if self.facts.robots { name_as_robots_txt(&self.url) } else { Cow::Borrowed(&self.url) }
     }
 
     /// Whether it is a document whose links carry importance: what opens an account for an imported capture that no page

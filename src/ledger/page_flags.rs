@@ -10,7 +10,7 @@ pub const IN_SCOPE: u16 = 1 << 2;
 pub const ALIAS: u16 = 1 << 3;
 /// It is a seed.
 pub const SEED: u16 = 1 << 4;
-/// It is a robots.txt.
+/// It is a robots.txt, by its URL.
 pub const ROBOTS: u16 = 1 << 5;
 /// It was announced and has not answered since.
 pub const PUBLISHED: u16 = 1 << 6;

@@ -116,6 +116,13 @@ pub(crate) fn start(command: &mut Command) -> Running {
     Running { child, output, errors, started }
 }
 
+/// The same command under a limit of the operating system, as prlimit(1) names it.
+pub(crate) fn within(limit: &str, command: &Command) -> Command {
+    let mut limited = Command::new("prlimit");
+    limited.arg(limit).arg(command.get_program()).args(command.get_args()).env_remove("ARCHIVE_DIR");
+    limited
+}
+
 fn collect(mut from: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -16,7 +16,10 @@ use super::super::timings::Stage;
 use super::operation::Held;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
-use crate::ledger::{Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness};
+use crate::ledger::{
+    Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt,
+    page_flags,
+};
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -81,9 +84,10 @@ impl Run<'_> {
             self.operation.held.push(Held::Fetched(tag, processed));
             return Ok(());
         }
+        self.attempts.remove(&tag.id);
         if processed.outcome.kind == Kind::Response {
             self.look_for_sameness(&tag, &mut processed)?;
-            self.deduplicate(&mut processed)?;
+            self.deduplicate(&tag, &mut processed)?;
         }
         let location = match self.store.append(&processed.encoded) {
             Err(error) if self.may_wait_for_room(&error) => {
@@ -96,7 +100,8 @@ impl Run<'_> {
         let processed = *processed;
         self.watch.lap(Stage::Append);
         let mut candidates = std::mem::take(&mut self.candidates);
-        self.credits.credit(self.store.state_mut(), &processed.outcome, location, &mut candidates)?;
+        let outcome = &processed.outcome;
+        let capture = self.credits.credit(self.store.state_mut(), outcome, location, &mut candidates)?;
         self.watch.lap(Stage::Ledger);
         self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
         if let Some(ordering) = &mut self.ordering {
@@ -110,8 +115,10 @@ impl Run<'_> {
         self.candidates = candidates;
         self.watch.lap(Stage::Queue);
         if tag.robots {
-            self.robots_fetched(&tag, processed.outcome.status, processed.robots, processed.location, now)?;
-            return Ok(());
+            if let Some(robots) = processed.robots {
+                self.robots.keep(capture, robots);
+            }
+            return self.robots_fetched(tag.id, now);
         }
         tracing::info!(
             target: "capture",
@@ -157,7 +164,7 @@ impl Run<'_> {
     }
 
     /// Stores a payload that is already in the archive as a revisit of the capture that has it.
-    fn deduplicate(&mut self, processed: &mut Processed) -> Result<(), CrawlError> {
+    fn deduplicate(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
         let outcome = &mut processed.outcome;
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
             return Ok(());
@@ -170,6 +177,11 @@ impl Run<'_> {
         let found = self.store.state().by_digest(&outcome.digest)?;
         let Some(original) = found else { return Ok(()) };
         let original = self.store.state().capture(original)?;
+        // Pages stand for pages, and a robots.txt for itself alone.
+        let is_of_robots = self.store.state().page(original.url)?.flags.0 & page_flags::ROBOTS != 0;
+        if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
+            return Ok(());
+        }
         let group = processed.encoded.group();
         let digest = outcome.facts.entity_digest.or(group.payload_digest);
         let previous = match digest.and_then(|digest| previous::by_digest(self.store, &original, digest)) {
@@ -191,17 +203,13 @@ impl Run<'_> {
     fn failed(&mut self, tag: Box<FetchTag>, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
         let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
         self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
-        if tag.robots && self.ask_otherwise(&tag, error)? {
-            self.frontier.ask_robots_again(tag.host, now);
-            return self.store_failure(tag, error);
-        }
-        if error.is_passing() && self.try_again(&tag, now) {
+        let asks_otherwise = tag.robots && self.ask_otherwise(&tag, error)?;
+        if !asks_otherwise && error.is_passing() && self.try_again(&tag, now) {
             return Ok(());
         }
-        if tag.robots {
-            self.settle_robots(tag.host, &Rules::Closed, now)?;
-        }
-        self.store_failure(tag, error)
+        let (id, is_robots) = (tag.id, tag.robots);
+        self.store_failure(tag, error)?;
+        if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
     }
 
     /// Lets a URL wait to be fetched, or notes why it is not.
@@ -245,22 +253,24 @@ impl Run<'_> {
     /// Puts a URL back for another attempt, unless it had its share.
     fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
         if tag.attempt + 1 >= ATTEMPTS_MAX {
+            self.attempts.remove(&tag.id);
             return false;
         }
         self.attempts.insert(tag.id, tag.attempt + 1);
         if tag.robots {
-            self.frontier.ask_robots_again(tag.host, now);
-        } else {
-            return self.frontier.push_again(tag.id, tag.host, 1, now).is_ok();
+            return self.seek_again(tag, now);
         }
-        true
+        self.frontier.push_again(tag.id, tag.host, 1, now).is_ok()
     }
 
-    /// A host without an address: its best URL is recorded as failed, the others wait for the next run.
+    /// A host without an address, unless it had one: its best URL is recorded as failed, the others wait for the next run.
     fn unresolved(&mut self, host: HostId, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        if *error == FetchError::Unresolved && self.frontier.keep_address(host, now) {
+            return Ok(());
+        }
         let urls = self.frontier.resolved(host, None, now);
-        for settled in self.robots.set(host, &Rules::Closed) {
-            self.frontier.robots_known(settled, now);
+        for waiting in self.robots.abandon(host) {
+            self.settle_robots(waiting, Rules::Closed, now)?;
         }
         let Some((&id, others)) = urls.split_last() else { return Ok(()) };
         for &other in others {

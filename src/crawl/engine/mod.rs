@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{HostId, StateError, Store, StoreError, UrlId};
+use archive_storage::{CaptureId, HostId, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
@@ -142,6 +142,8 @@ pub fn run(
         let file_of_frontier = tempfile::tempfile_in(store.path()).or_else(|_| tempfile::tempfile())?;
         let file = SettingsFile::in_archive(store.path());
         let syncing = Syncing::start(scope)?;
+        let captures = store.state().totals().captures;
+        let first_capture = CaptureId(u32::try_from(captures).unwrap_or(u32::MAX));
         let mut run = Run {
             store,
             options,
@@ -156,7 +158,9 @@ pub fn run(
             pages_under_way: 0,
             credits,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
-            robots: RobotsCache::default(),
+            robots: RobotsCache::new(options.memory.robots()),
+            robots_requests: 0,
+            first_capture,
             fetcher,
             done,
             syncing,
@@ -202,6 +206,10 @@ struct Run<'a> {
     credits: Credits,
     frontier: Frontier,
     robots: RobotsCache,
+    /// Requests for robots.txt, also where redirects of one led.
+    robots_requests: u64,
+    /// The number of the first capture of this run.
+    first_capture: CaptureId,
     fetcher: Fetcher<Tag>,
     done: Receiver<Done>,
     syncing: Syncing,
@@ -248,6 +256,7 @@ impl Run<'_> {
                         self.seed_delays.insert(host, delay);
                         self.frontier.set_delay(host, Some(delay));
                     }
+                    self.seek_seed(id, now)?;
                 }
                 self.ordering = self.conduct.order.begin(self.store.state(), &ids)?;
                 self.read_settings()?;
@@ -399,6 +408,8 @@ impl Run<'_> {
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
             // What the last pages need is fetched before.
             Some(End::Limit)
+        } else if self.robots_are_spent() {
+            Some(End::Limit)
         } else if self.options.time.is_some_and(|time| self.elapsed() + self.grace() >= time) {
             Some(End::Time)
         } else {
@@ -418,12 +429,14 @@ impl Run<'_> {
 
     /// Whether anything can still happen once nothing is under way.
     fn wake_later(&mut self) -> Result<bool, CrawlError> {
-        let now = Instant::now();
-        let waiting = self.robots.take_waiting();
+        if self.frontier.next_wake().is_some() {
+            return Ok(true);
+        }
+        let waiting = self.robots.give_up();
         for &host in &waiting {
             // Redirects of robots.txt that lead nowhere count as none at all.
-            self.settle_robots(host, &Rules::Free, now)?;
+            self.settle_robots(host, Rules::Free, Instant::now())?;
         }
-        Ok(!waiting.is_empty() || self.frontier.next_wake().is_some())
+        Ok(!waiting.is_empty())
     }
 }

@@ -211,8 +211,8 @@ impl Run<'_> {
 
     /// Works out the delay of a host from the settings file, its seed, and its robots.txt.
     pub(super) fn set_delay(&mut self, host: HostId) -> Result<(), CrawlError> {
-        let asked = match self.robots.get(host) {
-            Some(Rules::Given(robots)) => robots.crawl_delay().map(|delay| delay.min(CRAWL_DELAY_MAX)),
+        let asked = match self.robots.rules(host) {
+            Some(Rules::Given { delay, .. }) => delay.map(|delay| delay.min(CRAWL_DELAY_MAX)),
             _ => None,
         };
         // A crawl without delays is of one's own servers: a person has said so.

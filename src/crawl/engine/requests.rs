@@ -10,9 +10,9 @@ use url::Url;
 use super::super::frontier::Pick;
 use super::super::previous;
 use super::super::process::{FetchTag, Tag};
-use super::super::robots_cache::Rules;
 use super::super::traps::endless_path;
 use super::{CrawlError, Run};
+use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
 use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, page_flags as flags};
 
@@ -20,7 +20,7 @@ impl Run<'_> {
     /// Hands out as many requests as may be under way.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        while self.under_way < self.operation.workers {
+        while self.under_way < self.operation.workers && !self.robots_are_spent() {
             let is_full = self.status.pages + self.pages_under_way >= limit;
             self.frontier.set_floor(if is_full { LEVEL_REQUISITE } else { 0 });
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
@@ -51,34 +51,6 @@ impl Run<'_> {
         };
         let task = Task::Resolve { host: name.to_owned(), port };
         Ok(Some(Job { task, tag: Tag::Resolve(host) }))
-    }
-
-    /// Asks for a robots.txt, unless a young one is in the archive.
-    fn robots_job(
-        &mut self,
-        host: HostId,
-        address: SocketAddr,
-        now: Instant,
-    ) -> Result<Option<Job<Tag>>, CrawlError> {
-        let moved = self.robots.moved_to(host).map(str::to_owned);
-        if moved.is_none()
-            && let Some(rules) = self.stored_rules(host)?
-        {
-            self.frontier.cancelled(host, now);
-            self.settle_robots(host, &rules, now)?;
-            return Ok(None);
-        }
-        let url = match moved {
-            Some(url) => url,
-            None => self.robots_url(host)?,
-        };
-        let Ok(parsed) = Url::parse(&url) else {
-            self.frontier.cancelled(host, now);
-            self.settle_robots(host, &Rules::Free, now)?;
-            return Ok(None);
-        };
-        let id = self.credits.know_robots(self.store.state_mut(), &url)?;
-        Ok(Some(self.fetch_job(host, id, parsed, address, true)?))
     }
 
     fn page_job(
@@ -119,7 +91,7 @@ impl Run<'_> {
 
     /// Why a URL whose turn has come is not fetched after all.
     fn refused(&mut self, host: HostId, id: UrlId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
-        if let Some(why) = self.forbidden(host, url) {
+        if let Some(why) = self.forbidden(host, url)? {
             return Ok(Some(why));
         }
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
@@ -143,7 +115,7 @@ impl Run<'_> {
         Ok(self.conduct.budgets.spent(self.store.state(), &self.credits, host, &self.counted)?)
     }
 
-    fn fetch_job(
+    pub(super) fn fetch_job(
         &mut self,
         host: HostId,
         id: UrlId,
@@ -156,8 +128,9 @@ impl Run<'_> {
         let visit = state.visit(id)?;
         let mut request = Request::new(url.clone());
         let mut previous = None;
-        if !robots
-            && visit.is_some_and(|visit| visit.captures > 0)
+        if robots {
+            request.body_bytes_max = Some(ROBOTS_BYTES_MAX as u64);
+        } else if visit.is_some_and(|visit| visit.captures > 0)
             && let Some(stored) = previous::find(self.store, id)?
         {
             request.if_none_match = stored.etag;

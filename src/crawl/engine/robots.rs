@@ -1,22 +1,38 @@
 //! The robots rules of a host: from the archive, from the network, by redirect from another host.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_storage::HostId;
-use archive_storage::address::canonical;
+use archive_storage::address::url_hash;
+use archive_storage::{CaptureId, HostId, UrlId};
 use url::Url;
 
-use super::super::process::FetchTag;
-use super::super::robots_cache::{Next, Rules};
+use super::super::process::{FetchTag, Tag};
+use super::super::robots_cache::{REDIRECTS_MAX, Rules};
 use super::super::stored_robots;
 use super::{CrawlError, Run};
-use crate::fetch::FetchError;
 use crate::fetch::robots::Robots;
-use crate::ledger::{Credits, Refusal};
+use crate::fetch::{FetchError, Job};
+use crate::ledger::{Credits, Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
+use crate::parse::Limits;
 
 /// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX_HOURS: i64 = 24;
+
+/// Requests for robots.txt in a run that has a limit of pages: so many, and so many for each page that it may fetch. A page
+/// may link to any number of hosts without pages.
+const REQUESTS_MAX: u64 = 1000;
+const REQUESTS_PER_PAGE_MAX: u64 = 100;
+
+/// What is known of a URL that was asked for as a robots.txt.
+enum Answer {
+    /// Nothing that counts.
+    Unknown,
+    Rules(Rules),
+    /// The canonical URL that it redirects to.
+    Moved(String),
+}
 
 impl Run<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
@@ -25,36 +41,187 @@ impl Run<'_> {
 
     /// Whether a host is asked over https first: as the URL that is wanted most of it says.
     pub(super) fn is_secure(&mut self, host: HostId) -> Result<bool, CrawlError> {
-        Ok(match self.frontier.best(host) {
-            Some(id) => self.store.state().url(id)?.starts_with("https:"),
-            None => self.robots.is_secure(host),
-        })
+        let url = self.frontier.best(host).or_else(|| self.robots.sought(host));
+        Ok(url
+            .map(|url| self.store.state().url(url))
+            .transpose()?
+            .is_some_and(|url| url.starts_with("https:")))
     }
 
-    /// Where the robots.txt of a host is asked for.
-    pub(super) fn robots_url(&mut self, host: HostId) -> Result<String, CrawlError> {
-        let scheme = if self.is_secure(host)? { "https" } else { "http" };
-        Ok(format!("{scheme}://{}/robots.txt", self.host_name(host)?))
+    /// Where the robots.txt of a host is asked for, over its scheme and over the other one.
+    fn robots_urls(&mut self, host: HostId) -> Result<[String; 2], CrawlError> {
+        let name = self.host_name(host)?;
+        let mut schemes = ["http", "https"];
+        if self.is_secure(host)? != self.robots.is_asked_otherwise(host) {
+            schemes.reverse();
+        }
+        Ok(schemes.map(|scheme| format!("{scheme}://{name}/robots.txt")))
     }
 
     /// Why a URL of a host may not be fetched.
-    pub(super) fn forbidden(&self, host: HostId, url: &Url) -> Option<Refusal> {
-        match self.robots.get(host) {
-            Some(Rules::Given(robots)) => (!robots.check(url).allowed).then_some(Refusal::Robots),
+    pub(super) fn forbidden(&mut self, host: HostId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
+        Ok(match self.robots.rules(host) {
+            Some(Rules::Given { file, .. }) => {
+                (!self.rules_of(file)?.check(url).allowed).then_some(Refusal::Robots)
+            }
             Some(Rules::Free) => None,
             Some(Rules::Closed) | None => Some(Refusal::RobotsUnreachable),
+        })
+    }
+
+    /// The rules that a capture has, from memory or from the archive.
+    fn rules_of(&mut self, file: CaptureId) -> Result<Arc<Robots>, CrawlError> {
+        if let Some(robots) = self.robots.file(file) {
+            return Ok(robots);
+        }
+        let (capture, name) = (self.store.state().capture(file)?, &self.options.conduct.robots_name);
+        // Without a file that can be read nothing is allowed.
+        let robots = stored_robots::read(self.store, &capture, name)?;
+        Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
+    }
+
+    /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again.
+    fn answer(&mut self, url: &str) -> Result<Answer, CrawlError> {
+        let Some((id, capture)) = stored_robots::answer(self.store, url, i64::MAX)? else {
+            return Ok(Answer::Unknown);
+        };
+        let is_of_this_run = id >= self.first_capture;
+        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
+        if !is_of_this_run && stored_robots::seconds(&capture) < oldest {
+            return Ok(Answer::Unknown);
+        }
+        Ok(match capture.status {
+            200..=299 => {
+                let delay = self.rules_of(id)?.crawl_delay();
+                Answer::Rules(Rules::Given { file: id, delay })
+            }
+            300..=399 => match stored_robots::redirect(self.store, url, &capture)? {
+                Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
+                _ => Answer::Rules(Rules::Free),
+            },
+            // What may pass is looked at again by the next run.
+            0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
+            0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
+            _ => Answer::Rules(Rules::Free),
+        })
+    }
+
+    /// Finds the rules of a host: what its robots.txt answers, or what that redirects to. If that has to be fetched first,
+    /// the host waits for it.
+    fn look_up(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
+        let [own, other] = self.robots_urls(host)?;
+        let is_settled = |answer: &Answer| !matches!(answer, Answer::Unknown | Answer::Rules(Rules::Closed));
+        let knows_other = !is_settled(&self.answer(&own)?) && is_settled(&self.answer(&other)?);
+        let mut url = if knows_other { other } else { own };
+        let mut before = None;
+        for _ in 0..=REDIRECTS_MAX {
+            match self.answer(&url)? {
+                Answer::Rules(rules) => return self.settle_robots(host, rules, now),
+                Answer::Moved(target) => before = Some(std::mem::replace(&mut url, target)),
+                Answer::Unknown => return self.seek(host, &url, before.as_deref(), now),
+            }
+        }
+        // Redirects that go on longer count as no robots.txt.
+        self.settle_robots(host, Rules::Free, now)
+    }
+
+    /// Lets a host wait until a URL was asked for as a robots.txt, to which `before` redirects.
+    fn seek(
+        &mut self,
+        host: HostId,
+        url: &str,
+        before: Option<&str>,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
+        let (name, is_own) = (name_as_robots_txt(url), is_own_robots_txt(url));
+        let id = self.credits.know(self.store.state_mut(), &name, url_hash(&name))?;
+        let mut page = self.store.state().page(id)?;
+        if let Some(before) = before.filter(|_| !is_own) {
+            (page.via, page.hop) = (self.store.state().find(&name_as_robots_txt(before))?, b'R');
+            self.store.state_mut().set_page(id, &page)?;
+        }
+        if self.frontier.want_robots(page.host, now) {
+            self.robots.wait(host, id, page.host, is_own);
+            return Ok(());
+        }
+        self.settle_robots(host, Rules::Closed, now)
+    }
+
+    /// Asks a host for its robots.txt, or for what the robots.txt of another host redirects to.
+    pub(super) fn robots_job(
+        &mut self,
+        host: HostId,
+        address: SocketAddr,
+        now: Instant,
+    ) -> Result<Option<Job<Tag>>, CrawlError> {
+        let is_wanted = self.frontier.best(host).is_some() || self.robots.needs_rules(host);
+        if is_wanted && self.robots.rules(host).is_none() && !self.robots.waits(host) {
+            self.look_up(host, now)?;
+        }
+        while let Some((id, is_free)) = self.robots.take_sought(host) {
+            match Url::parse(fetched_url(&self.store.state().url(id)?)) {
+                Ok(url) if is_free || self.forbidden(host, &url)?.is_none() => {
+                    self.count_robots();
+                    if self.robots.is_ready(host) {
+                        self.frontier.want_robots(host, now);
+                    }
+                    return Ok(Some(self.fetch_job(host, id, url, address, true)?));
+                }
+                // What may not be fetched gives no answer, and without one nothing is allowed.
+                _ => {
+                    for waiting in self.robots.answered(id) {
+                        self.settle_robots(waiting, Rules::Closed, now)?;
+                    }
+                }
+            }
+        }
+        self.frontier.cancelled(host, now);
+        Ok(None)
+    }
+
+    fn count_robots(&mut self) {
+        self.robots_requests += 1;
+        if let (true, Some(limit)) = (self.robots_are_spent(), self.options.limit) {
+            self.notice(format!(
+                "{} requests for robots.txt gave no more than {} pages; so the run ends before its limit of {limit}",
+                self.robots_requests, self.status.pages
+            ));
         }
     }
 
-    /// The rules in the archive, if they are young enough to be used without asking again.
-    pub(super) fn stored_rules(&self, host: HostId) -> Result<Option<Rules>, CrawlError> {
-        let name = &self.options.conduct.robots_name;
-        let stored = stored_robots::find(self.store, &self.host_name(host)?, name, i64::MAX)?;
-        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
-        Ok(stored.filter(|stored| stored.time >= oldest).and_then(|stored| stored.rules()))
+    /// Whether a run with a limit of pages has asked for as many robots.txt as it may.
+    pub(super) fn robots_are_spent(&self) -> bool {
+        let most = |pages: u64| REQUESTS_MAX.saturating_add(pages.saturating_mul(REQUESTS_PER_PAGE_MAX));
+        self.options.limit.is_some_and(|pages| self.robots_requests >= most(pages))
     }
 
-    /// After a robots.txt that nothing connected to: whether it is now asked for over the other scheme.
+    /// After the last attempt at a URL that was asked for as a robots.txt: all that waited for its answer look on.
+    pub(super) fn robots_fetched(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
+        for host in self.robots.answered(id) {
+            self.look_up(host, now)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for a seed that is a robots.txt; nothing else would, if no page of its host waits.
+    pub(super) fn seek_seed(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
+        let url = self.store.state().url(id)?;
+        if is_own_robots_txt(&url) && matches!(self.answer(&url)?, Answer::Unknown) {
+            let host = self.store.state().page(id)?.host;
+            self.robots.wait(host, id, host, true);
+            self.frontier.want_robots(host, now);
+        }
+        Ok(())
+    }
+
+    /// Asks for the same URL once more.
+    pub(super) fn seek_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
+        self.robots.seek(tag.id, tag.host, is_own_robots_txt(tag.url.as_str()));
+        self.frontier.want_robots(tag.host, now)
+    }
+
+    /// After a robots.txt that nothing connected to: whether it is now to be asked for over the other scheme. Where a redirect
+    /// led it is not: the file is there, and cannot be reached (RFC 9309 section 2.3.1.4).
     pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
         let no_connection = matches!(
             error,
@@ -63,79 +230,37 @@ impl Run<'_> {
                 | FetchError::Tls(_)
                 | FetchError::Certificate(_)
         );
-        let other = if tag.url.scheme() == "https" { "http" } else { "https" };
-        let url = format!("{other}://{}/robots.txt", self.host_name(tag.host)?);
         // With a port in its name only one scheme can be meant.
-        Ok(no_connection && tag.url.port().is_none() && self.robots.ask_otherwise(tag.host, url))
+        Ok(no_connection
+            && tag.url.port().is_none()
+            && self.robots_urls(tag.host)?[0] == tag.url.as_str()
+            && self.robots.ask_otherwise(tag.host))
     }
 
-    pub(super) fn robots_fetched(
-        &mut self,
-        tag: &FetchTag,
-        status: u16,
-        robots: Option<Robots>,
-        location: Option<String>,
-        now: Instant,
-    ) -> Result<(), CrawlError> {
-        let rules = match (status, robots, location) {
-            (200..=299, robots, _) => Rules::Given(Arc::new(robots.unwrap_or_default())),
-            (300..=399, _, Some(location)) => return self.robots_moved(tag, &location, now),
-            (429 | 500..=599, ..) => Rules::Closed,
-            _ => Rules::Free,
-        };
-        self.settle_robots(tag.host, &rules, now)
-    }
-
-    pub(super) fn robots_moved(
-        &mut self,
-        tag: &FetchTag,
-        location: &str,
-        now: Instant,
-    ) -> Result<(), CrawlError> {
-        let own = self.host_name(tag.host)?;
-        let target = tag.url.join(location).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let next = match target {
-            Some(url) => self.robots.redirect(tag.host, &own, canonical(&url)),
-            None => Next::Nowhere,
-        };
-        match next {
-            Next::SameHost(_) => self.frontier.ask_robots_again(tag.host, now),
-            Next::Nowhere => self.settle_robots(tag.host, &Rules::Free, now)?,
-            Next::OtherHost(url) => {
-                let other = self.credits.know_robots(self.store.state_mut(), &url)?;
-                let other = self.store.state().page(other)?.host;
-                if let Some(rules) = self.robots.get(other).cloned() {
-                    self.settle_robots(tag.host, &rules, now)?;
-                } else {
-                    if url.starts_with("https:") {
-                        self.robots.set_secure(other);
-                    }
-                    self.robots.wait(tag.host, other);
-                    self.frontier.want_robots(other, now);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets the rules of a host and of all that waited for them.
+    /// Sets the rules of a host. If nothing may be fetched there, all that wait for something of it get no answer either.
     pub(super) fn settle_robots(
         &mut self,
         host: HostId,
-        rules: &Rules,
+        rules: Rules,
         now: Instant,
     ) -> Result<(), CrawlError> {
-        for host in self.robots.set(host, rules) {
+        let mut settled = vec![(host, rules)];
+        while let Some((host, rules)) = settled.pop() {
+            self.robots.set_rules(host, rules);
             match rules {
                 Rules::Closed => {
                     for url in self.frontier.give_up(host, Refusal::RobotsUnreachable) {
                         Credits::put_off(self.store.state_mut(), url, Refusal::RobotsUnreachable)?;
                         self.status.refused += 1;
                     }
+                    settled.extend(self.robots.abandon(host).into_iter().map(|host| (host, Rules::Closed)));
                 }
-                Rules::Given(_) | Rules::Free => {
+                Rules::Given { .. } | Rules::Free => {
                     self.set_delay(host)?;
                     self.frontier.robots_known(host, now);
+                    if self.robots.is_ready(host) {
+                        self.frontier.want_robots(host, now);
+                    }
                 }
             }
         }

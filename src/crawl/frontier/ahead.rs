@@ -74,7 +74,7 @@ impl Frontier {
             self.unresolved.pop();
             let entry = &mut self.hosts[host.index()];
             if entry.is_to_be_resolved(level) {
-                entry.phase = Phase::Resolving;
+                entry.phase = Phase::Resolving(None);
                 self.ahead.resolving += 1;
                 self.get_ahead(host);
                 return Some(host);
@@ -90,6 +90,10 @@ impl Frontier {
     /// picked again.
     pub fn may_resolve(&mut self, host: HostId, site: SiteId) -> bool {
         let entry = &mut self.hosts[host.index()];
+        if matches!(entry.phase, Phase::Resolving(Some(_))) {
+            // Something was asked of it before: it is not ahead.
+            return true;
+        }
         if entry.site.is_none() {
             // So far it was counted for no site.
             entry.site = Some(site);

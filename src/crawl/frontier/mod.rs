@@ -39,6 +39,12 @@ const SHARE_MAX: usize = 512;
 /// However slow a server is, its answer time alone keeps it from being asked for no longer than this.
 const ADAPTED_DELAY_MAX: Duration = Duration::from_secs(30);
 
+/// An address is looked up again after this time: the system's resolver does not say how long it holds.
+const ADDRESS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// An address that could not be looked up again is used for so much longer.
+const ADDRESS_KEPT: Duration = Duration::from_secs(5 * 60);
+
 /// Stands in the place of a level once a URL was picked: higher than all levels, so that it cannot be raised again.
 const PICKED: u8 = u8::MAX;
 
@@ -72,7 +78,8 @@ pub enum Pick {
 enum Phase {
     #[default]
     New,
-    Resolving,
+    /// Its address is being looked up, for the first time or again.
+    Resolving(Option<SocketAddr>),
     /// At this address; by its number in `Frontier::addresses`.
     At(usize, SocketAddr),
     /// Not to be asked again in this run, for this reason.
@@ -83,9 +90,12 @@ enum Phase {
 struct Host {
     queue: HostQueue,
     phase: Phase,
+    /// Until when its address holds.
+    address_until: Option<Instant>,
     robots_known: bool,
+    /// Whether its rules are being found out.
     robots_under_way: bool,
-    /// Whether its robots.txt is needed although none of its URLs may wait.
+    /// Whether it is to be asked for a robots.txt, or for what one redirects to, before anything else.
     robots_wanted: bool,
     active: u32,
     next: Option<Instant>,
@@ -101,8 +111,22 @@ struct Host {
     site: Option<SiteId>,
 }
 
-#[derive(Debug)]
+impl Host {
+    /// Whether it is at the address with this number. Names move: entries among the hosts of another address are out of date.
+    fn is_at(&self, number: usize) -> bool {
+        matches!(self.phase, Phase::At(at, _) if at == number)
+    }
+
+    /// Whether there is something to ask it for, as far as its rules are concerned.
+    fn may_be_asked(&self) -> bool {
+        self.robots_wanted || self.robots_known || !self.robots_under_way
+    }
+}
+
+#[derive(Debug, Default)]
 struct Address {
+    /// Hosts that are there.
+    hosts: u32,
     active: u32,
     next: Option<Instant>,
     awake: BinaryHeap<(u8, Reverse<u64>, HostId)>,
@@ -120,6 +144,8 @@ pub struct Frontier {
     hosts: Vec<Host>,
     addresses: Vec<Address>,
     address_numbers: HashMap<IpAddr, usize>,
+    /// Numbers of addresses that all their hosts have left.
+    vacant: Vec<usize>,
     /// The level under which each URL is queued; 0 when it is not, [`PICKED`] once it was picked in this run.
     level_of: Vec<u8>,
     queued: u64,
@@ -155,6 +181,7 @@ impl Frontier {
             hosts: Vec::new(),
             addresses: Vec::new(),
             address_numbers: HashMap::new(),
+            vacant: Vec::new(),
             level_of: Vec::new(),
             queued: 0,
             requisites: 0,
@@ -307,22 +334,17 @@ impl Frontier {
     pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
         self.ahead.resolving = self.ahead.resolving.saturating_sub(1);
         let Some(address) = address else { return self.give_up(host, Refusal::Unresolved) };
-        let (addresses, earlier) = (&mut self.addresses, self.earlier);
-        let address_delay = self.politeness.address_delay;
-        let number = *self.address_numbers.entry(address.ip()).or_insert_with(|| {
-            addresses.push(Address {
-                active: 0,
-                next: after(earlier, address_delay),
-                awake: BinaryHeap::new(),
-                asleep: BinaryHeap::new(),
-                ready_level: None,
-                waits_until: None,
-            });
-            addresses.len() - 1
-        });
+        let before = match self.hosts[host.index()].phase {
+            Phase::New | Phase::Resolving(None) => None,
+            Phase::Resolving(Some(before)) => Some(before.ip()),
+            Phase::At(..) | Phase::GivenUp(_) => return Vec::new(),
+        };
+        let number = self.move_host(before, address.ip(), now);
+        let earlier = self.earlier;
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::At(number, address);
-        entry.awake_level = None;
+        entry.address_until = Some(now + ADDRESS_AGE_MAX);
+        (entry.awake_level, entry.asleep) = (None, false);
         entry.last = entry.last.max(earlier);
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
         entry.next = entry.next.max(after(entry.last, delay));
@@ -331,11 +353,21 @@ impl Frontier {
         Vec::new()
     }
 
+    /// Says that the address of `host` could not be looked up again, and lets it hold for a while; false if there was none.
+    pub fn keep_address(&mut self, host: HostId, now: Instant) -> bool {
+        let Some(Phase::Resolving(Some(address))) = self.hosts.get(host.index()).map(|host| host.phase)
+        else {
+            return false;
+        };
+        self.resolved(host, Some(address), now);
+        self.hosts[host.index()].address_until = Some(now + ADDRESS_KEPT);
+        true
+    }
+
     /// Says that the robots rules of `host` are known, so that its pages may be picked.
     pub fn robots_known(&mut self, host: HostId, now: Instant) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             entry.robots_known = true;
-            entry.robots_wanted = false;
             if entry.queue.is_empty() {
                 self.is_asked(host);
             }
@@ -370,9 +402,10 @@ impl Frontier {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
-        entry.next = None;
+        // What was learned of its delay in the meantime holds.
+        entry.next = after(entry.last, entry.delay.unwrap_or(self.politeness.host_delay));
         let (phase, has_asked) = (entry.phase, entry.robots_known);
-        if !has_asked {
+        if !has_asked && self.top_level(host).is_some() {
             self.get_ahead(host);
         }
         let Phase::At(number, _) = phase else { return };
@@ -390,21 +423,15 @@ impl Frontier {
         self.hosts.get(host.index())?.queue.best().map(|(_, url)| url)
     }
 
-    /// Asks for the robots.txt of `host` even if no URL of it waits.
-    pub fn want_robots(&mut self, host: HostId, now: Instant) {
+    /// Lets [`Pick::Robots`] come for `host` once more, even if no URL of it waits or its rules are known; whether the host can
+    /// be asked at all in this run.
+    pub fn want_robots(&mut self, host: HostId, now: Instant) -> bool {
         self.grow(host);
         let entry = &mut self.hosts[host.index()];
-        if !entry.robots_known {
-            entry.robots_wanted = true;
-            self.offer(host, now);
-        }
-    }
-
-    /// Asks for the robots.txt of `host` once more, after an answer that did not give its rules.
-    pub fn ask_robots_again(&mut self, host: HostId, now: Instant) {
-        self.grow(host);
-        self.hosts[host.index()].robots_under_way = false;
-        self.want_robots(host, now);
+        entry.robots_wanted = !matches!(entry.phase, Phase::GivenUp(_));
+        let is_wanted = entry.robots_wanted;
+        self.offer(host, now);
+        is_wanted
     }
 
     /// Takes `host` out for the rest of this run; its URLs leave the frontier and are returned.

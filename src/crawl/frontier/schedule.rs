@@ -1,11 +1,12 @@
 //! Who is next: hosts and addresses on their way between awake and asleep, ready and waiting.
 
 use std::cmp::Reverse;
+use std::net::IpAddr;
 use std::time::Instant;
 
 use archive_storage::{HostId, UrlId};
 
-use super::{Frontier, Host, PICKED, Phase, Pick, after};
+use super::{Address, Frontier, Host, PICKED, Phase, Pick, after};
 use crate::ledger::LEVEL_REQUISITE;
 
 impl Frontier {
@@ -13,6 +14,31 @@ impl Frontier {
         if self.hosts.len() <= host.index() {
             self.hosts.resize_with(host.index() + 1, Host::default);
         }
+    }
+
+    /// Counts a host at an address, and no more at the one where it was `before`; returns the address's number. One that has no
+    /// hosts left and need not be left alone is forgotten, so that names that move on and on take no memory.
+    pub(super) fn move_host(&mut self, before: Option<IpAddr>, to: IpAddr, now: Instant) -> usize {
+        let next = after(self.earlier, self.politeness.address_delay);
+        let Self { addresses, address_numbers, vacant, .. } = self;
+        let number = *address_numbers.entry(to).or_insert_with(|| {
+            let number = vacant.pop().unwrap_or(addresses.len());
+            if number == addresses.len() {
+                addresses.push(Address::default());
+            }
+            addresses[number] = Address { next, ..Address::default() };
+            number
+        });
+        addresses[number].hosts += 1;
+        if let Some((ip, left)) = before.and_then(|ip| Some((ip, *address_numbers.get(&ip)?))) {
+            let address = &mut addresses[left];
+            address.hosts -= 1;
+            if address.hosts == 0 && address.active == 0 && address.next.is_none_or(|next| next <= now) {
+                address_numbers.remove(&ip);
+                vacant.push(left);
+            }
+        }
+        number
     }
 
     /// The level of the best address that may be asked now.
@@ -48,7 +74,7 @@ impl Frontier {
             }
             self.addresses[number].awake.pop();
             let entry = &mut self.hosts[host.index()];
-            if entry.awake_level != Some(level) {
+            if entry.awake_level != Some(level) || !entry.is_at(number) {
                 continue;
             }
             entry.awake_level = None;
@@ -58,11 +84,23 @@ impl Frontier {
                     self.offer(host, now);
                     continue;
                 }
-                _ => {}
+                Some(_) => {}
+                None => continue,
             }
             let entry = &mut self.hosts[host.index()];
             let Phase::At(_, address) = entry.phase else { continue };
-            let pick = if entry.robots_known {
+            if entry.address_until.is_some_and(|until| until <= now) {
+                if entry.active > 0 {
+                    // It is offered again when that is over.
+                    continue;
+                }
+                entry.phase = Phase::Resolving(Some(address));
+                self.ahead.resolving += 1;
+                return Some(Pick::Resolve(host));
+            }
+            let pick = if std::mem::take(&mut entry.robots_wanted) {
+                Pick::Robots(host, address)
+            } else if entry.robots_known {
                 Pick::Page(host, self.pop_url(host)?, address)
             } else if entry.robots_under_way {
                 continue;
@@ -107,7 +145,7 @@ impl Frontier {
 
     /// Drops out-of-date entries from the top of a host's queue and tells its best level.
     pub(super) fn top_level(&mut self, host: HostId) -> Option<u8> {
-        self.settle(host).or(self.hosts[host.index()].robots_wanted.then_some(LEVEL_REQUISITE))
+        if self.hosts[host.index()].robots_wanted { Some(LEVEL_REQUISITE) } else { self.settle(host) }
     }
 
     pub(super) fn settle(&mut self, host: HostId) -> Option<u8> {
@@ -132,9 +170,7 @@ impl Frontier {
                 entry.awake_level = Some(level);
                 self.unresolved.push((level, ticket, host));
             }
-            Phase::At(number, _)
-                if entry.active < per_host && (entry.robots_known || !entry.robots_under_way) =>
-            {
+            Phase::At(number, _) if entry.active < per_host && entry.may_be_asked() => {
                 let address = &mut self.addresses[number];
                 match entry.next {
                     Some(time) if time > now && entry.asleep => {}
@@ -150,7 +186,7 @@ impl Frontier {
                 }
                 self.enter(number, now);
             }
-            Phase::New | Phase::At(..) | Phase::Resolving | Phase::GivenUp(_) => {}
+            Phase::New | Phase::At(..) | Phase::Resolving(_) | Phase::GivenUp(_) => {}
         }
     }
 
@@ -162,7 +198,8 @@ impl Frontier {
             return;
         }
         while let Some((level, _, host)) = address.awake.peek() {
-            if self.hosts[host.index()].awake_level == Some(*level) {
+            let entry = &self.hosts[host.index()];
+            if entry.awake_level == Some(*level) && entry.is_at(number) {
                 break;
             }
             address.awake.pop();
@@ -197,6 +234,9 @@ impl Frontier {
             }
             self.addresses[number].asleep.pop();
             let entry = &mut self.hosts[host.index()];
+            if !entry.is_at(number) {
+                continue;
+            }
             entry.asleep = false;
             match entry.next {
                 // Its time was moved while it slept.
@@ -212,7 +252,7 @@ impl Frontier {
     pub(super) fn wake_host(&mut self, number: usize, host: HostId) {
         let Some(level) = self.top_level(host) else { return };
         let entry = &mut self.hosts[host.index()];
-        let free = entry.active < self.politeness.per_host && (entry.robots_known || !entry.robots_under_way);
+        let free = entry.active < self.politeness.per_host && entry.may_be_asked();
         if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
         {
             entry.awake_level = Some(level);

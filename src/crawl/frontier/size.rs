@@ -24,6 +24,7 @@ impl Frontier {
             + self.addresses.iter().map(of_address).sum::<usize>()
             + (self.hosts.capacity() - self.hosts.len()) * size_of::<Host>()
             + self.level_of.capacity()
+            + self.vacant.capacity() * size_of::<usize>()
             + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()
             + self.unresolved.capacity() * size_of::<Unresolved>()
             + self.ahead.memory_bytes()

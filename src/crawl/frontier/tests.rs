@@ -106,7 +106,9 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
                     if !frontier.may_resolve(host, SiteId(host.0 % 2)) {
                         continue;
                     }
-                    let at = address((host.0 % u32::from(addresses)) as u8);
+                    // Names move from address to address.
+                    let hours = ((now - start).as_secs() / 3600) as u32;
+                    let at = address(((host.0 + hours) % u32::from(addresses)) as u8);
                     frontier.resolved(host, Some(at), now);
                     continue;
                 }
@@ -143,6 +145,7 @@ fn no_host_and_no_address_is_asked_within_its_delay() {
     check_pauses(polite(2, 1), 20, 3, Duration::from_millis(10));
     check_pauses(polite(1, 5), 10, 2, Duration::from_secs(3));
     check_pauses(Politeness { per_address: 4, ..polite(3, 0) }, 30, 2, Duration::from_secs(1));
+    check_pauses(polite(1500, 700), 9, 3, Duration::from_secs(900));
     check_pauses(polite(2, 1), 300, 7, Duration::from_millis(300));
 }
 
@@ -300,4 +303,90 @@ fn below_the_floor_only_parts_of_pages_are_picked() {
     assert_eq!((seen, frontier.requisites(), frontier.queued()), (vec![0, 2, 4], 0, 3));
     frontier.set_floor(0);
     assert!(matches!(frontier.next(now), Some(Pick::Page(..))));
+}
+
+#[test]
+fn an_address_holds_for_an_hour_and_delays_hold_after_it() {
+    let start = Instant::now();
+    let later = |minutes: u64| start + Duration::from_secs(60 * minutes);
+    let mut frontier = Frontier::new(polite(300, 120));
+    for url in 0..8 {
+        frontier.push(UrlId(url), HostId(url % 2), 5, start).unwrap();
+    }
+    for host in 0..2 {
+        assert_eq!(frontier.next(start), Some(Pick::Resolve(HostId(host))));
+        open(&mut frontier, HostId(host), address(host as u8), start);
+    }
+    let done =
+        |frontier: &mut Frontier, host, now| frontier.completed(HostId(host), now, Duration::ZERO, None);
+    assert_eq!(frontier.next(later(59)), Some(Pick::Page(HostId(0), UrlId(0), address(0))));
+    done(&mut frontier, 0, later(59));
+    assert_eq!(frontier.next(later(59)), Some(Pick::Page(HostId(1), UrlId(1), address(1))));
+    done(&mut frontier, 1, later(59));
+
+    // Both names are looked up again, once each, and its own delay is over for neither.
+    for host in 0..2 {
+        assert_eq!(frontier.next(later(64)), Some(Pick::Resolve(HostId(host))));
+        assert!(frontier.may_resolve(HostId(host), SiteId(0)));
+    }
+    assert_eq!((frontier.next(later(64)), frontier.active()), (None, 2));
+    for host in 0..2 {
+        assert!(frontier.resolved(HostId(host), Some(address(7)), later(64)).is_empty());
+    }
+    // The rules are known still; the address is now the same, and has its own delay.
+    assert_eq!(frontier.next(later(64)), Some(Pick::Page(HostId(0), UrlId(2), address(7))));
+    done(&mut frontier, 0, later(65));
+    assert_eq!(frontier.next(later(66)), None);
+    assert_eq!(frontier.next(later(67)), Some(Pick::Page(HostId(1), UrlId(3), address(7))));
+    done(&mut frontier, 1, later(67));
+
+    // An address that cannot be found again stays for a while; one that may not be asked any more does not.
+    for host in 0..2 {
+        assert_eq!(frontier.next(later(125)), Some(Pick::Resolve(HostId(host))));
+        assert!(frontier.keep_address(HostId(host), later(125)));
+    }
+    assert_eq!(frontier.next(later(125)), Some(Pick::Page(HostId(0), UrlId(4), address(7))));
+    done(&mut frontier, 0, later(125));
+    assert_eq!(frontier.next(later(131)), Some(Pick::Resolve(HostId(1))));
+    assert_eq!(frontier.next(later(131)), Some(Pick::Resolve(HostId(0))));
+    assert!(!frontier.keep_address(HostId(2), later(131)));
+    assert_eq!(frontier.resolved(HostId(0), None, later(131)), [UrlId(6)]);
+    assert_eq!(frontier.push(UrlId(8), HostId(0), 5, later(131)), Err(Refusal::Unresolved));
+}
+
+#[test]
+fn a_host_is_not_moved_while_it_is_asked() {
+    let start = Instant::now();
+    let mut frontier = Frontier::new(Politeness { per_host: 2, per_address: 2, ..polite(0, 0) });
+    for url in 0..3 {
+        frontier.push(UrlId(url), HostId(0), 5, start).unwrap();
+    }
+    assert_eq!(frontier.next(start), Some(Pick::Resolve(HostId(0))));
+    open(&mut frontier, HostId(0), address(1), start);
+    assert_eq!(frontier.next(start), Some(Pick::Page(HostId(0), UrlId(0), address(1))));
+    let later = start + Duration::from_secs(3600);
+    assert_eq!(frontier.next(later), None);
+    frontier.completed(HostId(0), later, Duration::ZERO, None);
+    assert_eq!(frontier.next(later), Some(Pick::Resolve(HostId(0))));
+    // What is given up in the meantime stays so.
+    frontier.give_up(HostId(0), Refusal::RobotsUnreachable);
+    frontier.resolved(HostId(0), Some(address(2)), later);
+    assert_eq!((frontier.next(later), frontier.active()), (None, 0));
+}
+
+#[test]
+fn names_that_move_on_take_no_memory() {
+    let start = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 1));
+    for url in 0..100 {
+        frontier.push(UrlId(url), HostId(0), 5, start).unwrap();
+    }
+    for hour in 0..100 {
+        let now = start + Duration::from_secs(3600 * u64::from(hour));
+        assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
+        open(&mut frontier, HostId(0), address(hour), now);
+        assert_eq!(frontier.next(now), Some(Pick::Page(HostId(0), UrlId(u32::from(hour)), address(hour))));
+        frontier.completed(HostId(0), now, Duration::ZERO, None);
+    }
+    assert_eq!((frontier.address_numbers.len(), frontier.addresses.len()), (1, 2));
 }

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::gather::Group;
 use crate::crawl::{has_text, http_date, read_page, take_parsed};
-use crate::ledger::{Facts, Outcome, canonical_of};
+use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
 use crate::parse::Limits;
 
@@ -106,7 +106,7 @@ pub(super) fn prepare(
         return Err(refuse(Some("the record has no WARC-Date that can be read")));
     };
     let mut facts = Facts { imported: Some(file.to_string()), ..Facts::from_fields(&fields) };
-    facts.robots |= is_robots(&url);
+    facts.robots |= is_own_robots_txt(&canonical(&url));
     let kept = fields.into_iter().filter(|(name, _)| !Facts::is_field(name));
     let request = group.request.map(|request| request.content);
     let capture =
@@ -122,10 +122,6 @@ pub(super) fn prepare(
 fn warc_fields(record: &Record) -> Option<Vec<(String, String)>> {
     let is_fields = record.header.get("Content-Type").is_none_or(|kind| kind.contains("warc-fields"));
     is_fields.then(|| parse_fields(&record.content))
-}
-
-fn is_robots(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https") && url.path() == "/robots.txt" && url.query().is_none()
 }
 
 /// What is known of a capture before its main record is read.

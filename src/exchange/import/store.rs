@@ -15,7 +15,7 @@ use super::prepare::{Form, Prepared, Refused, prepare};
 use super::read::{Item, read_files};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
 use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
-use crate::ledger::{Candidate, Credits, Kind, Outcome};
+use crate::ledger::{Candidate, Credits, Kind, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
 use crate::search::Document;
@@ -241,11 +241,11 @@ impl Import<'_> {
         if told.original.is_some() {
             return Ok(());
         }
-        let url = self.store.state().url(original.url).map_err(StoreError::from)?;
+        let name = self.store.state().url(original.url).map_err(StoreError::from)?;
         let Some(time) = DateTime::from_timestamp_micros(original.time) else { return Ok(()) };
         record.fields.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("warc-refers-to-"));
         let date = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-        record.fields.push(("WARC-Refers-To-Target-URI".to_owned(), url));
+        record.fields.push(("WARC-Refers-To-Target-URI".to_owned(), fetched_url(&name).to_owned()));
         record.fields.push(("WARC-Refers-To-Date".to_owned(), date));
         Ok(())
     }
@@ -255,7 +255,7 @@ impl Import<'_> {
         let state = self.store.state();
         let outcome = &prepared.outcome;
         let time = outcome.time.timestamp_micros();
-        let Some(id) = state.find(&outcome.url).map_err(StoreError::from)? else { return Ok(false) };
+        let Some(id) = state.find(&outcome.name()).map_err(StoreError::from)? else { return Ok(false) };
         let nearest = state.nearest(id, time).map_err(StoreError::from)?;
         if nearest.is_none_or(|(_, nearest)| nearest.time != time) {
             return Ok(false);

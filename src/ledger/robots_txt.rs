@@ -1,0 +1,62 @@
+//! Which URLs are robots.txt files: that is decided by the URL alone, whoever redirects to it.
+//!
+//! A robots.txt may redirect to any URL (RFC 9309 section 2.3.1.2). What comes back from there is the file of whoever was
+//! redirected, and says nothing of the page at that URL. So the books keep it under a name of its own.
+
+use std::borrow::Cow;
+
+/// The end of the name of what was fetched at a URL as the robots.txt of another. No canonical URL has a fragment.
+const MARK: &str = "#robots.txt";
+
+/// Whether the books keep a robots.txt under this name.
+pub(super) fn is_robots_txt(name: &str) -> bool {
+    name.ends_with(MARK) || is_own_robots_txt(name)
+}
+
+/// Whether a canonical URL is the robots.txt of its own host.
+#[must_use]
+pub fn is_own_robots_txt(url: &str) -> bool {
+    let origin = url.strip_suffix("/robots.txt");
+    let host = origin.and_then(|origin| origin.strip_prefix("https://").or(origin.strip_prefix("http://")));
+    host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@']))
+}
+
+/// The name under which the books keep what was fetched at a canonical URL as a robots.txt.
+#[must_use]
+pub fn name_as_robots_txt(url: &str) -> Cow<'_, str> {
+    if is_own_robots_txt(url) { Cow::Borrowed(url) } else { Cow::Owned(format!("{url}{MARK}")) }
+}
+
+/// The URL that was fetched, by the name under which the books keep what came back.
+#[must_use]
+pub fn fetched_url(name: &str) -> &str {
+    name.strip_suffix(MARK).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fetched_url, is_own_robots_txt, is_robots_txt, name_as_robots_txt};
+
+    #[test]
+    fn a_robots_txt_is_at_the_root_of_its_host() {
+        for url in ["http://a.test/robots.txt", "https://[::1]:8080/robots.txt"] {
+            assert!(is_own_robots_txt(url), "{url}");
+            assert_eq!(name_as_robots_txt(url), url);
+        }
+        for url in [
+            "http://a.test/",
+            "http://a.test/x/robots.txt",
+            "http://a.test/robots.txt?x",
+            "http://a.test/?/robots.txt",
+            "http://me@a.test/robots.txt",
+            "http:///robots.txt",
+            "ftp://a.test/robots.txt",
+            "http://a.test/robots.txt/",
+        ] {
+            assert!(!is_own_robots_txt(url) && !is_robots_txt(url), "{url}");
+            let name = name_as_robots_txt(url);
+            assert!(name != url && is_robots_txt(&name), "{name}");
+            assert_eq!(fetched_url(&name), url);
+        }
+    }
+}

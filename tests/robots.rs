@@ -1,0 +1,265 @@
+//! What a robots.txt does to a crawl, and what it must not do: it forbids pages of its own host, and nothing else.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
+use crate::support::program::{start, within};
+use crate::support::{Archive, captures, ledger_balances};
+
+/// A victim with four pages, and hosts whose robots.txt redirects to them.
+fn victim_and_others() -> Answers {
+    Answers::start(|host, path| match (host, path) {
+        ("victim.test", "/") => {
+            html("<title>Home</title><a href=/page.html>p</a><a href=/x/robots.txt>x</a>")
+        }
+        ("victim.test", "/page.html") => html("<title>Page</title>page <a href=/next.html>n</a>"),
+        ("victim.test", "/next.html") => html("<title>Next</title>next"),
+        ("victim.test", "/x/robots.txt") => plain("no robots.txt"),
+        ("evil.test", "/robots.txt") => redirect("http://victim.test/page.html"),
+        ("chain.test", "/robots.txt") => redirect("http://other.test/a"),
+        ("other.test", "/a") => redirect("http://victim.test/page.html"),
+        // As many servers do for whatever they do not have.
+        ("soft.test", "/robots.txt") => redirect("/"),
+        (_, "/robots.txt") => nothing(),
+        _ => html(&format!("<title>{host}</title>home of {host}")),
+    })
+}
+
+/// The pages that a query finds and their captures.
+fn found(archive: &Archive) -> Vec<(String, u64)> {
+    let rows = archive.json("query", &["captures > 0 order by url"]);
+    let row = |row: Value| (row["url"].as_str().unwrap().to_owned(), row["captures"].as_u64().unwrap());
+    rows.into_iter().map(row).collect()
+}
+
+/// Fails unless the victim's pages are pages, with one capture each, however one looks at the archive.
+fn victim_is_whole(archive: &Archive, what: &str) {
+    const PAGES: [&str; 4] = ["", "next.html", "page.html", "x/robots.txt"];
+    for way in ["as crawled", "replayed", "rebuilt"] {
+        match way {
+            "replayed" => {
+                std::fs::remove_dir_all(archive.path.join("state")).unwrap();
+                archive.run("refresh", &["--budget", "0"]).succeeded();
+            }
+            "rebuilt" => drop(archive.run::<&str>("rebuild", &[]).succeeded()),
+            _ => {}
+        }
+        let of_victim: Vec<(String, u64)> =
+            found(archive).into_iter().filter(|(url, _)| url.starts_with("http://victim.test/")).collect();
+        assert_eq!(of_victim, PAGES.map(|page| (format!("http://victim.test/{page}"), 1)), "{what}, {way}");
+        let exported = archive.folder().join("exported.warc");
+        let query = ["warc", "--where", "host = \"victim.test\"", "--output"];
+        start(archive.command("export").args(query).arg(&exported)).wait().succeeded();
+        let text = std::fs::read(&exported).unwrap();
+        for page in PAGES {
+            let field = format!("WARC-Target-URI: http://victim.test/{page}\r\n");
+            assert!(memchr::memmem::find(&text, field.as_bytes()).is_some(), "{what}, {way}: {page}");
+        }
+        archive.verify();
+        ledger_balances(&archive.path);
+    }
+}
+
+#[test]
+fn what_a_url_is_does_not_depend_on_a_robots_txt_that_redirects_to_it() {
+    let served = victim_and_others();
+    let options = served.at_once();
+    let others = ["http://evil.test/", "http://chain.test/", "http://soft.test/"].map(str::to_owned);
+    let victim = ["http://victim.test/".to_owned()];
+    let page = ["http://victim.test/page.html".to_owned(), "http://victim.test/".to_owned()];
+    let orders: [(&str, &[&[String]]); 4] = [
+        ("redirected before it is linked", &[&others, &victim]),
+        ("redirected before it is a seed", &[&others, &page]),
+        ("redirected after it was crawled", &[&victim, &others]),
+        ("at the same time", &[&[&others[..], &victim[..]].concat()]),
+    ];
+    for (what, crawls) in orders {
+        let archive = Archive::new();
+        for seeds in crawls {
+            start(&mut archive.crawl(seeds, &options)).wait().succeeded();
+        }
+        for home in &others {
+            assert!(captures(&archive.path).urls().contains(home), "{what}: {home}");
+        }
+        victim_is_whole(&archive, what);
+    }
+}
+
+#[test]
+fn a_stored_file_is_read_without_its_content_coding() {
+    let served = Answers::start(|_, path| match path {
+        "/robots.txt" => {
+            let mut coded = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            coded.write_all(b"User-agent: *\nDisallow: /private/\n").unwrap();
+            whole(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &coded.finish().unwrap())
+        }
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    start(&mut archive.crawl(&["http://a.test/".to_owned()], &served.at_once())).wait().succeeded();
+    // The next run does not ask for the file again.
+    served.take_asked();
+    start(&mut archive.crawl(&["http://a.test/private/".to_owned()], &served.at_once())).wait();
+    assert_eq!(served.take_asked(), Vec::<String>::new());
+    let told = archive.json("why", &["http://a.test/private/"]).remove(0);
+    assert_eq!((&told["refusal"], &told["robots"]["allowed"]), (&"robots".into(), &false.into()), "{told}");
+}
+
+#[test]
+fn five_redirects_are_followed_over_all_hosts_together() {
+    let served = Answers::start(|host, path| {
+        let (kind, number) = host.trim_end_matches(".test").split_at(1);
+        match (kind, path, number.parse::<usize>()) {
+            ("a", "/robots.txt", Ok(0)) => plain("User-agent: *\nDisallow: /\n"),
+            // As `a3.test` to `a2.test`, and so on to `a0.test`.
+            ("a", "/robots.txt", Ok(number)) => redirect(&format!("http://a{}.test/robots.txt", number - 1)),
+            // The same by way of files that are no robots.txt of their hosts.
+            ("p", "/robots.txt", Ok(number)) => {
+                redirect(&format!("http://q{}.test/rules/{number}", number - 1))
+            }
+            ("q", "/robots.txt", _) => nothing(),
+            ("q", path, Ok(number)) if number > 0 => redirect(&format!("http://q{}.test{path}", number - 1)),
+            ("q", ..) => plain("User-agent: *\nDisallow: /\n"),
+            _ => html("<title>t</title>text"),
+        }
+    });
+    for kind in ["a", "p"] {
+        let archive = Archive::new();
+        let seeds = [5, 6].map(|redirects| format!("http://{kind}{redirects}.test/"));
+        start(&mut archive.crawl(&seeds, &served.at_once())).wait();
+        let urls = captures(&archive.path).urls();
+        assert!(!urls.contains(&seeds[0]), "{kind}: five redirects lead to a file");
+        assert!(urls.contains(&seeds[1]), "{kind}: six lead to none");
+        let told = archive.json("why", &[&seeds[0]]).remove(0);
+        assert_eq!(told["robots"]["allowed"], false, "{told}");
+        // So it is when the answers come from the archive.
+        served.take_asked();
+        start(&mut archive.crawl(&seeds, &served.at_once())).wait();
+        let asked = served.take_asked();
+        assert_eq!(asked, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn rules_are_waited_for_where_a_redirect_leads_to_a_host_that_has_to_be_left_alone() {
+    let served = Answers::start(|host, path| match (host, path) {
+        ("a.test", "/robots.txt") => redirect("http://b.test/robots.txt"),
+        ("c.test", "/robots.txt") => redirect("http://b.test/rules"),
+        (_, "/robots.txt" | "/rules") => plain("User-agent: *\nDisallow: /private/\n"),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    // All hosts have one address, which is asked only now and then, so that nothing is under way in between.
+    let mut options = vec!["--delay".to_owned(), "600ms".to_owned(), "--no-full-text".to_owned()];
+    options.extend(served.connection());
+    let seeds = ["http://a.test/private/", "http://c.test/private/"].map(str::to_owned);
+    start(&mut archive.crawl(&seeds, &options)).wait();
+    let asked = served.take_asked();
+    assert!(asked.iter().all(|asked| !asked.ends_with("/private/")), "{asked:?}");
+    for url in &seeds {
+        assert_eq!(archive.json("why", &[url]).remove(0)["refusal"], "robots");
+    }
+}
+
+#[test]
+fn a_page_that_its_host_forbids_is_not_asked_for_as_a_robots_txt_of_another() {
+    let served = Answers::start(|host, path| match (host, path) {
+        ("victim.test", "/robots.txt") => plain("User-agent: *\nDisallow: /private/\n"),
+        ("evil.test", "/robots.txt") => redirect("http://victim.test/private/?delete=1"),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    start(&mut archive.crawl(&["http://evil.test/".to_owned()], &served.at_once())).wait();
+    let asked = served.take_asked();
+    assert_eq!(asked, ["evil.test/robots.txt", "victim.test/robots.txt"]);
+    let told = archive.json("why", &["http://evil.test/"]).remove(0);
+    assert_eq!(told["refusal"], "robots-unreachable", "{told}");
+}
+
+#[test]
+fn a_robots_txt_that_is_linked_to_or_a_seed_is_no_page() {
+    let served = Answers::start(|host, path| match (host, path) {
+        ("a.test", "/") => html("<title>t</title><a href=/robots.txt>r</a><a href=/moved>m</a>"),
+        ("a.test", "/moved") => redirect("/robots.txt"),
+        (_, "/robots.txt") => plain("User-agent: *\nDisallow: /private/\n"),
+        _ => nothing(),
+    });
+    let archive = Archive::new();
+    let seeds = ["http://a.test/", "http://b.test/robots.txt"].map(str::to_owned);
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let captured = captures(&archive.path);
+    captured.are_single();
+    assert!(captured.urls().contains("http://b.test/robots.txt"));
+    let urls: Vec<String> = found(&archive).into_iter().map(|(url, _)| url).collect();
+    assert_eq!(urls, ["http://a.test/", "http://a.test/moved"]);
+    let importance = archive.json("why", &["http://a.test/robots.txt"]).remove(0)["importance"].clone();
+    assert!(importance.is_null(), "{importance}");
+    ledger_balances(&archive.path);
+}
+
+/// Fails if hosts that only a redirect of a robots.txt names are asked for more than follows from a crawl's pages.
+#[test]
+fn redirects_over_names_without_end_come_to_an_end() {
+    let served = Answers::start(|host, path| match path {
+        "/robots.txt" => redirect(&format!("http://n{host}/robots.txt")),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    let seeds: Vec<String> = (0..3).map(|number| format!("http://{number}.evil.test/")).collect();
+    let mut options = served.at_once();
+    options.extend(["--for", "20s", "--limit", "3"].map(str::to_owned));
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let asked = served.take_asked();
+    let (files, pages): (Vec<_>, Vec<_>) = asked.iter().partition(|asked| asked.ends_with("/robots.txt"));
+    // The files of the hosts themselves, five redirects, and the page after that.
+    assert_eq!((files.len(), pages.len()), (3 * 6, 3), "{asked:?}");
+    let store = archive_storage::Store::read_only(&archive.path).unwrap();
+    assert_eq!(store.state().url_count(), 3 * 7, "nothing is kept of names that nobody was asked for");
+    drop(store);
+    assert_eq!(found(&archive).len(), 3);
+}
+
+/// A page whose links lead to hosts without a page: each costs a robots.txt, which counts for no limit of pages.
+#[test]
+fn a_limit_of_pages_bounds_the_hosts_that_are_asked_for_their_robots_txt() {
+    let served = Answers::start(|host, path| match (host, path) {
+        ("evil.test", "/robots.txt") => nothing(),
+        ("evil.test", "/") => {
+            let links = (0..4000).map(|number| format!("<a href=http://{number}.test/>x</a>"));
+            html(&format!("<title>t</title>{}", links.collect::<String>()))
+        }
+        (_, "/robots.txt") => whole(503, "", b""),
+        _ => nothing(),
+    });
+    let archive = Archive::new();
+    let mut options = served.at_once();
+    options.extend(["--scope", "any", "--limit", "2"].map(str::to_owned));
+    let ended = start(&mut archive.crawl(&["http://evil.test/".to_owned()], &options)).wait().succeeded();
+    let asked = served.take_asked().len();
+    assert!((1000..1300).contains(&asked), "{asked} requests for a page");
+    assert!(ended.errors.contains("robots.txt"), "{}", ended.errors);
+}
+
+/// Hosts that each have as many rules as are read at most.
+#[test]
+fn rules_of_many_hosts_stay_within_the_memory_of_a_crawl() {
+    const HOSTS: usize = 120;
+    let rules: String = (0..62_000).map(|number| format!("Allow:/{number:x}\n")).collect();
+    let served = Answers::start(move |host, path| match path {
+        "/robots.txt" => plain(&format!("# {host}\nUser-agent: *\nDisallow: /private\n{rules}")),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    let seeds: Vec<String> = (0..HOSTS)
+        .flat_map(|number| ["", "private", "b"].map(|page| format!("http://{number}.test/{page}")))
+        .collect();
+    let mut options = served.at_once();
+    options.extend(["--memory", "192MiB"].map(str::to_owned));
+    start(&mut within("--data=400000000", &archive.crawl(&seeds, &options))).wait().succeeded();
+    let urls = captures(&archive.path).urls();
+    let pages = urls.iter().filter(|url| !url.ends_with("/robots.txt")).count();
+    let private = urls.iter().filter(|url| url.ends_with("/private")).count();
+    assert_eq!((pages, private), (2 * HOSTS, 0));
+}

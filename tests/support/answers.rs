@@ -1,0 +1,96 @@
+//! Servers that answer by a function of host and path, for what the test web does not do.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A server at a free port of this machine that is asked for every host. It ends with the test.
+pub(crate) struct Answers {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Answers {
+    /// Answers every request with the bytes that `answer` gives for its host and path.
+    pub(crate) fn start(answer: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (answer, log) = (Arc::new(answer), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answer, log) = (Arc::clone(&answer), Arc::clone(&log));
+                // A crawler that goes away in the middle ends only its own connection.
+                thread::spawn(move || drop(serve(&stream, &*answer, &log)));
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// The options that lead every host here, without any delay.
+    pub(crate) fn at_once(&self) -> Vec<String> {
+        let options = ["--delay".to_owned(), "0".to_owned(), "--no-full-text".to_owned()];
+        options.into_iter().chain(self.connection()).collect()
+    }
+
+    /// The options that lead every host here.
+    pub(crate) fn connection(&self) -> [String; 2] {
+        ["--connect-to".to_owned(), format!("::{}", self.address)]
+    }
+
+    /// What was asked for since the last call, as `host/path`, in order.
+    pub(crate) fn take_asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+fn serve(
+    mut stream: &TcpStream,
+    answer: &dyn Fn(&str, &str) -> Vec<u8>,
+    log: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 0 {
+        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut host = String::new();
+        line.clear();
+        while reader.read_line(&mut line)? > 2 {
+            if let Some(name) = line.strip_prefix("Host: ") {
+                host = name.trim().to_owned();
+            }
+            line.clear();
+        }
+        line.clear();
+        log.lock().unwrap().push(format!("{host}{path}"));
+        stream.write_all(&answer(&host, &path))?;
+    }
+    Ok(())
+}
+
+/// An answer with this status, these further header lines (each with its line end), and a body.
+pub(crate) fn whole(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status} -\r\n{head}Content-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// A page.
+pub(crate) fn html(body: &str) -> Vec<u8> {
+    whole(200, "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
+}
+
+/// A text, such as a robots.txt.
+pub(crate) fn plain(body: &str) -> Vec<u8> {
+    whole(200, "Content-Type: text/plain\r\n", body.as_bytes())
+}
+
+/// A redirect.
+pub(crate) fn redirect(to: &str) -> Vec<u8> {
+    whole(302, &format!("Location: {to}\r\n"), b"")
+}
+
+/// There is no such file.
+pub(crate) fn nothing() -> Vec<u8> {
+    whole(404, "", b"")
+}

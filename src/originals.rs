@@ -5,12 +5,12 @@
 //! later. So a revisit is looked up by what it refers to, then by digest, then by its page's history, and one that
 //! stays open is looked up again when something was imported.
 
-use archive_storage::segment::{ReplayedCapture, is_not_modified};
+use archive_storage::segment::{self, ReplayedCapture, SegmentReader, is_not_modified};
 use archive_storage::warc::Header;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, State, StateError, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::{Credits, canonical_of};
+use crate::ledger::{Credits, Facts, Outcome, canonical_of, shown};
 
 /// The number under which the catalogue keeps how many revisits are open.
 const OPEN_COUNTER: &str = "revisits.open";
@@ -48,10 +48,64 @@ impl Reference {
     }
 }
 
-/// The capture that a stored revisit refers to by URL and time.
-pub(crate) fn referred_to(state: &State, capture: &ReplayedCapture) -> Result<Option<Capture>, StateError> {
-    let Some((url, time)) = &capture.original else { return Ok(None) };
-    Ok(at(state, url, *time)?.map(|(_, capture)| capture))
+/// The capture that has the payload of a stored revisit.
+pub(crate) fn referred_to(
+    state: &State,
+    capture: &ReplayedCapture,
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    if !matches!(capture.kind, segment::CaptureKind::Identical | segment::CaptureKind::NotModified) {
+        return Ok(None);
+    }
+    let refers_to = capture.original.as_ref().map(|(url, time)| (url.as_str(), *time));
+    holder(state, refers_to, &capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default())
+}
+
+/// The capture that has the payload of a revisit, by what it refers to, or else by its digest.
+pub(crate) fn holder(
+    state: &State,
+    refers_to: Option<(&str, DateTime<Utc>)>,
+    digest: &[u8; 16],
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    if let Some((url, time)) = refers_to
+        && let Some((id, found)) = at(state, url, time)?
+        && let Some(original) = payload_of(state, id, found)?
+    {
+        return Ok(Some(original));
+    }
+    state.by_digest(digest)?.map(|id| Ok((id, state.capture(id)?))).transpose()
+}
+
+/// Whether what the state says of a page is what this capture found, or a revisit of it.
+pub(crate) fn shows(state: &State, page: UrlId, id: CaptureId) -> Result<bool, StateError> {
+    let shown = shown(state, page)?;
+    Ok(shown.is_some_and(|(shown, capture)| shown == id || capture.original == Some(id)))
+}
+
+/// Gives a revisit that was not parsed itself what is known of the document that it stands for: kind, title, language and,
+/// when that was found at the same URL, links. Not when its page shows that document already.
+pub(crate) fn inherit(
+    state: &State,
+    reader: &SegmentReader,
+    outcome: &mut Outcome,
+) -> Result<(), StoreError> {
+    let is_described = outcome.facts.document.is_some() || outcome.facts.robots;
+    let Some((id, original)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
+    let page = state.find(&outcome.url)?;
+    if page.map(|page| shows(state, page, id)).transpose()? == Some(true) {
+        return Ok(());
+    }
+    // A record that cannot be read tells nothing; `archive verify` tells of it.
+    let Ok(fields) = reader.metadata(original.location) else { return Ok(()) };
+    let Facts { document, title, language, signature, similarity, copies, directives, mut links, .. } =
+        Facts::from_fields(&fields);
+    if page != Some(original.url) {
+        // Relative links lead elsewhere from here.
+        links.clear();
+    }
+    let own = std::mem::take(&mut outcome.facts);
+    outcome.facts =
+        Facts { document, title, language, signature, similarity, copies, directives, links, ..own };
+    Ok(())
 }
 
 /// The capture of a URL at a time; a time in whole seconds stands for its second.
@@ -76,21 +130,16 @@ pub(crate) fn find(
     store: &Store,
     reference: &Reference,
     known: &dyn Fn(&Digest) -> Option<CaptureId>,
-) -> Result<Option<Capture>, StoreError> {
+) -> Result<Option<(CaptureId, Capture)>, StoreError> {
     let state = store.state();
-    if let Some((url, Some(time))) = &reference.refers_to
-        && let Some((_, found)) = at(state, url, *time)?
-        && let Some(original) = store.original(&found)?
-    {
-        return Ok(Some(original));
+    let refers_to = reference.refers_to.as_ref().and_then(|(url, time)| Some((url.as_str(), (*time)?)));
+    let digest = reference.digest.as_ref().map(Digest::prefix).unwrap_or_default();
+    if let Some(found) = holder(state, refers_to, &digest)? {
+        return Ok(Some(found));
     }
     if let Some(digest) = &reference.digest {
-        let found = match state.by_digest(&digest.prefix())? {
-            Some(found) => Some(found),
-            None => known(digest),
-        };
-        if let Some(found) = found {
-            return Ok(Some(state.capture(found)?));
+        if let Some(found) = known(digest) {
+            return Ok(Some((found, state.capture(found)?)));
         }
         let page = reference.refers_to.as_ref().map(|(url, _)| canonical_of(url));
         for url in [Some(&reference.url), page.as_ref().filter(|page| **page != reference.url)] {
@@ -100,37 +149,53 @@ pub(crate) fn find(
             }
         }
     }
-    if reference.is_not_modified { version_before(store, reference) } else { Ok(None) }
+    Ok(if reference.is_not_modified { version_before(state, reference)? } else { None })
 }
 
 /// The capture of a page whose record states this digest.
-fn by_stated_digest(store: &Store, id: UrlId, digest: &Digest) -> Result<Option<Capture>, StoreError> {
+fn by_stated_digest(
+    store: &Store,
+    id: UrlId,
+    digest: &Digest,
+) -> Result<Option<(CaptureId, Capture)>, StoreError> {
     let history = store.state().history(id)?.take(HISTORY_MAX);
     for capture in history {
-        let (_, capture) = capture?;
+        let (id, capture) = capture?;
         if !capture.kind.has_payload() {
             continue;
         }
         let record = store.record(capture.location)?;
         let stated = record.header.get("WARC-Payload-Digest").and_then(|text| text.parse::<Digest>().ok());
         if stated.as_ref() == Some(digest) {
-            return Ok(Some(capture));
+            return Ok(Some((id, capture)));
         }
     }
     Ok(None)
 }
 
 /// The version that a server meant when it said that nothing was modified.
-fn version_before(store: &Store, reference: &Reference) -> Result<Option<Capture>, StoreError> {
-    let Some(id) = store.state().find(&reference.url)? else { return Ok(None) };
-    for capture in store.state().history(id)? {
-        let (_, capture) = capture?;
+fn version_before(state: &State, reference: &Reference) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    let Some(page) = state.find(&reference.url)? else { return Ok(None) };
+    for capture in state.history(page)? {
+        let (id, capture) = capture?;
         let is_version = capture.kind != CaptureKind::Failed && capture.status < 300;
         if capture.time < reference.time && is_version {
-            return store.original(&capture);
+            return payload_of(state, id, capture);
         }
     }
     Ok(None)
+}
+
+/// A capture if it has a payload, or else the one it stands for.
+fn payload_of(
+    state: &State,
+    id: CaptureId,
+    capture: Capture,
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    if capture.kind.has_payload() {
+        return Ok(Some((id, capture)));
+    }
+    capture.original.map(|id| Ok((id, state.capture(id)?))).transpose()
 }
 
 /// How many revisits had no original when the archive was last looked through for them.
@@ -156,13 +221,14 @@ pub(crate) fn resolve_open(
         let record = store.record(capture.location)?;
         let url = store.state().url(capture.url)?;
         let reference = Reference::of(&record.header, url, capture.time);
-        let original = find(store, &reference, known)?;
-        let found = original.map(|original| store.state().by_digest(&original.digest)).transpose()?.flatten();
-        match found {
-            Some(original) => {
+        match find(store, &reference, known)? {
+            Some((original, found)) => {
                 store.state_mut().set_original(id, original)?;
                 // Before, nobody could say that it was what the page had been already.
                 Credits::retell(store.state_mut(), capture.url, id, None)?;
+                if let Ok(fields) = store.metadata(&found) {
+                    Credits::describe(store.state_mut(), capture.url, id, &Facts::from_fields(&fields))?;
+                }
             }
             None => left.push(capture),
         }

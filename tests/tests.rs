@@ -30,4 +30,5 @@ mod secure;
 mod soak;
 mod support;
 mod testweb;
+mod unchanged;
 mod why;

@@ -1,11 +1,12 @@
 //! What the archive already has of a URL: the version that a server may confirm, and the way that led to it.
 
 use archive_storage::warc::{HttpHead, split};
-use archive_storage::{Capture, CaptureKind, Digest, Page, State, Store, StoreError, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Page, State, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::process::Previous;
 use crate::ledger::{CreditError, capture_flags};
+use crate::originals;
 
 /// Hops of a path that are written, at most.
 const HOPS_MAX: usize = 64;
@@ -43,10 +44,16 @@ pub(super) fn of_capture(store: &Store, capture: &Capture) -> Result<Option<Stor
             None => return Ok(None),
         },
     };
+    // What the record refers to, as a replay reads it: a capture with the same digest may be another page's.
+    let state = store.state();
+    let Some(original) = originals::holder(state, Some((&original_url, original_time)), &capture.digest)?
+    else {
+        return Ok(None);
+    };
     let (head, _) = split(&record.content);
     let head = HttpHead::parse(&head);
     Ok(Some(StoredVersion {
-        previous: Previous { entity: capture.digest, record_digest, original_url, original_time },
+        previous: Previous { entity: capture.digest, record_digest, original, original_url, original_time },
         etag: head.get("ETag").filter(|tag| is_sendable(tag)).map(str::to_owned),
         last_modified: head.get("Last-Modified").filter(|date| is_sendable(date)).map(str::to_owned),
     }))
@@ -56,6 +63,7 @@ pub(super) fn of_capture(store: &Store, capture: &Capture) -> Result<Option<Stor
 /// need not be read and decompressed.
 pub(super) fn by_digest(
     store: &Store,
+    id: CaptureId,
     capture: &Capture,
     digest: Digest,
 ) -> Option<Result<Previous, StoreError>> {
@@ -66,6 +74,7 @@ pub(super) fn by_digest(
     let previous = |url| Previous {
         entity: capture.digest,
         record_digest: digest,
+        original: (id, *capture),
         original_url: url,
         original_time: time,
     };

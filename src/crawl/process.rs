@@ -3,7 +3,7 @@
 use archive_storage::address::{canonical, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
-use archive_storage::{Digest, HostId, UrlId};
+use archive_storage::{Capture, CaptureId, Digest, HostId, UrlId};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, Sender};
@@ -66,6 +66,7 @@ pub(super) struct Previous {
     /// `WARC-Payload-Digest` of the record that holds the payload.
     pub(super) record_digest: Digest,
     /// The capture that holds the payload.
+    pub(super) original: (CaptureId, Capture),
     pub(super) original_url: String,
     pub(super) original_time: DateTime<Utc>,
 }
@@ -203,6 +204,10 @@ fn process(
             (Some(previous), Kind::NotModified) => previous.entity,
             _ => digest.prefix(),
         },
+        original: match (&tag.previous, kind) {
+            (Some(previous), Kind::NotModified | Kind::Identical) => Some(previous.original),
+            _ => None,
+        },
         facts,
     };
     let received_bytes = exchange.http.len();
@@ -287,6 +292,7 @@ pub(super) fn failed_group(
         media_type: String::new(),
         payload_bytes: 0,
         digest: [0; 16],
+        original: None,
         facts,
     };
     let group = CaptureGroup {

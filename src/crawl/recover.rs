@@ -88,10 +88,11 @@ pub fn replay(
     progress: &mut dyn FnMut(u64, &mut State) -> Result<(), StateError>,
 ) -> Result<Replayed, OpenError> {
     let (mut captures, mut open) = (0, 0);
-    let mut candidates = Vec::new();
+    let (mut candidates, reader) = (Vec::new(), store.reader());
     let mut take = |state: &mut State, capture: ReplayedCapture| {
         let original = originals::referred_to(state, &capture).map_err(StoreError::from)?;
-        let outcome = Outcome::of_replayed(&capture, original.as_ref());
+        let mut outcome = Outcome::of_replayed(&capture, original);
+        originals::inherit(state, &reader, &mut outcome)?;
         open += u64::from(original.is_none() && !outcome.kind.has_payload() && outcome.kind != Kind::Failed);
         credits.credit(state, &outcome, capture.main, &mut candidates)?;
         candidates.clear();

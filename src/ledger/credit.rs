@@ -14,7 +14,7 @@ use archive_storage::{
 use super::authority::{authority, host_name};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::links::Target;
-use super::outcome::{Kind, Outcome};
+use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::pay::{account, site_account};
 use super::refusal::Refusal;
@@ -275,20 +275,23 @@ impl Credits {
         let id = self.know(state, &name, url_hash(&name))?;
         self.enter(state, id, outcome)?;
         let is_late = Self::is_late(state, id, outcome)?;
-        let capture = self.record(state, id, outcome, location, is_late)?;
+        let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());
+        let capture = self.record(state, id, outcome, location, is_late, is_silent)?;
         let page = state.page(id)?;
-        self.resolve_links(state, id, &page, outcome)?;
+        self.resolve_links(state, id, &page, outcome, is_silent)?;
         if is_late {
             // A newer version has said already what the page links to now.
             return Ok(capture);
         }
-        if outcome.kind != Kind::NotModified && page.flags.0 & flags::ROBOTS == 0 {
+        if outcome.tells_document() && !is_silent && page.flags.0 & flags::ROBOTS == 0 {
             let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
             self.take_dates(state, id, outcome)?;
         }
-        self.stand(state, id, outcome)?;
+        if !is_silent {
+            self.stand(state, id, outcome)?;
+        }
         let page = state.page(id)?;
         let begun = Instant::now();
         if page.flags.0 & flags::ACCOUNT != 0 {
@@ -477,6 +480,11 @@ impl Credits {
         };
         Some(Candidate { url: id, host: page.host, level })
     }
+}
+
+/// Whether a capture says nothing of what its page is: it was found before, and now something is in the way of it.
+fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
+    !outcome.is_page() && !outcome.is_gone() && before.is_some_and(|visit| visit.versions > 0)
 }
 
 /// Sets or clears the reason why a page is not fetched.

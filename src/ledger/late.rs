@@ -9,8 +9,9 @@ use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::{CreditError, Credits};
-use super::outcome::Outcome;
-use super::record::MICROSECONDS_PER_DAY;
+use super::outcome::{Facts, Outcome};
+use super::record::{MICROSECONDS_PER_DAY, describe};
+use super::standing::shown;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -42,6 +43,23 @@ impl Credits {
         captures.reverse();
         let new = New { id: new, signature: signature.map(|signature| signature.max(1)) };
         tell(&mut visit, &mut captures, &new, |capture, flags| state.set_capture_flags(capture, flags))?;
+        state.set_visit(id, &visit)
+    }
+}
+
+impl Credits {
+    /// Describes a page whose newest capture has become known to be a copy of one with these facts.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written.
+    pub fn describe(state: &mut State, id: UrlId, copy: CaptureId, facts: &Facts) -> Result<(), StateError> {
+        let Some((_, capture)) = shown(state, id)?.filter(|(newest, _)| *newest == copy) else {
+            return Ok(());
+        };
+        let Some(mut visit) = state.visit(id)? else { return Ok(()) };
+        let original = capture.original.map(|original| state.capture(original)).transpose()?;
+        visit.status = original.map_or(visit.status, |original| original.status);
+        describe(state, &mut visit, facts)?;
         state.set_visit(id, &visit)
     }
 }

@@ -6,7 +6,7 @@ use archive_storage::{Page, PageFlags, State, UrlId};
 
 use super::credit::{CreditError, Credits, hangs_on_links, refuse_in};
 use super::link_code::LinkCode;
-use super::outcome::{Kind, OutLink, Outcome};
+use super::outcome::{OutLink, Outcome};
 use super::page_flags as flags;
 use super::refusal::Refusal;
 use super::standing::account_of;
@@ -32,19 +32,19 @@ pub(super) struct Target {
 }
 
 impl Credits {
-    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
+    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time. What says nothing of its page
+    /// leaves the links that are known.
     pub(super) fn resolve_links(
         &mut self,
         state: &mut State,
         source: UrlId,
         from: &Page,
         outcome: &Outcome,
+        is_silent: bool,
     ) -> Result<(), CreditError> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        if outcome.kind == Kind::NotModified
-            || (outcome.kind == Kind::Identical && outcome.facts.links.is_empty())
-        {
+        if is_silent || !outcome.tells_document() {
             for link in state.links(source)?.links {
                 targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind), None)?);
             }

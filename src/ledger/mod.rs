@@ -38,7 +38,7 @@ pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::SCOPE as SCOPE_SETTING;
-pub use standing::account_of;
+pub use standing::{account_of, shown};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use archive_storage::address::canonical;
 use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
-use archive_storage::{Capture, Digest};
+use archive_storage::{Capture, CaptureId, Digest};
 use chrono::{DateTime, Utc};
 use url::Url;
 
@@ -116,6 +116,8 @@ pub struct Outcome {
     pub payload_bytes: u64,
     /// Start of the digest of the payload without transfer coding; zeros when there is none.
     pub digest: [u8; 16],
+    /// Of a revisit: the capture that has the payload, when the archive has it.
+    pub original: Option<(CaptureId, Capture)>,
     /// What the page is.
     pub facts: Facts,
 }
@@ -167,13 +169,13 @@ impl Outcome {
     /// A revisit has the payload digest of its original's record, which is another one where the original was chunked
     /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.
     #[must_use]
-    pub fn of_replayed(capture: &ReplayedCapture, original: Option<&Capture>) -> Self {
+    pub fn of_replayed(capture: &ReplayedCapture, original: Option<(CaptureId, Capture)>) -> Self {
         Self::of_told(capture, Facts::from_fields(&capture.metadata), original)
     }
 
     /// The same with facts that were read of the capture's metadata before.
     #[must_use]
-    pub fn of_told(capture: &ReplayedCapture, facts: Facts, original: Option<&Capture>) -> Self {
+    pub fn of_told(capture: &ReplayedCapture, facts: Facts, original: Option<(CaptureId, Capture)>) -> Self {
         let kind = match capture.kind {
             CaptureKind::Response => Kind::Response,
             CaptureKind::Resource => Kind::Resource,
@@ -188,16 +190,18 @@ impl Outcome {
             },
             time: capture.time,
             kind,
-            status: capture.status.unwrap_or(0),
+            // Other crawlers store a 304 without its head.
+            status: capture.status.unwrap_or(if kind == Kind::NotModified { 304 } else { 0 }),
             media_type: capture.mime.clone().unwrap_or_default(),
             payload_bytes: match (kind, original) {
-                (Kind::Identical, Some(original)) => u64::from(original.length),
+                (Kind::Identical, Some((_, original))) => u64::from(original.length),
                 _ => capture.payload_length.unwrap_or(0),
             },
             digest: match original {
-                Some(original) => original.digest,
+                Some((_, original)) => original.digest,
                 None => capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
             },
+            original,
             facts,
         }
     }
@@ -212,6 +216,28 @@ impl Kind {
 }
 
 impl Outcome {
+    /// The status of the document: a 304, or a revisit without a status, has that of the capture it stands for.
+    #[must_use]
+    pub fn document_status(&self) -> u16 {
+        match (self.kind, self.original) {
+            (Kind::NotModified, Some((_, original))) => original.status,
+            (Kind::Identical, Some((_, original))) if self.status == 0 => original.status,
+            _ => self.status,
+        }
+    }
+
+    /// Whether its facts say what the document is and where its links lead.
+    #[must_use]
+    pub fn tells_document(&self) -> bool {
+        self.kind.has_payload() || self.facts.document.is_some() || !self.facts.links.is_empty()
+    }
+
+    /// Whether the server said that the page is not there.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self.status, 404 | 410)
+    }
+
     /// Whether a page was found, by the status where there is one.
     #[must_use]
     pub fn is_page(&self) -> bool {

@@ -1,13 +1,15 @@
 //! A capture in the history of its page: what was seen when, and whether it had changed.
 
-use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Location, PageFlags, State, UrlId, Visit};
+use archive_storage::{
+    Capture, CaptureId, CaptureKind, HostId, Location, MimeId, PageFlags, State, StateError, UrlId, Visit,
+};
 
 use super::announce::settle_announcement;
 use super::capture_flags;
 use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::late::is_page;
-use super::outcome::{Kind, Outcome};
+use super::outcome::{Facts, Kind, Outcome};
 use super::page_flags as flags;
 use super::sameness::Sameness;
 use crate::parse::DocumentKind;
@@ -25,6 +27,7 @@ impl Credits {
         outcome: &Outcome,
         location: Location,
         is_late: bool,
+        is_silent: bool,
     ) -> Result<CaptureId, CreditError> {
         let before = state.visit(id)?;
         if is_late {
@@ -60,19 +63,11 @@ impl Credits {
             settle_announcement(&mut visit, !is_page || change_flags & capture_flags::CONTENT_CHANGED != 0);
         }
         visit.last_seen = seconds;
-        visit.status = if outcome.kind == Kind::NotModified { visit.status } else { outcome.status };
-        if let Some(kind) = outcome.facts.document.as_deref().and_then(document_kind) {
-            visit.kind = kind.code();
+        if outcome.kind != Kind::NotModified || outcome.original.is_some() {
+            visit.status = outcome.document_status();
         }
-        if let Some(title) = &outcome.facts.title {
-            let known = visit.title.map(|position| state.title(position)).transpose()?;
-            if known.as_deref() != Some(title) {
-                visit.title = Some(state.append_title(title)?);
-            }
-        }
-        if outcome.kind.has_payload() {
-            let language = outcome.facts.language.as_deref().unwrap_or_default();
-            visit.language = languages::number(state, language)?;
+        if outcome.tells_document() && !is_silent {
+            describe(state, &mut visit, &outcome.facts)?;
         }
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;
@@ -100,23 +95,37 @@ fn append(
 ) -> Result<CaptureId, CreditError> {
     let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
     let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
-    let mime = state.intern_mime(&outcome.media_type)?;
-    let original = match outcome.kind {
-        Kind::Identical | Kind::NotModified => state.by_digest(&outcome.digest)?,
-        Kind::Response | Kind::Resource | Kind::Failed => None,
-    };
+    let mut mime = state.intern_mime(&outcome.media_type)?;
+    if let Some((_, original)) = outcome.original.filter(|_| mime == MimeId::default()) {
+        mime = original.mime;
+    }
     Ok(state.append_capture(&Capture {
         url: id,
         time: outcome.time.timestamp_micros(),
         location,
         digest: outcome.digest,
-        status: outcome.status,
+        status: if outcome.kind == Kind::NotModified { outcome.status } else { outcome.document_status() },
         mime,
         kind: capture_kind(outcome.kind),
         length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
         flags: change_flags | digest_flag,
-        original,
+        original: outcome.original.map(|(original, _)| original),
     })?)
+}
+
+/// Notes what a document is: its kind, title and language.
+pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
+    if let Some(kind) = facts.document.as_deref().and_then(document_kind) {
+        visit.kind = kind.code();
+    }
+    if let Some(title) = &facts.title {
+        let known = visit.title.map(|position| state.title(position)).transpose()?;
+        if known.as_deref() != Some(title) {
+            visit.title = Some(state.append_title(title)?);
+        }
+    }
+    visit.language = languages::number(state, facts.language.as_deref().unwrap_or_default())?;
+    Ok(())
 }
 
 /// What of a page differs from its version before.
@@ -136,8 +145,9 @@ impl Change {
         if outcome.kind == Kind::NotModified {
             return Self { content: false, bytes: last.is_none(), signature: before.signature };
         }
-        // A signature of 0 would mean that there is none.
-        let signature = outcome.facts.signature.map_or(0, |signature| signature.max(1));
+        // A signature of 0 would mean that there is none. The same bytes have the same, whether or not they were parsed.
+        let unparsed = if bytes { 0 } else { before.signature };
+        let signature = outcome.facts.signature.map_or(unparsed, |signature| signature.max(1));
         let comparable = before.signature != 0 && signature != 0;
         let content = match last {
             None => true,

@@ -4,14 +4,18 @@
 //! held goes to that page, and links to it are paid to that page. When it becomes a page of its own again, it opens an
 //! account like a new one. The same with a page that its server says is not there (status 404 or 410): its cash goes back, and
 //! links to it are worth nothing, until it has content again.
+//!
+//! All this follows from the history alone: a revisit is what it stands for (a 304 of a copy is a copy), and a fetch that
+//! failed, or met an error of the server, says nothing of a page that was found before.
 
 use archive_storage::{
-    CaptureKind, LinkCursor, LinkList, LinkTarget, Page, PageFlags, State, StateError, UrlId, Visit,
+    Capture, CaptureId, LinkCursor, LinkList, LinkTarget, Page, PageFlags, State, StateError, UrlId, Visit,
 };
 
 use super::credit::{CreditError, Credits};
+use super::late::is_page;
 use super::link_code::LinkCode;
-use super::outcome::{Kind, Outcome};
+use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::pay::account;
 use crate::importance::Credit;
@@ -58,16 +62,35 @@ pub(super) fn leads_to(
     visit: &Visit,
     links: &mut LinkCursor<'_>,
 ) -> Result<Option<UrlId>, StateError> {
-    let Some(last) = visit.last_capture else { return Ok(None) };
-    let capture = state.capture(last)?;
-    if let (CaptureKind::Identical, Some(original)) = (capture.kind, capture.original) {
-        return Ok(Some(state.capture(original)?.url).filter(|&other| other != id));
+    let Some((_, capture)) = shown(state, id)? else { return Ok(None) };
+    let original = capture.original.map(|original| state.capture(original)).transpose()?;
+    if !is_redirect(capture.status) {
+        return Ok(original.map(|original| original.url).filter(|&other| other != id));
     }
     let Some(position) = visit.links else { return Ok(None) };
     let mut list = LinkList::default();
     links.get(position, &mut list)?;
     let redirect = |link: &&LinkTarget| LinkCode::from_byte(link.kind).kind() == Some(LinkKind::Redirect);
     Ok(list.links.iter().find(redirect).map(|link| link.target).filter(|&other| other != id))
+}
+
+/// The newest capture that says what a URL is: it found something, or found it gone. What failed since then says nothing.
+///
+/// # Errors
+/// When the store fails.
+pub fn shown(state: &State, id: UrlId) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    for capture in state.history(id)? {
+        let (number, capture) = capture?;
+        if is_page(&capture) || matches!(capture.status, 404 | 410) {
+            return Ok(Some((number, capture)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a status sends on to another page.
+const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 /// Clears what is left of an account that was closed.
@@ -90,7 +113,7 @@ impl Credits {
         outcome: &Outcome,
     ) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
-        if matches!(outcome.status, 404 | 410) {
+        if outcome.is_gone() {
             if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
                 self.vanish(state, id)?;
             }
@@ -122,7 +145,7 @@ impl Credits {
     fn join(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         let was_alias = page.flags.0 & flags::ALIAS != 0;
-        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) == 0 || outcome.kind == Kind::NotModified {
+        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) == 0 {
             return Ok(());
         }
         let target = match self.may_stand_for(state, id, outcome)? {
@@ -155,15 +178,18 @@ impl Credits {
         id: UrlId,
         outcome: &Outcome,
     ) -> Result<Option<UrlId>, StateError> {
-        if matches!(outcome.status, 301 | 302 | 303 | 307 | 308) {
+        if is_redirect(outcome.document_status()) {
             let redirect = self.targets.iter().find(|target| target.code.kind() == Some(LinkKind::Redirect));
             return Ok(redirect.map(|target| target.link));
         }
-        if outcome.kind != Kind::Identical || outcome.status != 200 {
+        let Some((_, original)) = outcome.original else { return Ok(None) };
+        let other = original.url;
+        if other == id || outcome.document_status() != 200 {
             return Ok(None);
         }
-        let Some(other) = stands_for(state, id)? else { return Ok(None) };
+        // The other page may have become another one since.
+        let is_copy = shown(state, other)?.is_some_and(|(_, newest)| newest.digest == original.digest);
         let site = |id: UrlId| Ok::<_, StateError>(state.host(state.page(id)?.host)?.site);
-        Ok(if site(other)? == site(id)? { Some(other) } else { None })
+        Ok(if is_copy && site(other)? == site(id)? { Some(other) } else { None })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Location, Mode, SegmentId, State, UrlId};
+use archive_storage::{Capture, CaptureId, Location, Mode, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::*;
@@ -29,18 +29,36 @@ impl Books {
 
     /// Captures a page with this status and these links; the same `content` means the same payload.
     fn capture(&mut self, url: &str, status: u16, content: u8, links: &[OutLink]) -> UrlId {
+        let original = self.original(content);
+        let kind = if original.is_some() { Kind::Identical } else { Kind::Response };
+        let document = Some("html".to_owned());
+        let facts = Facts { links: links.to_vec(), document, ..Facts::default() };
+        self.credit(url, kind, status, content, facts)
+    }
+
+    /// The server says that a page still has this content.
+    fn not_modified(&mut self, url: &str, content: u8) -> UrlId {
+        self.credit(url, Kind::NotModified, 304, content, Facts::default())
+    }
+
+    /// The capture that has this content.
+    fn original(&self, content: u8) -> Option<(CaptureId, Capture)> {
+        let id = self.state.by_digest(&[content; 16]).unwrap().filter(|_| content > 0)?;
+        Some((id, self.state.capture(id).unwrap()))
+    }
+
+    fn credit(&mut self, url: &str, kind: Kind, status: u16, content: u8, facts: Facts) -> UrlId {
         self.captures += 1;
-        let digest = [content; 16];
-        let original = self.state.by_digest(&digest).unwrap().filter(|_| content > 0);
         let outcome = Outcome {
             url: url.to_owned(),
             time: DateTime::<Utc>::from_timestamp(1_700_000_000 + self.captures as i64 * 86_400, 0).unwrap(),
-            kind: if original.is_some() { Kind::Identical } else { Kind::Response },
+            kind,
             status,
             media_type: "text/html".to_owned(),
             payload_bytes: 100,
-            digest,
-            facts: Facts { links: links.to_vec(), ..Facts::default() },
+            digest: [content; 16],
+            original: self.original(content),
+            facts,
         };
         let location = Location { segment: SegmentId(1), offset: self.captures * 1000, length: 1000 };
         self.credits.credit(&mut self.state, &outcome, location, &mut Vec::new()).unwrap();
@@ -140,6 +158,77 @@ fn a_duplicate_on_the_same_site_shares_the_account() {
     // The original itself, fetched again unchanged, stays a page.
     books.capture("http://a.test/x", 200, 2, &[]);
     assert_eq!(books.flags("http://a.test/x") & page_flags::ALIAS, 0);
+}
+
+#[test]
+fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    let links = ["http://a.test/index.html", "http://a.test/x", "http://a.test/old"].map(anchor);
+    books.capture("http://a.test/", 200, 1, &links);
+    books.capture("http://a.test/index.html", 200, 1, &links);
+    books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/")]);
+    books.capture("http://a.test/old", 301, 3, &[link("http://a.test/x", LinkKind::Redirect)]);
+    let accounts = |books: &Books| {
+        ["http://a.test/", "http://a.test/index.html", "http://a.test/x", "http://a.test/old"]
+            .map(|url| account_of(&books.state, books.id(url)).unwrap())
+    };
+    let before = accounts(&books);
+    assert_eq!(before[1], before[0]);
+    assert_eq!(before[3], before[2]);
+    for _ in 0..2 {
+        for (url, content) in [("http://a.test/index.html", 1), ("http://a.test/", 1), ("http://a.test/x", 2)]
+        {
+            books.not_modified(url, content);
+            assert_eq!(accounts(&books), before, "{url} is not modified");
+            let newest = books.state.visit(books.id(url)).unwrap().unwrap();
+            assert_eq!(newest.status, 200);
+        }
+        for url in ["http://a.test/index.html", "http://a.test/", "http://a.test/x", "http://a.test/old"] {
+            for (kind, status) in [(Kind::Failed, 0), (Kind::Response, 503), (Kind::Response, 403)] {
+                books.credit(url, kind, status, 0, Facts::default());
+                assert_eq!(accounts(&books), before, "{url} has failed: {status}");
+            }
+        }
+    }
+    let links = |url: &str| books.state.links(books.id(url)).unwrap().links.len();
+    assert_eq!([links("http://a.test/"), links("http://a.test/x"), links("http://a.test/old")], [3, 1, 1]);
+    // What the page at a redirect's end is paid still reaches it.
+    let x = books.cash("http://a.test/x");
+    books.not_modified("http://a.test/", 1);
+    assert!(books.cash("http://a.test/x") > x);
+}
+
+#[test]
+fn a_copy_of_what_another_page_was_is_a_page() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    books.capture("http://a.test/", 200, 1, &["http://a.test/en", "http://a.test/de"].map(anchor));
+    books.capture("http://a.test/en", 200, 2, &[]);
+    books.capture("http://a.test/de", 200, 2, &[]);
+    books.capture("http://a.test/en", 200, 3, &[]);
+    let accounts = |books: &Books| {
+        ["http://a.test/en", "http://a.test/de"].map(|url| account_of(&books.state, books.id(url)).unwrap())
+    };
+    assert_eq!(accounts(&books)[0], accounts(&books)[1], "until it is looked at again");
+    books.not_modified("http://a.test/de", 2);
+    assert_eq!(accounts(&books)[1], Some(books.id("http://a.test/de")));
+    // And the other way round, when the one that was copied becomes a copy.
+    books.capture("http://a.test/en", 200, 2, &[]);
+    books.not_modified("http://a.test/de", 2);
+    assert_eq!(accounts(&books)[0], accounts(&books)[1]);
+}
+
+#[test]
+fn redirects_with_the_same_body_lead_to_their_own_targets() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    books.capture("http://a.test/", 200, 1, &["http://a.test/1", "http://a.test/2"].map(anchor));
+    for number in 1..=2 {
+        let (from, to) = (format!("http://a.test/{number}"), format!("http://a.test/to/{number}"));
+        books.capture(&from, 301, 9, &[link(&to, LinkKind::Redirect)]);
+        assert_eq!(account_of(&books.state, books.id(&from)).unwrap(), Some(books.id(&to)));
+    }
 }
 
 #[test]

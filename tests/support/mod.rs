@@ -7,6 +7,7 @@ pub(crate) mod captures;
 pub(crate) mod judges;
 pub(crate) mod program;
 pub(crate) mod reach;
+pub(crate) mod site;
 pub(crate) mod small_disk;
 
 use std::env;

@@ -20,6 +20,7 @@ use crate::ledger::{
     Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt,
     page_flags,
 };
+use crate::originals;
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -89,6 +90,7 @@ impl Run<'_> {
             self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&tag, &mut processed)?;
         }
+        originals::inherit(self.store.state(), &self.store.reader(), &mut processed.outcome)?;
         let location = match self.store.append(&processed.encoded) {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
@@ -175,8 +177,8 @@ impl Run<'_> {
             _ => return Ok(()),
         };
         let found = self.store.state().by_digest(&outcome.digest)?;
-        let Some(original) = found else { return Ok(()) };
-        let original = self.store.state().capture(original)?;
+        let Some(id) = found else { return Ok(()) };
+        let original = self.store.state().capture(id)?;
         // Pages stand for pages, and a robots.txt for itself alone.
         let is_of_robots = self.store.state().page(original.url)?.flags.0 & page_flags::ROBOTS != 0;
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
@@ -184,18 +186,19 @@ impl Run<'_> {
         }
         let group = processed.encoded.group();
         let digest = outcome.facts.entity_digest.or(group.payload_digest);
-        let previous = match digest.and_then(|digest| previous::by_digest(self.store, &original, digest)) {
+        let previous = match digest.and_then(|digest| previous::by_digest(self.store, id, &original, digest))
+        {
             Some(previous) => previous?,
             None => match previous::of_capture(self.store, &original)? {
                 Some(stored) => stored.previous,
                 None => return Ok(()),
             },
         };
-        let Previous { original_url, original_time, record_digest, .. } = previous;
+        let Previous { original, original_url, original_time, record_digest, .. } = previous;
         let mut group = processed.encoded.group().clone();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);
-        outcome.kind = Kind::Identical;
+        (outcome.kind, outcome.original) = (Kind::Identical, Some(original));
         processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         Ok(())
     }

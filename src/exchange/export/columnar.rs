@@ -2,11 +2,14 @@
 //! pandas ask it the queries that they ask Common Crawl.
 //!
 //! One row a capture that something answered, in the order of the segments. `warc_filename` is a segment of this archive.
-//! What is not known is null. Digests carry their algorithm, and `crawl` and `subset`, which Common Crawl has as folders,
+//! What is not known is null. A revisit has the type and the language of what it stands for; `fetch_status` is 304 where the
+//! server said so. Digests carry their algorithm, and `crawl` and `subset`, which Common Crawl has as folders,
 //! are columns.
 
 mod columns;
 mod file;
+mod languages;
+mod original;
 mod row;
 mod thrift;
 
@@ -17,6 +20,7 @@ use archive_storage::Store;
 use rayon::prelude::*;
 
 use self::file::ParquetFile;
+use self::original::{Original, Originals};
 use self::row::Row;
 use super::walk::{Unit, walk};
 use super::{ExportError, Exported, Selection, lost};
@@ -41,8 +45,8 @@ pub(super) fn write(
     let mut flush = |batch: &mut Vec<_>, rows: &mut Vec<Row>, is_last: bool| {
         let made: Vec<Row> = batch
             .par_drain(..)
-            .filter_map(|(segment, file, records): (u32, String, Vec<_>)| {
-                Row::of(&records, segment, &file, &crawl)
+            .filter_map(|(segment, file, records, original): (u32, String, Vec<_>, Option<Original>)| {
+                Row::of(&records, original.as_ref(), segment, &file, &crawl)
             })
             .collect();
         exported.rows += made.len() as u64;
@@ -54,9 +58,14 @@ pub(super) fn write(
         progress(exported.rows);
         Ok::<(), ExportError>(())
     };
+    let mut originals = Originals::default();
     walk(store, selection, &mut |segment, file, unit| {
         if let Unit::Capture(records) = unit {
-            batch.push((segment.0, file.to_owned(), records));
+            let original = match records.first() {
+                Some(main) => originals.of(store, main)?,
+                None => None,
+            };
+            batch.push((segment.0, file.to_owned(), records, original));
         }
         if batch.len() >= BATCH { flush(&mut batch, &mut rows, false) } else { Ok(()) }
     })?;

@@ -198,7 +198,7 @@ impl Import<'_> {
         if let Some(revisit) = prepared.revisit.take() {
             let known = |digest: &Digest| self.known.get(&digest.prefix()).copied();
             match originals::find(self.store, &revisit.reference, &known)? {
-                Some(original) => self.refer(&mut prepared, &revisit.told, &original)?,
+                Some(original) => self.refer(&mut prepared, &revisit.told, original)?,
                 None => is_open = true,
             }
             self.status.revisits += 1;
@@ -232,10 +232,11 @@ impl Import<'_> {
         &self,
         prepared: &mut Prepared,
         told: &ReplayedCapture,
-        original: &Capture,
+        (id, original): (CaptureId, Capture),
     ) -> Result<(), ImportError> {
         let facts = std::mem::take(&mut prepared.outcome.facts);
-        prepared.outcome = Outcome::of_told(told, facts, Some(original));
+        prepared.outcome = Outcome::of_told(told, facts, Some((id, original)));
+        originals::inherit(self.store.state(), &self.store.reader(), &mut prepared.outcome)?;
         let Form::Group(group) = &mut prepared.form else { return Ok(()) };
         let CaptureBody::Imported(record) = &mut group.body else { return Ok(()) };
         if told.original.is_some() {

@@ -3,7 +3,7 @@
 use super::State;
 use super::pages::unknown;
 use crate::checkpoint::{Result, StateError, Table};
-use crate::history::{self, Capture, CaptureKind, CaptureRecord, History};
+use crate::history::{self, Capture, CaptureKind, CaptureRecord, History, MimeId};
 use crate::ids::{CaptureId, UrlId};
 use crate::index::HashIndex;
 
@@ -37,21 +37,25 @@ impl State {
         Ok(id)
     }
 
-    /// Says of a revisit which capture has its payload; from then on both have one digest.
+    /// Says of a revisit which capture has its payload; from then on both have one digest. A status and a media type that it
+    /// has not itself are its original's.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and what the disk refuses.
     pub fn set_original(&mut self, revisit: CaptureId, original: CaptureId) -> Result<()> {
         self.writable()?;
-        let (digest, length) = {
-            let original = self.capture(original)?;
-            (original.digest, original.length)
-        };
+        let Capture { digest, length, status, mime, .. } = self.capture(original)?;
         let outcome = self.captures.update(revisit.0, |record| {
-            record.capture.original = Some(original);
-            record.capture.digest = digest;
-            if record.capture.kind == CaptureKind::Identical {
-                record.capture.length = length;
+            let capture = &mut record.capture;
+            (capture.original, capture.digest) = (Some(original), digest);
+            if capture.kind == CaptureKind::Identical {
+                capture.length = length;
+            }
+            if capture.status == 0 {
+                capture.status = status;
+            }
+            if capture.mime == MimeId::default() {
+                capture.mime = mime;
             }
         });
         self.finish(outcome).map(|_| ())

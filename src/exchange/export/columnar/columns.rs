@@ -125,7 +125,7 @@ pub(super) const COLUMNS: [Column; 32] = [
     optional("content_mime_type", Kind::Text, |row| Cell::from(&row.mime)),
     optional("content_mime_detected", Kind::Text, |row| Cell::from(&row.detected)),
     optional("content_charset", Kind::Text, |row| Cell::from(&row.charset)),
-    optional("content_languages", Kind::Text, |_| Cell::Null),
+    optional("content_languages", Kind::Text, |row| Cell::from(&row.languages)),
     optional("content_truncated", Kind::Text, |row| Cell::from(&row.truncated)),
     required("warc_filename", Kind::Text, |row| Cell::from(&row.file)),
     required("warc_record_offset", Kind::Int, |row| Cell::from(row.offset)),

@@ -1,10 +1,13 @@
 //! A capture as a row.
 
 use archive_storage::address::{registry_suffix, site_of, surt};
+use archive_storage::segment::is_not_modified;
 use archive_storage::warc::{HttpHead, Record, RecordType, parse_fields, split};
 use url::Url;
 
 use super::columns::Cell;
+use super::languages;
+use super::original::Original;
 use crate::parse::DocumentKind;
 
 /// What is told of a capture.
@@ -25,6 +28,7 @@ pub(super) struct Row {
     pub(super) mime: Option<String>,
     pub(super) detected: Option<String>,
     pub(super) charset: Option<String>,
+    pub(super) languages: Option<String>,
     pub(super) truncated: Option<String>,
     pub(super) file: String,
     pub(super) offset: i32,
@@ -36,8 +40,14 @@ pub(super) struct Row {
 
 impl Row {
     /// The row of a capture; nothing when nothing answered, or when it is so far into its segment that Common Crawl's 32 bits
-    /// cannot say where. Segments are closed long before.
-    pub(super) fn of(records: &[Record], segment: u32, file: &str, crawl: &str) -> Option<Self> {
+    /// cannot say where. Segments are closed long before. What a revisit does not say itself is its original's.
+    pub(super) fn of(
+        records: &[Record],
+        original: Option<&Original>,
+        segment: u32,
+        file: &str,
+        crawl: &str,
+    ) -> Option<Self> {
         let main = records.first()?;
         if main.header.record_type() == RecordType::Metadata {
             return None;
@@ -45,12 +55,20 @@ impl Row {
         let address = main.header.target_uri()?;
         let url = Url::parse(address).ok()?;
         let fields = records.last().map(|last| parse_fields(&last.content)).unwrap_or_default();
+        let is_not_modified = main.header.get("WARC-Profile").is_some_and(is_not_modified);
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let content_type = main.header.get("Content-Type");
         let is_http = content_type.is_some_and(|kind| kind.trim_start().starts_with("application/http"));
         let head = HttpHead::parse(&if is_http { split(&main.content).0 } else { bytes::Bytes::new() });
         let stated = if is_http { head.get("Content-Type") } else { content_type };
-        let status = i32::from(head.status().unwrap_or(0));
+        let status = match head.status() {
+            Some(status) => i32::from(status),
+            None if is_not_modified => 304,
+            None => original.map_or(0, |original| i32::from(original.status)),
+        };
+        let mime = stated.map(essence).filter(|mime| !mime.is_empty());
+        let document = field("document").or_else(|| original?.document.as_deref());
+        let language = field("language").or_else(|| original?.language.as_deref());
         let is_robots = url.path() == "/robots.txt";
         Some(Self {
             surt: surt(address),
@@ -63,9 +81,10 @@ impl Row {
             status,
             redirect: head.get("Location").filter(|_| (300..400).contains(&status)).map(str::to_owned),
             digest: main.header.get("WARC-Payload-Digest").map(str::to_owned),
-            mime: stated.map(essence).filter(|mime| !mime.is_empty()),
-            detected: field("document").and_then(detected),
+            mime: mime.or_else(|| original?.mime.clone()),
+            detected: document.and_then(detected),
             charset: stated.and_then(charset),
+            languages: language.and_then(languages::code),
             truncated: main
                 .header
                 .get("WARC-Truncated")

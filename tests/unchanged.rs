@@ -1,0 +1,205 @@
+//! A web that does not change stays what it was to the archive, however often it is fetched again: the importance of its
+//! pages, which of them are pages of their own, what kind and language they have. The same after a rebuild.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive::ledger::account_of;
+use archive_storage::Store;
+use serde_json::Value;
+
+use crate::support::judges;
+use crate::support::program::start;
+use crate::support::site::{Manner, Site};
+use crate::support::{Archive, ledger_balances};
+
+/// How far importance may move in a refresh of an unchanged web, or a rebuild: summed over all pages, as a share of all.
+const DRIFT_MAX: f64 = 0.02;
+
+/// What people see of a page, but for its importance.
+type Page = BTreeMap<String, Value>;
+
+/// An archive and what it said after its first crawl.
+struct Kept {
+    archive: Archive,
+    site: Site,
+    importance: BTreeMap<String, f64>,
+    pages: Vec<Page>,
+    accounts: BTreeMap<String, Option<String>>,
+}
+
+impl Kept {
+    /// Crawls the site.
+    fn crawled() -> Self {
+        let (archive, site) = (Archive::new(), Site::start());
+        start(&mut archive.crawl(&[site.url("/")], &["--delay", "0", "--allow-private"])).wait().succeeded();
+        let mut kept =
+            Self { archive, site, importance: BTreeMap::new(), pages: Vec::new(), accounts: BTreeMap::new() };
+        (kept.importance, kept.pages, kept.accounts) = (kept.importance(), kept.pages(), kept.accounts());
+        assert!(kept.pages.len() > 80, "{} pages", kept.pages.len());
+        kept
+    }
+
+    fn refresh(&self, budget: &str) {
+        let mut command = self.archive.command("refresh");
+        command.args(["--budget", budget, "--shortest", "0s", "--delay", "0", "--allow-private"]);
+        let finished = start(&mut command).wait().succeeded();
+        assert!(!finished.errors.contains(" 0 captures"), "{}", finished.errors);
+    }
+
+    fn importance(&self) -> BTreeMap<String, f64> {
+        let rows = self.archive.json("query", &["page importance >= 0 select url, importance"]);
+        rows.iter()
+            .map(|row| (row["url"].as_str().unwrap().to_owned(), row["importance"].as_f64().unwrap()))
+            .collect()
+    }
+
+    fn pages(&self) -> Vec<Page> {
+        let query = "captures > 0 select url, title, type, content_type, language, status, versions, depth order by url";
+        let rows = self.archive.json("query", &[query]);
+        rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect()
+    }
+
+    /// Whose account each URL uses.
+    fn accounts(&self) -> BTreeMap<String, Option<String>> {
+        let store = Store::read_only(&self.archive.path).unwrap();
+        let state = store.state();
+        let ids = state.visits().map(|visit| visit.unwrap().0);
+        ids.map(|id| {
+            let account = account_of(state, id).unwrap().map(|account| state.url(account).unwrap());
+            (state.url(id).unwrap(), account)
+        })
+        .collect()
+    }
+
+    /// Fails unless the archive says what it said after the first crawl.
+    fn is_as_it_was(&self, when: &str) {
+        assert_eq!(self.accounts(), self.accounts, "{when}");
+        assert_eq!(self.pages(), self.pages, "{when}");
+        let now = self.importance();
+        let zero = |of: &BTreeMap<String, f64>| -> BTreeSet<String> {
+            of.iter().filter(|(_, importance)| **importance == 0.0).map(|(url, _)| url.clone()).collect()
+        };
+        assert_eq!(zero(&now), zero(&self.importance), "{when}: pages without importance");
+        let drift = drift(&self.importance, &now);
+        println!("{when}: importance has moved by {drift:.4}");
+        assert!(drift < DRIFT_MAX, "{when}: importance has moved by {drift}");
+        ledger_balances(&self.archive.path);
+    }
+}
+
+/// The sum of all differences as a share of the sum of all importance.
+fn drift(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> f64 {
+    assert!(before.keys().eq(after.keys()));
+    let moved: f64 = before.iter().map(|(url, importance)| (after[url] - importance).abs()).sum();
+    moved / before.values().sum::<f64>()
+}
+
+#[test]
+fn a_refresh_of_an_unchanged_site_leaves_importance_as_it_was() {
+    let kept = Kept::crawled();
+    for (page, copy) in kept.site.pairs() {
+        let (page, copy) = (kept.site.url(&page), kept.site.url(&copy));
+        let account = kept.accounts[&page].clone().unwrap();
+        assert_eq!(kept.accounts[&copy], Some(account), "{copy} is {page}");
+        assert_eq!(kept.importance[&copy], kept.importance[&page]);
+    }
+    for run in 1..=3 {
+        kept.refresh("20");
+        kept.is_as_it_was(&format!("after {run} refreshes of 20 pages"));
+    }
+    for manner in [Manner::Validators, Manner::Whole] {
+        kept.site.answer(manner);
+        for run in 1..=20 {
+            kept.refresh("1000");
+            kept.is_as_it_was(&format!("after refresh {run} of everything, {manner:?}"));
+        }
+    }
+    kept.archive.run::<&str>("rebuild", &[]).succeeded();
+    kept.is_as_it_was("after a rebuild");
+    kept.archive.verify();
+}
+
+#[test]
+fn a_rebuild_of_a_crawl_gives_its_importance() {
+    let kept = Kept::crawled();
+    kept.archive.run::<&str>("rebuild", &[]).succeeded();
+    kept.is_as_it_was("after a rebuild");
+}
+
+/// A server that is out of order for an hour says nothing about its pages.
+#[test]
+fn a_site_that_is_out_of_order_keeps_its_importance() {
+    let kept = Kept::crawled();
+    for manner in [Manner::OutOfOrder, Manner::NoHttp] {
+        kept.site.answer(manner);
+        kept.refresh("1000");
+        assert_eq!(kept.accounts(), kept.accounts, "{manner:?}");
+        let drift = drift(&kept.importance, &kept.importance());
+        assert!(drift < DRIFT_MAX, "{manner:?}: importance has moved by {drift}");
+        ledger_balances(&kept.archive.path);
+    }
+    kept.site.answer(Manner::Validators);
+    kept.refresh("1000");
+    kept.is_as_it_was("after the server works again");
+    kept.archive.run::<&str>("rebuild", &[]).succeeded();
+    kept.is_as_it_was("after a rebuild");
+}
+
+#[test]
+fn copies_have_the_language_of_what_they_are_copies_of() {
+    let kept = Kept::crawled();
+    let told = |path: &str, field: &str| {
+        let rows =
+            kept.archive.json("query", &[&format!("url = \"{}\" select {field}", kept.site.url(path))]);
+        rows[0][field].as_str().unwrap_or_default().to_owned()
+    };
+    let pairs = kept.site.pairs();
+    for manner in [Manner::Validators, Manner::Whole] {
+        for path in pairs.iter().flat_map(|(page, copy)| [page, copy]) {
+            assert_eq!(told(path, "language"), "en", "{path}");
+            assert_eq!(told(path, "type"), "html", "{path}");
+            assert_eq!(told(path, "content_type"), "text/html", "{path}");
+        }
+        assert_eq!(told("/de/c1.html", "language"), "de");
+        kept.site.answer(manner);
+        kept.refresh("1000");
+    }
+    let query = "language = \"en\" and type = html and status = 200 select url";
+    let found = kept.archive.json("query", &[query]).len();
+    kept.archive.run::<&str>("rebuild", &[]).succeeded();
+    assert_eq!(kept.archive.json("query", &[query]).len(), found);
+    assert_eq!(found, 2 + 40 + 20 + 2, "home, chapters, German ones that fall back, small pages");
+}
+
+#[test]
+fn a_table_of_captures_says_what_revisits_stand_for() {
+    let Some(judges) = judges::find() else { return };
+    let kept = Kept::crawled();
+    for manner in [Manner::Validators, Manner::Whole] {
+        kept.site.answer(manner);
+        kept.refresh("1000");
+    }
+    let path = kept.archive.folder().join("index.parquet");
+    start(kept.archive.command("export").args(["parquet", "--output"]).arg(&path)).wait().succeeded();
+    let script = "import duckdb, json, sys
+print(json.dumps(duckdb.sql(f\"select fetch_status, content_mime_type, content_mime_detected, content_languages, \\
+    subset, count(*) from '{sys.argv[1]}' where url like '%/c_.html' or url like '%/index.html' \\
+    group by all order by all\").fetchall()))";
+    let output = judges::succeed(judges.program("python").args(["-c", script]).arg(&path), "");
+    let rows: Value = serde_json::from_str(&output).unwrap();
+    let html = ["text/html", "text/html"];
+    let row = |status: u16, language: &str, subset: &str, count: u64| {
+        serde_json::json!([status, html[0], html[1], language, subset, count])
+    };
+    // Ten chapters and the home page: once as they came, once not modified, once the same again; five of the German chapters
+    // are the English ones.
+    let expected = Value::Array(vec![
+        row(200, "deu", "crawldiagnostics", 5),
+        row(200, "deu", "warc", 5),
+        row(200, "eng", "crawldiagnostics", 22),
+        row(200, "eng", "warc", 10),
+        row(304, "deu", "crawldiagnostics", 5),
+        row(304, "eng", "crawldiagnostics", 16),
+    ]);
+    assert_eq!(rows, expected);
+}

@@ -4,6 +4,7 @@
 
 pub(crate) mod captures;
 pub(crate) mod judges;
+pub(crate) mod pages;
 pub(crate) mod program;
 pub(crate) mod reach;
 pub(crate) mod small_disk;

@@ -2,7 +2,7 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
 //! `review`, `lab` and `testweb`, and `exchange` uses `crawl`; these use `change` and `ledger`; it uses `importance`,
-//! `refresh`, `search`, `parse` and `fetch`; all of them stand on the crate [`archive_storage`].
+//! `refresh`, `search`, `reading`, `parse` and `fetch`; all of them stand on the crate [`archive_storage`].
 
 pub mod change;
 pub mod columns;
@@ -17,6 +17,7 @@ mod originals;
 pub mod parse;
 pub mod publish;
 pub mod query;
+mod reading;
 pub mod refresh;
 pub mod review;
 pub mod search;

@@ -12,6 +12,7 @@ mod currency;
 mod exchange;
 mod export;
 mod hostile;
+mod hostile_documents;
 mod importance;
 mod kill;
 mod kill_repair;

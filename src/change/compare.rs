@@ -2,6 +2,7 @@
 
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -9,9 +10,13 @@ use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::ledger::capture_flags;
 use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_xml_tree};
+use crate::reading::Readers;
 
 /// Bytes that a payload may decode to.
 const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of an XML document that is compared as a tree; larger ones are compared as texts.
+const TREE_BYTES_MAX: usize = 4 << 20;
 
 /// Why versions cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -131,15 +136,20 @@ pub fn version_until(store: &Store, id: UrlId, time: i64) -> Result<Option<Captu
     Ok(None)
 }
 
-/// How two captures of a page differ.
+/// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.
 ///
 /// # Errors
 /// When their records cannot be read.
 pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison, VersionError> {
-    let (old, new) = (Version::read(store, old)?, Version::read(store, new)?);
-    let title =
-        (old.parsed.title != new.parsed.title).then(|| (old.parsed.title.clone(), new.parsed.title.clone()));
-    Ok(Comparison { title, bytes: (old.body.len(), new.body.len()), difference: difference(&old, &new) })
+    let (old, new) = (Stored::read(store, old)?, Stored::read(store, new)?);
+    let bytes = (old.payload.len(), new.payload.len());
+    let compared = Readers::without_notes(Limits::default()).reader().read([0; 16], move || {
+        let (old, new) = (old.version(), new.version());
+        let title = (old.parsed.title != new.parsed.title)
+            .then(|| (old.parsed.title.clone(), new.parsed.title.clone()));
+        Comparison { title, bytes: (old.body.len(), new.body.len()), difference: difference(&old, &new) }
+    });
+    Ok(compared.unwrap_or(Comparison { title: None, bytes, difference: Difference::Bytes }))
 }
 
 fn difference(old: &Version, new: &Version) -> Difference {
@@ -154,6 +164,13 @@ fn difference(old: &Version, new: &Version) -> Difference {
     if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }
 }
 
+/// A version as it is stored.
+struct Stored {
+    url: String,
+    head: HttpHead,
+    payload: Bytes,
+}
+
 /// A version, decoded and parsed.
 struct Version {
     body: Vec<u8>,
@@ -161,17 +178,20 @@ struct Version {
     parsed: Parsed,
 }
 
-impl Version {
+impl Stored {
     fn read(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
         let original = store.original(capture)?.ok_or(VersionError::NoOriginal)?;
         let record = store.record(original.location)?;
         let head = HttpHead::parse(&split(&record.content).0);
-        let coding = head.get("Content-Encoding").unwrap_or_default();
-        let mut body = decode_content(&record.payload(), coding, DECODED_BYTES_MAX).body.into_owned();
+        Ok(Self { url: store.state().url(capture.url)?, head, payload: record.payload() })
+    }
+
+    fn version(self) -> Version {
+        let coding = self.head.get("Content-Encoding").unwrap_or_default();
+        let mut body = decode_content(&self.payload, coding, DECODED_BYTES_MAX).body.into_owned();
         let headers: Vec<(&str, &[u8])> =
-            head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-        let url = store.state().url(capture.url)?;
-        let parsed = match Url::parse(&url) {
+            self.head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        let parsed = match Url::parse(&self.url) {
             Ok(url) => {
                 let source =
                     Source { url: &url, status: 200, content_type: None, headers: &headers, body: &body };
@@ -183,14 +203,19 @@ impl Version {
             // A sitemap in a compressed file.
             body = decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned();
         }
-        let content_type = head.get("Content-Type").map(str::to_owned);
-        Ok(Self { body, content_type, parsed })
+        let content_type = self.head.get("Content-Type").map(str::to_owned);
+        Version { body, content_type, parsed }
     }
+}
 
+impl Version {
     fn tree(&self) -> Option<Tree> {
-        if !self.parsed.kind.is_xml() {
+        /// Nodes of a tree that is compared with another: each takes some hundred bytes, and its names.
+        const NODES_MAX: u32 = 250_000;
+        if !self.parsed.kind.is_xml() || self.body.len() > TREE_BYTES_MAX {
             return None;
         }
-        with_xml_tree(&self.body, self.content_type.as_deref(), &Limits::default(), Tree::of)
+        let limits = Limits { xml_nodes_max: NODES_MAX, ..Limits::default() };
+        with_xml_tree(&self.body, self.content_type.as_deref(), &limits, Tree::of)
     }
 }

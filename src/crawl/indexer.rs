@@ -2,6 +2,7 @@
 //! from the archive.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,10 @@ use url::Url;
 
 use super::engine::CrawlError;
 use super::memory::Memory;
-use super::process::{has_text, read_page};
+use super::process::has_text;
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
+use crate::reading::{Page, Readers};
 use crate::search::{Document, Error, FOLDER, Writer};
 
 /// Pages that wait for the indexing thread.
@@ -101,6 +103,10 @@ pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> 
 fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
     let captures = store.state().totals().captures;
     let from = writer.watermark();
+    if from >= captures {
+        return Ok(());
+    }
+    let mut reader = Readers::of_archive(store.path(), Limits::default()).reader();
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id).map_err(StoreError::from)?;
@@ -119,12 +125,18 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
         let record = store.record(capture.location)?;
         let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
         let Some(payload) = store.payload(&capture)? else { continue };
-        let parsed = read_page(&parsed_url, capture.status, &head, &payload, &Limits::default());
+        let parsed = reader.page(Page {
+            url: parsed_url,
+            status: capture.status,
+            head: Arc::new(head),
+            payload,
+            key: capture.digest,
+        });
         if has_text(parsed.kind) {
             writer.add(&document(capture.url, url, true, parsed))?;
         }
     }
-    if captures > from { Ok(writer.commit(captures)?) } else { Ok(()) }
+    Ok(writer.commit(captures)?)
 }
 
 /// What of a parsed page is indexed.

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, Sender};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -18,13 +19,9 @@ use super::timings::{Counters, Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{
-    self, DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives, Source, decode_content,
-};
+use crate::parse::{DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives};
+use crate::reading::{Page, Reader};
 use crate::search::Document;
-
-/// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
-const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// Why a page that says `noarchive` has no record of its own.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
@@ -34,6 +31,9 @@ const SITEMAPS_MAX: usize = 1000;
 
 /// Rules of more bytes in memory are not handed on with their capture but read again from the archive.
 const RULES_BYTES_MAX: usize = 64 << 10;
+
+/// Where most sites have their sitemap.
+const USUAL_SITEMAP: &str = "/sitemap.xml";
 
 /// The mark of a job: what the ledger knew when it asked for it.
 #[derive(Debug)]
@@ -96,8 +96,10 @@ pub(super) struct Processed {
 /// What a processing thread reads of a response.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// What parsing may cost, and the robot's name.
-    pub(super) limits: Limits,
+    /// The robot's name, in lower case.
+    pub(super) robot: String,
+    /// Bytes of a body that are read.
+    pub(super) body_bytes_max: usize,
     /// Whether text is kept for the index.
     pub(super) full_text: bool,
     /// Whether links of pages that ask for it are not to be followed.
@@ -114,6 +116,7 @@ pub(super) fn work(
     done: &Sender<Done>,
     encoder: &Encoder,
     reading: &Reading,
+    mut reader: Reader,
     counters: Counters,
 ) {
     let mut watch = Stopwatch::new(counters);
@@ -122,7 +125,7 @@ pub(super) fn work(
         let result = match (tag, answer) {
             (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
             (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, reading, &mut watch) {
+                match process(&tag, *exchange, encoder, reading, &mut reader, &mut watch) {
                     Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
                     Err(error) => Done::Broken(error),
                 }
@@ -142,12 +145,14 @@ fn process(
     exchange: Exchange,
     encoder: &Encoder,
     reading: &Reading,
+    reader: &mut Reader,
     watch: &mut Stopwatch,
 ) -> Result<Processed, SegmentError> {
-    let payload = Payload::of(&exchange.http, reading.limits.body_bytes_max.saturating_add(1));
+    let payload = Payload::of(&exchange.http, reading.body_bytes_max.saturating_add(1));
     let Payload { head_bytes, head, received_digest, digest, beginning, length } = payload
         .map_err(|source| SegmentError::Io { action: "read from", path: reading.spools.clone(), source })?;
     watch.lap(Stage::Digest);
+    let head = Arc::new(head);
     let mut facts = Facts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
@@ -163,14 +168,22 @@ fn process(
     let mut document = None;
     if tag.robots {
         if (200..300).contains(&exchange.status) {
-            let rules = stored_robots::parse(&head, &beginning, &reading.limits.robot);
-            facts.links = sitemap_links(tag, &rules, reading.limits.url_bytes_max);
+            let rules = stored_robots::parse(&head, &beginning, &reading.robot);
+            facts.links = sitemap_links(tag, rules.sitemaps());
             robots = Some(rules.without_sitemaps()).filter(|rules| rules.memory_bytes() <= RULES_BYTES_MAX);
+        } else if (400..500).contains(&exchange.status) {
+            facts.links = sitemap_links(tag, &[]);
         }
     } else if !not_modified {
         let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
         facts.problems.extend(cut);
-        let mut parsed = read_page(&tag.url, exchange.status, &head, &beginning, &reading.limits);
+        let mut parsed = reader.page(Page {
+            url: tag.url.clone(),
+            status: exchange.status,
+            head: Arc::clone(&head),
+            payload: beginning,
+            key: digest.prefix(),
+        });
         if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
@@ -346,28 +359,18 @@ fn directives(robots: RobotsDirectives) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-/// Takes off the content coding and parses.
-pub(crate) fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
-    let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-    let headers: Vec<(&str, &[u8])> =
-        head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
-    let mut parsed = parse::parse(&source, limits);
-    parsed.problems.extend(plain.problem.map(Problem::Coding));
-    parsed
-}
-
 /// Whether documents of a kind have text to search in.
 pub(crate) const fn has_text(kind: DocumentKind) -> bool {
     use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
     matches!(kind, Html | Xml | Feed | OaiPmh | Text)
 }
 
-/// The sitemaps that a robots.txt names.
-fn sitemap_links(tag: &FetchTag, robots: &Robots, url_bytes_max: usize) -> Vec<OutLink> {
+/// The sitemaps that a robots.txt names; the one in the usual place when it names none.
+fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
-    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text));
-    let urls = urls.filter(|url| url.len() <= url_bytes_max).take(SITEMAPS_MAX);
+    let usual = (named.is_empty() && tag.url.path() == "/robots.txt").then_some(USUAL_SITEMAP);
+    let urls = named.iter().map(String::as_str).chain(usual).filter_map(canonical);
+    let urls = urls.filter(|url| url.len() <= Limits::default().url_bytes_max).take(SITEMAPS_MAX);
     let link = |url: String| OutLink {
         hash: url_hash(&url),
         url,

@@ -1,4 +1,5 @@
-//! The URLs of style sheets: `url(…)`, `@import "…"` and `image-set("…")`.
+//! The URLs of style sheets: `url(…)`, `@import "…"`, and the strings of `src("…")`, `image("…")`, `image-set("…")` and
+//! Internet Explorer's `AlphaImageLoader(src="…")`.
 //!
 //! One pass over the bytes by the tokens that matter (CSS Syntax Level 3, sections 4.3.1 to 4.3.6): comments, strings,
 //! at-keywords, functions. Everything else is skipped, so broken style sheets give what can be found in them.
@@ -22,7 +23,7 @@ enum Context {
     Import,
     /// The name of a namespace, which is no link.
     Namespace,
-    /// An image of an `image-set()` that began at this depth of brackets.
+    /// An image of a function such as `image-set()` that began at this depth of brackets.
     ImageSet(u32),
 }
 
@@ -46,8 +47,11 @@ impl<'a> Scanner<'a> {
                             found(&unescape(text), LinkKind::StyleImport);
                             self.context = Context::Plain;
                         }
-                        Context::ImageSet(_) => found(&unescape(text), LinkKind::StyleResource),
-                        Context::Plain | Context::Namespace => {}
+                        // Deeper brackets hold the type of an image.
+                        Context::ImageSet(depth) if depth == self.brackets => {
+                            found(&unescape(text), LinkKind::StyleResource);
+                        }
+                        Context::ImageSet(_) | Context::Plain | Context::Namespace => {}
                     }
                 }
                 b'@' => self.at_keyword(),
@@ -117,7 +121,11 @@ impl<'a> Scanner<'a> {
             return;
         }
         self.brackets += 1;
-        if ends_with(b"image-set") && self.context == Context::Plain {
+        let names_images = ends_with(b"image-set")
+            || ends_with(b"src")
+            || ends_with(b"image")
+            || ends_with(b"alphaimageloader");
+        if names_images && self.context == Context::Plain {
             self.context = Context::ImageSet(self.brackets);
         }
     }
@@ -244,6 +252,9 @@ mod tests {
             ("@IMPORT url(x.css);", "x.css", true),
             ("@import url(\"x.css\") layer(a) supports(display: grid);", "x.css", true),
             ("background-image: -webkit-image-set('x.png' 1x)", "x.png", false),
+            ("a { background: src('x.png') }", "x.png", false),
+            ("a { background: image('x.png', red) }", "x.png", false),
+            ("a{filter:progid:DXImageTransform.Microsoft.AlphaImageLoader(src='x.png')}", "x.png", false),
             ("@font-face { src: local('y'), url(x.woff2) format('woff2') }", "x.woff2", false),
         ] {
             assert_eq!(all(css), [(expected.to_owned(), import)], "{css}");
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn several_in_a_row() {
-        let css = "@import 'a'; b{c:url(d),url('e')} @media x{f{g:image-set(url(h) 1x, 'i' 2x)}} j{k:'l'}";
+        let css = "@import 'a'; b{c:url(d),url('e')} @media x{f{g:image-set(url(h) 1x, 'i' type('image/png') 2x)}} j{k:'l'}";
         let urls: Vec<_> = all(css).into_iter().map(|(url, _)| url).collect();
         assert_eq!(urls, ["a", "d", "e", "h", "i"]);
     }

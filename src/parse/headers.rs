@@ -48,6 +48,12 @@ pub(crate) fn read(
             12 if content_type.is_none() && name.eq_ignore_ascii_case("content-type") => {
                 facts.set_content_type(&value);
             }
+            9 if name.eq_ignore_ascii_case("sourcemap") => {
+                outlinks.add(&value, LinkKind::Speculative, false);
+            }
+            16 if name.eq_ignore_ascii_case("content-location") => {
+                outlinks.add(&value, LinkKind::Alternate, false);
+            }
             16 if name.eq_ignore_ascii_case("content-language") => {
                 let first = value.split(',').next().map(|tag| tag.trim().to_owned());
                 facts.language = first.filter(|tag| !tag.is_empty());

@@ -101,6 +101,12 @@ impl DocumentKind {
         matches!(self, Self::Xml | Self::Feed | Self::Sitemap | Self::OaiPmh)
     }
 
+    /// Whether anything is read of such a document but its first bytes.
+    #[must_use]
+    pub(crate) fn is_parsed(self) -> bool {
+        self.is_xml() || matches!(self, Self::Html | Self::Css | Self::Text | Self::Json | Self::Archive)
+    }
+
     /// The kind of a body with this media type (without parameters, in lower case; empty when unknown).
     ///
     /// XML is not told further apart here: its root element does that.

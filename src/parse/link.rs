@@ -56,6 +56,10 @@ pub enum LinkKind {
     Sitemap = 16,
     /// A link in a document whose kind has no better name for it, as Dublin Core identifiers.
     Reference = 17,
+    /// Where a form leads that only asks.
+    Form = 18,
+    /// Where a script leads by a literal.
+    ScriptTarget = 19,
     /// A style sheet of an HTML document.
     Stylesheet = 32,
     /// A style sheet or transformation that an XML processing instruction names.
@@ -97,7 +101,7 @@ pub enum LinkKind {
 }
 
 /// Every kind with its hop letter and context.
-const KINDS: [(LinkKind, char, &str); 36] = {
+const KINDS: [(LinkKind, char, &str); 38] = {
     use LinkKind::*;
     [
         (Anchor, 'L', "a/@href"),
@@ -117,6 +121,8 @@ const KINDS: [(LinkKind, char, &str); 36] = {
         (SitemapEntry, 'M', "url/loc"),
         (Sitemap, 'M', "sitemap/loc"),
         (Reference, 'L', "identifier"),
+        (Form, 'L', "form/@action"),
+        (ScriptTarget, 'L', "script/location"),
         (Stylesheet, 'E', "link[@rel=stylesheet]/@href"),
         (XmlStylesheet, 'E', "processing-instruction(xml-stylesheet)"),
         (StyleImport, 'E', "@import"),

@@ -9,7 +9,7 @@
 //! | `kind` | what a body is |
 //! | `coding`, `charset` | bytes to text |
 //! | `headers`, `directives`, `refresh` | the HTTP head |
-//! | `html`, `css`, `xml` | documents |
+//! | `html`, `css`, `json`, `xml` | documents |
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
 
@@ -20,6 +20,7 @@ mod dates;
 mod directives;
 mod headers;
 mod html;
+mod json;
 mod kind;
 mod language;
 mod link;
@@ -40,6 +41,7 @@ pub use self::dates::parse_date;
 pub use self::directives::RobotsDirectives;
 pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
+use self::html::Syntax;
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 
@@ -73,7 +75,7 @@ pub struct Limits {
     pub url_bytes_max: usize,
     /// Nodes of an XML tree.
     pub xml_nodes_max: u32,
-    /// Elements inside one another in an XML tree.
+    /// Elements inside one another in an XML tree. (libxml2's own limit is 256.)
     pub xml_depth_max: usize,
     /// Bytes that the entities of an XML document may come to.
     pub xml_entity_bytes_max: usize,
@@ -90,7 +92,7 @@ impl Default for Limits {
             sitemap_links_max: 50_000,
             url_bytes_max: 2048,
             xml_nodes_max: 2_000_000,
-            xml_depth_max: 1_000,
+            xml_depth_max: 256,
             xml_entity_bytes_max: 8 * 1024 * 1024,
             robot: "archive".to_owned(),
         }
@@ -194,6 +196,9 @@ pub enum Problem {
     /// A sitemap in a compressed file that can't be read.
     #[error(transparent)]
     Coding(#[from] CodingProblem),
+    /// Nothing was read at all.
+    #[error("not read: {0}")]
+    NotRead(&'static str),
 }
 
 /// Reads a document. Never fails: see [`Parsed::problems`].
@@ -214,7 +219,14 @@ pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
     parsed.kind = DocumentKind::of(&head.media_type, body);
     parsed.robots = head.robots;
     parsed.language.clone_from(&head.language);
-    let mut document = Document { source, limits, charset_label: head.charset.as_deref(), parsed, outlinks };
+    let mut document = Document {
+        source,
+        limits,
+        media_type: &head.media_type,
+        charset_label: head.charset.as_deref(),
+        parsed,
+        outlinks,
+    };
     if (300..400).contains(&source.status) {
         document.parsed.signature = signature::of_bytes(body);
     } else {
@@ -229,6 +241,11 @@ pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
     }
     parsed.language = parsed.language.map(|tag| tag.to_ascii_lowercase());
     parsed
+}
+
+/// What is known of a document that cannot be read.
+pub(crate) fn unread(kind: DocumentKind, body: &[u8], problem: Problem) -> Parsed {
+    Parsed { kind, signature: signature::of_bytes(body), problems: vec![problem], ..Parsed::default() }
 }
 
 /// Hands the tree of an XML document to `read`; gives nothing when there is none, not even of a repaired document.
@@ -247,6 +264,7 @@ pub fn with_xml_tree<T>(
 struct Document<'s> {
     source: &'s Source<'s>,
     limits: &'s Limits,
+    media_type: &'s str,
     charset_label: Option<&'s str>,
     parsed: Parsed,
     outlinks: Outlinks,
@@ -259,6 +277,7 @@ impl Document<'_> {
             DocumentKind::Xml => self.read_xml(body),
             DocumentKind::Css => self.read_css(body),
             DocumentKind::Text => self.read_text(body),
+            DocumentKind::Json => self.read_json(body),
             DocumentKind::Archive => self.read_compressed_sitemap(body),
             _ => self.parsed.signature = signature::of_bytes(body),
         }
@@ -282,14 +301,18 @@ impl Document<'_> {
 
     fn read_html(&mut self, body: &[u8]) {
         let (html, encoding) = self.decode(body);
-        self.read_html_text(&html, encoding);
+        let syntax = if self.media_type.ends_with("+xml") { Syntax::Xml } else { Syntax::Html };
+        self.read_html_text(&html, encoding, syntax);
     }
 
-    fn read_html_text(&mut self, html: &str, encoding: &'static Encoding) {
+    fn read_html_text(&mut self, html: &str, encoding: &'static Encoding, syntax: Syntax) {
         if encoding != UTF_8 {
             self.outlinks.set_base(self.source.url.clone(), encoding);
         }
-        let facts = html::read(html, encoding, &self.limits.robot, &mut self.outlinks);
+        if syntax == Syntax::Xml {
+            xml::read_prolog(html, &mut self.outlinks);
+        }
+        let facts = html::read(html, encoding, syntax, &self.limits.robot, &mut self.outlinks);
         self.parsed.title = facts.title;
         self.parsed.robots = self.parsed.robots | facts.robots;
         self.parsed.canonical = facts.canonical;
@@ -302,6 +325,16 @@ impl Document<'_> {
         css::urls(&css, |url, kind| {
             self.outlinks.add(url, kind, false);
         });
+        self.parsed.signature = signature::of_bytes(body);
+    }
+
+    fn read_json(&mut self, body: &[u8]) {
+        let (text, _) = self.decode(body);
+        if json::is_made_of_links(self.media_type, &text) {
+            json::urls(&text, |url, kind| {
+                self.outlinks.add(url, kind, false);
+            });
+        }
         self.parsed.signature = signature::of_bytes(body);
     }
 

@@ -92,7 +92,8 @@ impl Outlinks {
         references: &[(Cow<'_, str>, LinkKind, bool)],
     ) {
         let Ok(base) = self.resolver.base().join(base.trim()) else { return };
-        if !matches!(base.scheme(), "http" | "https") || &base == self.resolver.base() {
+        let is_base = matches!(base.scheme(), "http" | "https") && base.as_str().len() <= self.url_bytes_max;
+        if !is_base || &base == self.resolver.base() {
             return;
         }
         self.set_base(base, encoding);

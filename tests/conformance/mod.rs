@@ -7,6 +7,7 @@
 mod archives;
 mod feeds;
 mod hostile;
+mod links;
 mod robots;
 mod sitemaps;
 mod surt;

@@ -5,6 +5,7 @@
 pub(crate) mod answers;
 pub(crate) mod captures;
 pub(crate) mod judges;
+pub(crate) mod pages;
 pub(crate) mod program;
 pub(crate) mod reach;
 pub(crate) mod site;

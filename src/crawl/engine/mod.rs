@@ -40,6 +40,7 @@ use super::traps::Variations;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
 use crate::parse::Limits;
+use crate::reading::Readers;
 use crate::search;
 
 /// How often the caller is told how far the run is.
@@ -119,22 +120,26 @@ pub fn run(
     let mut credits = Credits::open(store.state())?;
     credits.set_obey_nofollow(options.conduct.obey_nofollow);
     let counters = Counters::default();
+    let limits = limits(options);
+    let reading = Reading {
+        robot: limits.robot.clone(),
+        body_bytes_max: limits.body_bytes_max,
+        full_text: options.full_text,
+        obey_nofollow: options.conduct.obey_nofollow,
+        obey_noarchive: options.conduct.obey_noarchive,
+        spools,
+    };
+    let readers = Readers::of_archive(store.path(), limits);
     thread::scope(|scope| {
+        // Dropped at the end of the run, which waits for no document.
+        let (_run, over) = bounded(0);
         for number in 0..options.threads.max(1) {
             let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let limits = Limits {
-                robot: options.conduct.robots_name.to_ascii_lowercase(),
-                body_bytes_max: options.memory.document().min(Limits::default().body_bytes_max),
-                ..Limits::default()
-            };
-            let Conduct { obey_nofollow, obey_noarchive, .. } = options.conduct;
-            let spools = spools.clone();
-            let reading =
-                Reading { limits, full_text: options.full_text, obey_nofollow, obey_noarchive, spools };
+            let (reading, reader) = (reading.clone(), readers.reader_until(over.clone()));
             let counters = counters.clone();
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, counters))?;
+                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, reader, counters))?;
         }
         drop(done_sender);
         drop(answers);
@@ -185,6 +190,20 @@ pub fn run(
         run.finish(report)?;
         Ok((end, run.status))
     })
+}
+
+/// What reading a document may cost in a crawl.
+fn limits(options: &Options) -> Limits {
+    let usual = Limits::default();
+    let body_bytes_max = options.memory.document().min(usual.body_bytes_max);
+    let share = (usual.body_bytes_max / body_bytes_max.max(1)).max(1);
+    Limits {
+        robot: options.conduct.robots_name.to_ascii_lowercase(),
+        body_bytes_max,
+        xml_nodes_max: usual.xml_nodes_max / u32::try_from(share).unwrap_or(u32::MAX),
+        xml_entity_bytes_max: usual.xml_entity_bytes_max / share,
+        ..usual
+    }
 }
 
 /// One run under way.

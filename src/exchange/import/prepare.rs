@@ -15,10 +15,10 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::gather::Group;
-use crate::crawl::{has_text, http_date, read_page, take_parsed};
+use crate::crawl::{has_text, http_date, take_parsed};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
-use crate::parse::Limits;
+use crate::reading::{Page, Reader};
 
 /// Fields of a main record that a stored capture has in a form of its own, or that name records that are not stored.
 const OWN_FIELDS: [&str; 9] = [
@@ -82,7 +82,7 @@ pub(super) struct Refused {
 pub(super) fn prepare(
     file: &Arc<str>,
     group: Group,
-    limits: &Limits,
+    reader: &mut Reader,
     full_text: bool,
 ) -> Result<Prepared, Refused> {
     let records = group.count();
@@ -110,7 +110,7 @@ pub(super) fn prepare(
     let kept = fields.into_iter().filter(|(name, _)| !Facts::is_field(name));
     let request = group.request.map(|request| request.content);
     let capture =
-        Capture { url: &url, uri, time, facts, links, kept: kept.collect(), request, limits, full_text };
+        Capture { url: &url, uri, time, facts, links, kept: kept.collect(), request, reader, full_text };
     let prepared = match &group.main {
         Some(main) => capture.of_main(main),
         None => capture.of_failure(first),
@@ -136,7 +136,7 @@ struct Capture<'a> {
     /// Metadata fields that mean nothing here.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
-    limits: &'a Limits,
+    reader: &'a mut Reader,
     full_text: bool,
 }
 
@@ -153,7 +153,7 @@ impl Capture<'_> {
             let (payload, head) = payload(main);
             let entity = digests.entity(main, &head).unwrap_or_else(|| Digest::sha256(&payload));
             self.facts.entity_digest = (digests.stated != Some(entity)).then_some(entity);
-            text = self.read(main, &payload, &head);
+            text = self.read(main, &payload, entity, &head);
             // What a payload is outside HTTP is for the tool to say that wrote the record.
             digests.payload.or_else(|| {
                 let body = || if head.is_chunked() { Digest::sha256(&main.body()) } else { entity };
@@ -232,14 +232,26 @@ impl Capture<'_> {
     }
 
     /// Parses a payload; what is not to be read again for the index is given back.
-    fn read(&mut self, main: &Record, payload: &Bytes, head: &HttpHead) -> Option<(String, String)> {
+    fn read(
+        &mut self,
+        main: &Record,
+        payload: &Bytes,
+        entity: Digest,
+        head: &HttpHead,
+    ) -> Option<(String, String)> {
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
         if self.facts.robots || !matches!(self.url.scheme(), "http" | "https") {
             self.take_stated_links();
             return None;
         }
-        let mut parsed = read_page(self.url, status, head, payload, self.limits);
+        let mut parsed = self.reader.page(Page {
+            url: self.url.clone(),
+            status,
+            head: Arc::new(head.clone()),
+            payload: payload.clone(),
+            key: entity.prefix(),
+        });
         let is_searched = self.full_text && status == 200 && has_text(parsed.kind);
         let text = is_searched.then(|| (parsed.title.clone(), std::mem::take(&mut parsed.text)));
         take_parsed(&mut self.facts, parsed);

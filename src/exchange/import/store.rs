@@ -18,6 +18,7 @@ use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
 use crate::ledger::{Candidate, Credits, Kind, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
+use crate::reading::{Reader, Readers};
 use crate::search::Document;
 
 /// How often the caller is told how far the import is.
@@ -54,6 +55,7 @@ pub fn run(
     let memory = Memory::default();
     let index = if options.full_text { Some(Indexer::open(store, memory)?) } else { None };
     let credits = Credits::open(store.state())?;
+    let readers = Readers::of_archive(store.path(), Limits::default());
     thread::scope(|scope| {
         let (files, counted) = (&options.files, Arc::clone(&bytes));
         thread::Builder::new()
@@ -61,10 +63,10 @@ pub fn run(
             .spawn_scoped(scope, move || read_files(files, &item_sender, &counted, stop))?;
         for number in 0..threads {
             let (items, ready, encoder) = (items.clone(), ready_sender.clone(), store.encoder()?);
-            let full_text = options.full_text;
+            let (full_text, reader) = (options.full_text, readers.reader());
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&items, &ready, &encoder, full_text))?;
+                .spawn_scoped(scope, move || work(&items, &ready, &encoder, reader, full_text))?;
         }
         drop(ready_sender);
         drop(items);
@@ -85,11 +87,16 @@ pub fn run(
 }
 
 /// One preparing thread: takes captures until nobody sends any more.
-fn work(items: &Receiver<(u64, Item)>, ready: &Sender<(u64, Ready)>, encoder: &Encoder, full_text: bool) {
-    let limits = Limits::default();
+fn work(
+    items: &Receiver<(u64, Item)>,
+    ready: &Sender<(u64, Ready)>,
+    encoder: &Encoder,
+    mut reader: Reader,
+    full_text: bool,
+) {
     for (number, item) in items {
         let done = match item {
-            Item::Group(file, group) => match prepare(&file, *group, &limits, full_text) {
+            Item::Group(file, group) => match prepare(&file, *group, &mut reader, full_text) {
                 Ok(prepared) => match prepared.encoded(encoder) {
                     Ok(prepared) => Ready::Capture(Box::new(prepared)),
                     Err(error) => Ready::Failed(error),

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::super::{LinkKind, RobotsDirectives, refresh};
 use super::element::Element;
-use super::{Attribute, Reader, decode_attribute, srcset};
+use super::table::{Form, kind_of_relation, role, role_of_property};
+use super::{Attribute, Reader, srcset};
 
 /// The value of an attribute, as written.
 fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
@@ -13,49 +14,56 @@ fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
 
 impl<'a> Reader<'a, '_> {
     pub(super) fn attributes(&mut self, element: Element, attributes: &[Attribute<'a>]) {
+        if element == Element::Body {
+            self.base_is_settled();
+        }
+        for attribute in attributes {
+            if let Some((form, kind)) = role(element, attribute.name) {
+                self.references(attribute.value, form, kind);
+            }
+        }
         match element {
             Element::Anchor => self.anchor(attributes),
-            Element::Image => self.image(attributes),
             Element::Link => self.link_element(attributes),
             Element::Meta => self.meta(attributes),
-            Element::Script => self.one(attributes, "src", LinkKind::Script),
-            Element::Area => self.one(attributes, "href", LinkKind::Area),
-            Element::Frame => self.one(attributes, "src", LinkKind::Frame),
             Element::InlineFrame => self.inline_frame(attributes),
-            Element::Source => self.source(attributes),
-            Element::Track | Element::Audio => self.one(attributes, "src", LinkKind::Media),
-            Element::Video => {
-                self.one(attributes, "src", LinkKind::Media);
-                self.one(attributes, "poster", LinkKind::Media);
-            }
-            Element::Embed => self.one(attributes, "src", LinkKind::Embed),
-            Element::Object => self.one(attributes, "data", LinkKind::Embed),
-            Element::Input
-                if value(attributes, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) =>
-            {
+            Element::Object => self.object(attributes),
+            Element::Parameter => self.parameter(attributes),
+            Element::Form => self.form(attributes),
+            Element::Input if has_value(attributes, "type", "image") => {
                 self.one(attributes, "src", LinkKind::Image);
             }
-            Element::SvgImage => {
-                self.one(attributes, "href", LinkKind::Image);
-                self.one(attributes, "xlink:href", LinkKind::Image);
-            }
+            Element::Script => self.script_is_data = has_value(attributes, "type", "application/ld+json"),
             Element::Base => {
                 if let Some(href) = value(attributes, "href") {
-                    self.rebase(&decode_attribute(href));
+                    self.rebase(&self.decode(href));
                 }
             }
             Element::Html => self.html_element(attributes),
-            Element::Body => {
-                self.base_is_settled();
-                self.one(attributes, "background", LinkKind::Image);
-            }
-            Element::TableCell => self.one(attributes, "background", LinkKind::Image),
             _ => {}
         }
-        for attribute in attributes.iter().filter(|found| found.name.len() == 5 && found.is("style")) {
-            if memchr::memchr(b'(', attribute.value.as_bytes()).is_some() {
-                let css = decode_attribute(attribute.value).into_owned();
-                self.style(&css);
+    }
+
+    /// Adds the links that a value holds.
+    fn references(&mut self, value: &'a str, form: Form, kind: LinkKind) {
+        match form {
+            Form::Url => self.link(self.decode(value), kind, false),
+            Form::Guess => {
+                if looks_like_reference(value) {
+                    self.link(self.decode(value), kind, false);
+                }
+            }
+            Form::Words => {
+                for word in value.split_ascii_whitespace() {
+                    self.link(self.decode(word), kind, false);
+                }
+            }
+            Form::Candidates => self.srcset(value, kind),
+            Form::Style => {
+                if memchr::memchr(b'(', value.as_bytes()).is_some() {
+                    let css = self.decode(value).into_owned();
+                    self.style(&css);
+                }
             }
         }
     }
@@ -63,49 +71,63 @@ impl<'a> Reader<'a, '_> {
     /// Adds the link that one attribute holds.
     fn one(&mut self, attributes: &[Attribute<'a>], name: &str, kind: LinkKind) {
         if let Some(reference) = value(attributes, name) {
-            self.link(decode_attribute(reference), kind, false);
+            self.link(self.decode(reference), kind, false);
         }
     }
 
-    fn anchor(&mut self, attributes: &[Attribute<'a>]) {
+    /// An `a` of HTML or SVG, or an element of MathML that leads somewhere.
+    pub(super) fn anchor(&mut self, attributes: &[Attribute<'a>]) {
         let href = value(attributes, "href").or_else(|| value(attributes, "xlink:href"));
         let Some(href) = href else { return };
         let nofollow = value(attributes, "rel").is_some_and(|rel| has_word(rel, "nofollow"));
-        self.link(decode_attribute(href), LinkKind::Anchor, nofollow);
+        self.link(self.decode(href), LinkKind::Anchor, nofollow);
     }
 
-    fn image(&mut self, attributes: &[Attribute<'a>]) {
-        self.one(attributes, "src", LinkKind::Image);
+    /// An `object` or `applet`: its parts are named against its `codebase`.
+    fn object(&mut self, attributes: &[Attribute<'a>]) {
+        let codebase = value(attributes, "codebase").map(|codebase| self.decode(codebase));
+        let codebase = codebase.and_then(|codebase| self.outlinks.base().join(codebase.trim()).ok());
         for found in attributes {
-            match found.name.len() {
-                6 if found.is("srcset") => self.srcset(found.value, LinkKind::ImageSource),
-                8 if found.is("longdesc") => {
-                    self.link(decode_attribute(found.value), LinkKind::Related, false);
-                }
-                8 if found.is("data-src") => {
-                    self.link(decode_attribute(found.value), LinkKind::LazyImage, false);
-                }
-                11 if found.is("data-srcset") => self.srcset(found.value, LinkKind::LazyImage),
-                13 if found.is("data-original") || found.is("data-lazy-src") => {
-                    self.link(decode_attribute(found.value), LinkKind::LazyImage, false);
-                }
-                _ => {}
+            let separator = match found.name.to_ascii_lowercase().as_str() {
+                "data" | "classid" | "code" => '\0',
+                // Of applets between commas, of objects between spaces.
+                "archive" if found.value.contains(',') => ',',
+                "archive" => ' ',
+                _ => continue,
+            };
+            for part in found.value.split(separator).map(str::trim).filter(|part| !part.is_empty()) {
+                let part = self.decode(part);
+                let reference = match &codebase {
+                    Some(base) => base.join(&part).map_or(part, |url| Cow::Owned(url.into())),
+                    None => part,
+                };
+                self.link(reference, LinkKind::Embed, false);
             }
         }
     }
 
-    fn source(&mut self, attributes: &[Attribute<'a>]) {
-        self.one(attributes, "src", LinkKind::Media);
-        if let Some(list) = value(attributes, "srcset") {
-            self.srcset(list, LinkKind::ImageSource);
+    /// A `param` of an object that is a reference, by its type or by a name that players have for it.
+    fn parameter(&mut self, attributes: &[Attribute<'a>]) {
+        const NAMES: [&str; 8] = ["movie", "src", "url", "filename", "file", "data", "image", "href"];
+        let named = value(attributes, "name").filter(|name| NAMES.iter().any(|one| name.eq_ignore_ascii_case(one)));
+        let reference = value(attributes, "value").filter(|reference| {
+            has_value(attributes, "valuetype", "ref") || named.is_some() && looks_like_reference(reference)
+        });
+        if let Some(reference) = reference {
+            self.link(self.decode(reference), LinkKind::Embed, false);
         }
-        if let Some(list) = value(attributes, "data-srcset") {
-            self.srcset(list, LinkKind::LazyImage);
+    }
+
+    /// Where a form leads that only asks.
+    fn form(&mut self, attributes: &[Attribute<'a>]) {
+        let asks = value(attributes, "method").is_none_or(|method| method.trim().eq_ignore_ascii_case("get"));
+        if asks {
+            self.one(attributes, "action", LinkKind::Form);
         }
     }
 
     fn srcset(&mut self, list: &'a str, kind: LinkKind) {
-        match decode_attribute(list) {
+        match self.decode(list) {
             Cow::Borrowed(list) => {
                 srcset::candidates(list, |reference| self.link(Cow::Borrowed(reference), kind, false));
             }
@@ -117,10 +139,12 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The address of the frame, or the document that stands in its attribute.
+    /// The document that stands in a frame's attribute.
     fn inline_frame(&mut self, attributes: &[Attribute<'a>]) {
-        self.one(attributes, "src", LinkKind::InlineFrame);
-        self.one(attributes, "data-src", LinkKind::InlineFrame);
+        if let Some(html) = value(attributes, "srcdoc") {
+            let html = self.decode(html);
+            self.inside(&html);
+        }
     }
 
     fn html_element(&mut self, attributes: &[Attribute<'a>]) {
@@ -131,18 +155,16 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn link_element(&mut self, attributes: &[Attribute<'a>]) {
-        let Some(rel) = value(attributes, "rel") else { return };
-        let kind = value(attributes, "type");
-        let Some(kind) = kind_of_relation(rel, kind) else { return };
+        let rel = value(attributes, "rel").unwrap_or_default();
+        let kind = kind_of_relation(rel, value(attributes, "type"))
+            .or_else(|| Some(role_of_property(value(attributes, "itemprop")?).unwrap_or(LinkKind::Related)));
+        let Some(kind) = kind else { return };
         if let Some(href) = value(attributes, "href") {
-            let reference = decode_attribute(href);
+            let reference = self.decode(href);
             if kind == LinkKind::Canonical && self.canonical.is_none() {
                 self.canonical = self.outlinks.resolve(&reference);
             }
             self.link(reference, kind, has_word(rel, "nofollow"));
-        }
-        if let Some(list) = value(attributes, "imagesrcset") {
-            self.srcset(list, LinkKind::ImageSource);
         }
     }
 
@@ -153,15 +175,16 @@ impl<'a> Reader<'a, '_> {
         {
             self.robots = self.robots | RobotsDirectives::parse(content);
         }
-        if let Some(name) = value(attributes, "property")
-            && name.eq_ignore_ascii_case("og:title")
-            && self.title_of_card.is_none()
-        {
-            self.title_of_card = Some(decode_attribute(content).into_owned());
+        for name in ["property", "name", "itemprop"].iter().filter_map(|name| value(attributes, name)) {
+            if name.eq_ignore_ascii_case("og:title") && self.title_of_card.is_none() {
+                self.title_of_card = Some(self.decode(content).into_owned());
+            } else if let Some(kind) = role_of_property(name).filter(|_| looks_like_reference(content)) {
+                self.link(self.decode(content), kind, false);
+            }
         }
         let Some(name) = value(attributes, "http-equiv") else { return };
         if name.eq_ignore_ascii_case("refresh") {
-            let content = decode_attribute(content);
+            let content = self.decode(content);
             if let Some(target) = refresh::target(&content) {
                 self.link(Cow::Owned(target.to_owned()), LinkKind::Refresh, false);
             }
@@ -176,71 +199,16 @@ fn has_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// The kind of link that a `rel` makes, for `link` elements and `Link` header fields; none when it points to nothing that
-/// can be captured.
-pub(crate) fn kind_of_relation(rel: &str, media_type: Option<&str>) -> Option<LinkKind> {
-    let mut best = None;
-    for word in rel.split_ascii_whitespace() {
-        let kind = match word.to_ascii_lowercase().as_str() {
-            "stylesheet" => return Some(LinkKind::Stylesheet),
-            "icon"
-            | "apple-touch-icon"
-            | "apple-touch-icon-precomposed"
-            | "mask-icon"
-            | "fluid-icon"
-            | "apple-touch-startup-image"
-            | "image_src" => LinkKind::Icon,
-            "canonical" => LinkKind::Canonical,
-            "alternate" if media_type.is_some_and(|media_type| media_type.contains("oembed")) => {
-                LinkKind::Speculative
-            }
-            "alternate" => LinkKind::Alternate,
-            "preload" | "modulepreload" => LinkKind::Preload,
-            "manifest" => LinkKind::WebManifest,
-            "dns-prefetch" | "preconnect" | "shortcut" | "nofollow" | "noopener" | "noreferrer"
-            | "external" => continue,
-            "next"
-            | "prev"
-            | "previous"
-            | "first"
-            | "last"
-            | "up"
-            | "home"
-            | "index"
-            | "contents"
-            | "toc"
-            | "start"
-            | "chapter"
-            | "section"
-            | "subsection"
-            | "appendix"
-            | "glossary"
-            | "copyright"
-            | "help"
-            | "author"
-            | "license"
-            | "bookmark"
-            | "search"
-            | "archives"
-            | "amphtml"
-            | "shortlink"
-            | "privacy-policy"
-            | "terms-of-service"
-            | "tag"
-            | "latest-version"
-            | "predecessor-version"
-            | "successor-version"
-            | "describedby"
-            | "item"
-            | "collection"
-            | "cite-as" => LinkKind::Related,
-            _ => LinkKind::Speculative,
-        };
-        // A word that says more wins over `alternate` or an unknown one beside it.
-        best = match best {
-            None | Some(LinkKind::Speculative | LinkKind::Alternate) => Some(kind),
-            kept => kept,
-        };
-    }
-    best
+/// Whether an attribute is there with this value, in any case.
+fn has_value(attributes: &[Attribute<'_>], name: &str, wanted: &str) -> bool {
+    value(attributes, name).is_some_and(|found| found.trim().eq_ignore_ascii_case(wanted))
+}
+
+/// Whether a value that may be anything looks like a reference: it has a dot or slash, and nothing that no URL has.
+fn looks_like_reference(value: &str) -> bool {
+    let value = value.trim();
+    value.contains(['/', '.'])
+        && (!value.starts_with(['#', '.', '[']) || value.starts_with("./") || value.starts_with("../"))
+        && !value.contains(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | '<' | '>' | '"' | '|' | '\\'))
+        && !value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }

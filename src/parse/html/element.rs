@@ -14,6 +14,7 @@ pub(crate) enum Element {
     Division,
     Embed,
     Footer,
+    Form,
     Frame,
     Header,
     Html,
@@ -29,6 +30,7 @@ pub(crate) enum Element {
     NoFrames,
     NoScript,
     Object,
+    Parameter,
     PlainText,
     Preformatted,
     Script,
@@ -52,7 +54,7 @@ pub(crate) enum Element {
 }
 
 /// The longest name in the table, in bytes.
-const NAME_BYTES_MAX: usize = 10;
+const NAME_BYTES_MAX: usize = 14;
 
 impl Element {
     /// The element of this name, in any case.
@@ -69,13 +71,13 @@ impl Element {
             b"a" => Self::Anchor,
             b"div" => Self::Division,
             b"p" | b"li" | b"br" | b"dd" | b"dl" | b"dt" | b"hr" | b"ol" | b"tr" | b"ul" | b"h2" | b"h3"
-            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"form" | b"head" | b"menu" | b"thead" | b"tbody"
+            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"head" | b"menu" | b"thead" | b"tbody"
             | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
             | b"address" | b"caption" | b"details" | b"listing" | b"summary" | b"fieldset" | b"frameset"
             | b"optgroup" | b"blockquote" | b"figcaption" => Self::Block,
             b"span" | b"b" | b"i" | b"em" | b"strong" | b"path" | b"g" => Self::Inline,
             b"td" | b"th" | b"table" => Self::TableCell,
-            b"img" => Self::Image,
+            b"img" | b"amp-img" | b"amp-anim" | b"mglyph" => Self::Image,
             b"link" => Self::Link,
             b"meta" => Self::Meta,
             b"script" => Self::Script,
@@ -83,19 +85,21 @@ impl Element {
             b"nav" => Self::Navigation,
             b"svg" => Self::Svg,
             b"math" => Self::Math,
-            b"image" | b"use" => Self::SvgImage,
+            b"image" | b"use" | b"feimage" | b"lineargradient" | b"radialgradient" | b"pattern" | b"filter"
+            | b"textpath" | b"tref" | b"cursor" | b"mpath" => Self::SvgImage,
             b"h1" => Self::Block,
             b"header" => Self::Header,
             b"article" | b"main" => Self::Article,
             b"button" => Self::Button,
             b"area" => Self::Area,
             b"aside" => Self::Aside,
-            b"audio" => Self::Audio,
+            b"audio" | b"amp-audio" => Self::Audio,
             b"base" => Self::Base,
             b"body" => Self::Body,
-            b"embed" => Self::Embed,
+            b"embed" | b"xml" => Self::Embed,
             b"footer" => Self::Footer,
-            b"frame" => Self::Frame,
+            b"form" => Self::Form,
+            b"frame" | b"layer" | b"ilayer" | b"portal" => Self::Frame,
             b"html" => Self::Html,
             b"iframe" => Self::InlineFrame,
             b"input" => Self::Input,
@@ -103,7 +107,8 @@ impl Element {
             b"noembed" => Self::NoEmbed,
             b"noframes" => Self::NoFrames,
             b"noscript" => Self::NoScript,
-            b"object" => Self::Object,
+            b"object" | b"applet" => Self::Object,
+            b"param" => Self::Parameter,
             b"plaintext" => Self::PlainText,
             b"xmp" => Self::Preformatted,
             b"source" => Self::Source,
@@ -112,7 +117,7 @@ impl Element {
             b"textarea" => Self::TextArea,
             b"title" => Self::Title,
             b"track" | b"bgsound" => Self::Track,
-            b"video" => Self::Video,
+            b"video" | b"amp-video" => Self::Video,
             b"select" | b"label" | b"canvas" | b"meter" | b"output" | b"progress" | b"wbr" => Self::Space,
             _ => Self::Inline,
         }
@@ -136,6 +141,7 @@ impl Element {
                 | Self::Title
                 | Self::NoScript
                 | Self::NoFrames
+                | Self::Form
                 | Self::Frame
                 | Self::InlineFrame
                 | Self::PlainText

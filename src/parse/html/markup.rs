@@ -37,6 +37,8 @@ pub(crate) enum Token<'a, 'm> {
     Text(&'a str),
     /// Text in which they don't.
     PlainText(&'a str),
+    /// The inside of a conditional comment: markup for Internet Explorer up to version 9.
+    Conditional(&'a str),
     /// A start or end tag.
     Tag(Tag<'a, 'm>),
 }
@@ -94,7 +96,11 @@ impl<'a> Markup<'a> {
             if self.has_cdata && self.rest().starts_with(CDATA) {
                 return Some(Token::PlainText(self.cdata_section()));
             }
+            let declaration = self.at;
             self.skip_declaration()?;
+            if let Some(inside) = condition(&self.text[declaration..self.at]) {
+                return Some(Token::Conditional(inside));
+            }
         }
     }
 
@@ -273,6 +279,14 @@ impl<'a> Markup<'a> {
 /// How a CDATA section begins.
 const CDATA: &[u8] = b"<![CDATA[";
 
+/// The markup in a conditional comment: `<!--[if IE]> … <![endif]-->`.
+fn condition(comment: &str) -> Option<&str> {
+    let inside = comment.strip_prefix("<!--[if")?;
+    let start = inside.find("]>")? + 2;
+    let end = inside.rfind("<![endif]")?;
+    inside.get(start..end)
+}
+
 /// Whether a text begins with an end tag of this name, given in lower case.
 fn is_end_tag(text: &[u8], name: &str) -> bool {
     text.get(1) == Some(&b'/') && is_tag(&text[1..], name)
@@ -397,6 +411,7 @@ mod tests {
             match token {
                 Token::Text(text) => all += &format!("'{text}'"),
                 Token::PlainText(text) => all += &format!("[{text}]"),
+                Token::Conditional(text) => all += &format!("({text})"),
                 Token::Tag(tag) => all += tag.name,
             }
         }
@@ -414,6 +429,7 @@ mod tests {
             ("a</", "'a</'"),
             ("a<b", "'a'"),
             ("a<!-- b", "'a'"),
+            ("a<!--[if IE]><b><![endif]-->c<!--[if !IE]>--><d>", "'a'(<b>)'c'd"),
             ("", ""),
         ] {
             assert_eq!(tokens(text), expected, "{text}");

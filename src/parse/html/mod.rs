@@ -8,7 +8,9 @@ mod attributes;
 mod element;
 mod markup;
 mod namespace;
+mod scripts;
 mod srcset;
+mod table;
 mod text;
 
 use std::borrow::Cow;
@@ -16,15 +18,15 @@ use std::ops::Range;
 
 use encoding_rs::Encoding;
 
-pub(crate) use self::attributes::kind_of_relation;
 use self::element::Element;
 pub(crate) use self::markup::{Attribute, Markup};
 use self::markup::{Tag, Token};
 use self::namespace::Namespaces;
+pub(crate) use self::table::kind_of_relation;
 use self::text::Role;
 pub(crate) use self::text::TextBuilder;
 use super::outlinks::Outlinks;
-use super::{LinkKind, RobotsDirectives, css};
+use super::{LinkKind, RobotsDirectives, css, json};
 
 /// A title's length, in bytes; what is longer is cut.
 pub(crate) const TITLE_BYTES_MAX: usize = 1024;
@@ -40,16 +42,34 @@ pub(crate) struct HtmlFacts {
     pub(crate) language: Option<String>,
 }
 
+/// By which rules a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Html,
+    /// XHTML that is served as XML: any element may end with its start tag.
+    Xml,
+}
+
 /// Reads an HTML document. Links go to `outlinks`, whose base is the document's URL.
 pub(crate) fn read(
     html: &str,
     encoding: &'static Encoding,
+    syntax: Syntax,
     robot: &str,
     outlinks: &mut Outlinks,
 ) -> HtmlFacts {
     let mut reader = Reader::new(html, encoding, robot, outlinks);
+    reader.syntax = syntax;
     reader.document(html);
     reader.finish()
+}
+
+/// Reads the links of one element of XHTML or SVG, whose attributes have their entities resolved.
+pub(crate) fn read_element(name: &str, attributes: &[Attribute<'_>], outlinks: &mut Outlinks) {
+    let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
+    reader.base_may_come = false;
+    reader.is_decoded = true;
+    reader.attributes(Element::of(name), attributes);
 }
 
 /// Reads the document from its first to its last byte.
@@ -71,6 +91,13 @@ struct Reader<'a, 'o> {
     base_may_come: bool,
     /// Links of the HTTP head, which no base changes.
     links_of_head: usize,
+    syntax: Syntax,
+    /// Whether entities in attributes are resolved already.
+    is_decoded: bool,
+    /// Whether the script that begins is one of data.
+    script_is_data: bool,
+    /// Documents in attributes of documents around this one.
+    depth: usize,
 }
 
 impl<'a, 'o> Reader<'a, 'o> {
@@ -92,6 +119,10 @@ impl<'a, 'o> Reader<'a, 'o> {
             language: None,
             early: Vec::new(),
             base_may_come: true,
+            syntax: Syntax::Html,
+            is_decoded: false,
+            script_is_data: false,
+            depth: 0,
         }
     }
 
@@ -102,11 +133,13 @@ impl<'a, 'o> Reader<'a, 'o> {
             match token {
                 Token::Text(text) => self.text.push(&decode_entities(text)),
                 Token::PlainText(text) => self.text.push(text),
+                Token::Conditional(markup) => self.fallback(markup),
                 Token::Tag(tag) => {
                     let element = Element::of(tag.name);
-                    let may_be_raw = !tag.is_end && !self.namespaces.is_foreign();
+                    let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
+                    let may_be_raw = !is_over && !self.namespaces.is_foreign();
                     self.tag(element, &tag);
-                    markup.allow_cdata(self.namespaces.is_foreign());
+                    markup.allow_cdata(self.namespaces.is_foreign() || self.syntax == Syntax::Xml);
                     if may_be_raw {
                         self.raw_text(element, &mut markup);
                     }
@@ -116,6 +149,9 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     fn tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
+        if self.namespaces.is_math() && !tag.is_end && element != Element::Anchor {
+            self.anchor(tag.attributes);
+        }
         self.namespaces.meet(element, tag);
         if element.breaks_line() {
             self.text.end_line();
@@ -152,7 +188,7 @@ impl<'a, 'o> Reader<'a, 'o> {
     /// Reads the raw text of an element that holds one.
     fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
         match element {
-            Element::Script => drop(markup.script()),
+            Element::Script => self.script(markup.script()),
             Element::Style => {
                 let text = markup.raw_text("style");
                 self.style(text);
@@ -181,6 +217,27 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
+    /// What a script says without being run.
+    fn script(&mut self, text: &str) {
+        if std::mem::take(&mut self.script_is_data) {
+            json::urls(text, |url, kind| self.link(Cow::Owned(url.to_owned()), kind, false));
+        } else {
+            scripts::targets(text, |url| self.link(Cow::Owned(url.to_owned()), LinkKind::ScriptTarget, false));
+        }
+    }
+
+    /// A document in an attribute of this one: its links count, its text doesn't.
+    fn inside(&mut self, html: &str) {
+        /// Documents inside one another; deeper ones are not looked at.
+        const DEPTH_MAX: usize = 4;
+        if self.depth < DEPTH_MAX {
+            let mut reader = Reader::new(html, self.encoding, self.robot, self.outlinks);
+            reader.base_may_come = false;
+            reader.depth = self.depth + 1;
+            reader.document(html);
+        }
+    }
+
     fn style(&mut self, css: &str) {
         let mut found = Vec::new();
         css::urls(css, |url, kind| found.push((url.to_owned(), kind)));
@@ -189,7 +246,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    /// Markup for browsers without scripts or frames: its links count, its text doesn't.
+    /// Markup for other browsers, as those without scripts or frames: its links count, its text doesn't.
     fn fallback(&mut self, piece: &'a str) {
         let mut markup = Markup::new();
         markup.start(piece);
@@ -227,6 +284,15 @@ impl<'a, 'o> Reader<'a, 'o> {
         self.base_is_settled();
     }
 
+    /// The value of an attribute, in which `&copy=` is no entity. Borrowed when there is none in it.
+    fn decode<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        if self.is_decoded || memchr::memchr(b'&', value.as_bytes()).is_none() {
+            Cow::Borrowed(value)
+        } else {
+            htmlize::unescape_attribute(value)
+        }
+    }
+
     fn finish(self) -> HtmlFacts {
         let (text, surroundings) = self.text.finish();
         let title = self.title.or(self.title_of_card).unwrap_or_default();
@@ -250,36 +316,22 @@ pub(crate) fn decode_entities(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value of an attribute, in which `&copy=` is no entity. Borrowed when there is none in it.
-fn decode_attribute(value: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'&', value.as_bytes()).is_none() {
-        Cow::Borrowed(value)
-    } else {
-        htmlize::unescape_attribute(value)
-    }
-}
-
 /// The text of a piece of HTML, without its links.
 pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'<', b'&', html.as_bytes()).is_none() {
         return Cow::Borrowed(html);
     }
     let mut outlinks = Outlinks::without_links();
-    let facts = read(html, encoding_rs::UTF_8, "", &mut outlinks);
+    let facts = read(html, encoding_rs::UTF_8, Syntax::Html, "", &mut outlinks);
     Cow::Owned(facts.text)
 }
 
-/// Calls `found` with the target of every link that a person sees in a piece of HTML.
-pub(crate) fn anchors_of(html: &str, mut found: impl FnMut(&str)) {
-    let mut markup = Markup::new();
-    markup.start(html);
-    while let Some(tag) = markup.next_tag() {
-        if !tag.is_end
-            && tag.name.eq_ignore_ascii_case("a")
-            && let Some(href) = tag.attributes.iter().find(|attribute| attribute.is("href"))
-        {
-            found(&decode_attribute(href.value));
-        }
+/// Reads the links of a piece of HTML that stands in another document.
+pub(crate) fn links_inside(html: &str, outlinks: &mut Outlinks) {
+    if memchr::memchr(b'<', html.as_bytes()).is_some() {
+        let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
+        reader.base_may_come = false;
+        reader.document(html);
     }
 }
 

@@ -30,6 +30,11 @@ impl Namespaces {
         self.current() != Namespace::Html
     }
 
+    /// Whether the place belongs to MathML.
+    pub(super) fn is_math(&self) -> bool {
+        self.current() == Namespace::MathMl
+    }
+
     fn current(&self) -> Namespace {
         self.open.last().copied().unwrap_or(Namespace::Html)
     }

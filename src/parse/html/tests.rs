@@ -8,7 +8,7 @@ fn read_all(html: &str) -> (HtmlFacts, Vec<Link>) {
     let limits = Limits::default();
     let mut outlinks = Outlinks::new(&base, encoding_rs::UTF_8, &limits);
     let mut problems = Vec::new();
-    let facts = read(html, encoding_rs::UTF_8, "archive", &mut outlinks);
+    let facts = read(html, encoding_rs::UTF_8, Syntax::Html, "archive", &mut outlinks);
     let links = outlinks.finish(&mut problems);
     assert!(problems.is_empty(), "{problems:?}");
     (facts, links)
@@ -176,7 +176,7 @@ fn texts(html: &str) -> String {
                 found += text;
                 continue;
             }
-            Token::PlainText("") => continue,
+            Token::PlainText("") | Token::Conditional(_) => continue,
             Token::PlainText(text) => {
                 found += &format!("[{text}]");
                 continue;

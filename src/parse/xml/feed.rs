@@ -7,12 +7,15 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use encoding_rs::Encoding;
 use roxmltree::{Document, Node};
 
-use super::super::html::{anchors_of, fragment_text};
+use super::super::html::{fragment_text, links_inside};
 use super::super::outlinks::Outlinks;
 use super::super::{Entry, LinkKind, parse_date};
-use super::walk::{RDF, XML, child, children, text_of};
+use super::bases::Bases;
+use super::generic;
+use super::walk::{RDF, child, children, text_of};
 
 /// What a feed says of itself and its items.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,9 +35,14 @@ pub(super) fn is_root(root: Node<'_, '_>) -> bool {
 }
 
 /// Reads a feed.
-pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> FeedFacts {
+pub(super) fn read(
+    document: &Document<'_>,
+    encoding: &'static Encoding,
+    outlinks: &mut Outlinks,
+) -> FeedFacts {
     let root = document.root_element();
-    let mut reader = Reader { outlinks, facts: FeedFacts::default() };
+    let bases = Bases::of(document, encoding, outlinks);
+    let mut reader = Reader { bases, facts: FeedFacts::default() };
     if root.tag_name().name() == "feed" {
         reader.atom(root);
     } else {
@@ -43,26 +51,38 @@ pub(super) fn read(document: &Document<'_>, outlinks: &mut Outlinks) -> FeedFact
     reader.facts
 }
 
-/// Whether a text is written in base64, as Atom 0.3 allowed (section 3.1.2).
+/// Whether what an element holds is written in base64: Atom 0.3 says so (section 3.1.2), Atom 1.0 means it by a media type that
+/// is neither text nor XML (RFC 4287, section 4.1.3.3).
 fn is_base64(node: Node<'_, '_>) -> bool {
-    node.attribute("mode") == Some("base64")
+    let is_binary = |kind: &str| kind.contains('/') && !kind.starts_with("text/") && !kind.ends_with("xml");
+    match node.attribute("mode") {
+        Some(mode) => mode == "base64",
+        None => node.tag_name().name() == "content" && node.attribute("type").is_some_and(is_binary),
+    }
 }
 
-/// The text of a title, summary or content.
+/// The text of a title, summary or content; nothing when it is no text.
 fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     let text = text_of(node);
     if !is_base64(node) {
         return text;
     }
     let symbols: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    match STANDARD.decode(symbols) {
-        Ok(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(_) => text,
+    let decoded = STANDARD.decode(symbols).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.unwrap_or_default().into()
+}
+
+/// What a reader sees of a title, summary or content, which may hold markup as elements or escaped.
+fn visible(node: Node<'_, '_>) -> String {
+    let text = content_of(node);
+    match node.attribute("type") {
+        Some("text" | "text/plain" | "xhtml" | "application/xhtml+xml") => text.into_owned(),
+        _ => fragment_text(&text).into_owned(),
     }
 }
 
 struct Reader<'o> {
-    outlinks: &'o mut Outlinks,
+    bases: Bases<'o>,
     facts: FeedFacts,
 }
 
@@ -90,6 +110,9 @@ impl Reader<'_> {
 
     fn image(&mut self, channel: Node<'_, '_>) {
         for image in children(channel, "image") {
+            if let Some(href) = image.attribute("href") {
+                self.add(image, href, LinkKind::Icon);
+            }
             if let Some(url) = child(image, "url") {
                 self.add(url, &text_of(url), LinkKind::Icon);
             }
@@ -147,13 +170,19 @@ impl Reader<'_> {
         self.item_text(item, &["title", "encoded", "description", "summary"]);
     }
 
-    /// Enclosures, and Media RSS's content.
+    /// Enclosures, Media RSS, and what podcasts have.
     fn item_media(&mut self, item: Node<'_, '_>) {
-        for media in item.descendants() {
-            if matches!(media.tag_name().name(), "enclosure" | "content" | "thumbnail")
-                && let Some(url) = media.attribute("url")
-            {
-                self.add(media, url, LinkKind::Enclosure);
+        for media in item.descendants().filter(Node::is_element) {
+            let (attribute, kind) = match media.tag_name().name() {
+                "enclosure" | "content" => ("url", LinkKind::Enclosure),
+                "thumbnail" => ("url", LinkKind::Image),
+                "player" | "transcript" | "chapters" | "subTitle" => ("url", LinkKind::Related),
+                // Of podcasts; RSS's own image holds elements.
+                "image" => ("href", LinkKind::Image),
+                _ => continue,
+            };
+            if let Some(url) = media.attribute(attribute) {
+                self.add(media, url, kind);
             }
         }
     }
@@ -208,7 +237,7 @@ impl Reader<'_> {
     fn about(&mut self, node: Node<'_, '_>, description: &'static str) {
         self.mentioned(node);
         if self.facts.title.is_empty() {
-            self.facts.title = child(node, "title").map(content_of).unwrap_or_default().into_owned();
+            self.facts.title = child(node, "title").map(visible).unwrap_or_default();
         }
         self.item_text(node, &[description]);
     }
@@ -218,13 +247,21 @@ impl Reader<'_> {
         for found in node.children().filter(Node::is_element) {
             match found.tag_name().name() {
                 "title" | "subtitle" | "tagline" | "description" | "summary" | "content" | "encoded"
-                | "rights" | "copyright" | "info" | "body" | "fullitem" => self.anchors(found),
-                "comments" | "comment" | "commentRss" | "commentRSS" | "docs" => {
+                | "rights" | "copyright" | "info" | "body" | "fullitem" => self.links(found),
+                "comments" | "comment" | "commentRss" | "commentRSS" | "docs" | "origLink" | "new-feed-url" => {
                     self.add(found, &text_of(found), LinkKind::Related);
                 }
                 "author" | "contributor" => {
                     for page in ["uri", "url"].iter().filter_map(|name| child(found, name)) {
                         self.add(page, &text_of(page), LinkKind::Related);
+                    }
+                }
+                // What a planet took an entry from: the metadata of another feed.
+                "source" if found.first_element_child().is_some() => {
+                    for link in children(found, "link") {
+                        if let Some(href) = link.attribute("href") {
+                            self.add(link, href, LinkKind::Related);
+                        }
                     }
                 }
                 "source" | "license" => {
@@ -255,22 +292,16 @@ impl Reader<'_> {
         }
     }
 
-    /// The links that a person sees in a text, whether it is marked up as XML or as escaped HTML.
-    fn anchors(&mut self, node: Node<'_, '_>) {
+    /// The links of a text, whether it is marked up as XML or as escaped HTML.
+    fn links(&mut self, node: Node<'_, '_>) {
         if is_base64(node) {
-            anchors_of(&content_of(node), |href| {
-                self.add(node, href, LinkKind::Anchor);
-            });
-            return;
+            return links_inside(&content_of(node), self.bases.at(node));
         }
-        for inner in node.descendants() {
-            if let Some(href) = inner.attribute("href").filter(|_| inner.tag_name().name() == "a") {
-                self.add(inner, href, LinkKind::Anchor);
-            }
-            if let Some(text) = inner.text().filter(|text| inner.is_text() && text.contains('<')) {
-                anchors_of(text, |href| {
-                    self.add(node, href, LinkKind::Anchor);
-                });
+        for inner in node.descendants().skip(1) {
+            if inner.is_element() {
+                generic::element(inner, self.bases.at(inner));
+            } else if let Some(text) = inner.text().filter(|text| inner.is_text() && text.contains('<')) {
+                links_inside(text, self.bases.at(node));
             }
         }
     }
@@ -279,7 +310,7 @@ impl Reader<'_> {
     fn item_text(&mut self, node: Node<'_, '_>, names: &[&'static str]) {
         for name in names {
             if let Some(found) = child(node, name) {
-                self.push_line(&fragment_text(&content_of(found)));
+                self.push_line(&visible(found));
             }
         }
     }
@@ -300,21 +331,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a link against the `xml:base` of its element.
     fn add(&mut self, node: Node<'_, '_>, reference: &str, kind: LinkKind) -> Option<u32> {
-        let bases: Vec<&str> = node.ancestors().filter_map(|found| found.attribute((XML, "base"))).collect();
-        if bases.is_empty() {
-            return self.outlinks.add(reference, kind, false);
-        }
-        let mut base = self.outlinks.base().clone();
-        for inner in bases.iter().rev() {
-            base =
-                base.join(inner).ok().filter(|url| matches!(url.scheme(), "http" | "https")).unwrap_or(base);
-        }
-        if reference.trim().is_empty() {
-            return None;
-        }
-        let absolute = base.join(reference.trim()).ok()?;
-        self.outlinks.add(absolute.as_str(), kind, false)
+        self.bases.add(node, reference, kind)
     }
 }

@@ -2,123 +2,116 @@
 
 use encoding_rs::Encoding;
 use roxmltree::{Attribute, Document, Node};
-use url::Url;
 
-use super::super::LinkKind;
-use super::super::html::kind_of_relation;
+use super::super::html::{self, decode_entities};
 use super::super::outlinks::Outlinks;
-use super::walk::{RDF, SVG, Step, XHTML, XINCLUDE, XLINK, XML, XSD, XSI, XSL, pseudo_attribute, walk};
+use super::super::{LinkKind, css};
+use super::bases::Bases;
+use super::walk::{
+    RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, pseudo_attribute, url_in,
+};
 
 /// Reads the links of a tree, with `xml:base` applied.
 pub(super) fn read(document: &Document<'_>, encoding: &'static Encoding, outlinks: &mut Outlinks) {
-    let mut reader = Reader { outlinks, encoding, bases: Vec::new() };
-    walk(document, |step| {
-        match step {
-            Step::Enter(node) if node.is_element() => reader.element(node),
-            Step::Enter(node) => reader.instruction(node),
-            Step::Leave(node) => reader.leave(node),
+    let mut bases = Bases::of(document, encoding, outlinks);
+    for node in document.descendants() {
+        if node.is_element() {
+            element(node, bases.at(node));
+        } else if let Some(found) = node.pi() {
+            instruction(found.target, found.value.unwrap_or_default(), bases.at(node));
         }
-        true
-    });
+    }
 }
 
-struct Reader<'o, 'a, 'i> {
-    outlinks: &'o mut Outlinks,
-    encoding: &'static Encoding,
-    /// Elements with an `xml:base`, and the base that counts outside of each.
-    bases: Vec<(Node<'a, 'i>, Url)>,
-}
-
-impl<'a, 'i> Reader<'_, 'a, 'i> {
-    fn element(&mut self, node: Node<'a, 'i>) {
-        if let Some(base) = node.attribute((XML, "base")) {
-            self.enter_base(node, base);
-        }
-        for attribute in node.attributes() {
-            match attribute.namespace() {
-                Some(XLINK) if attribute.name() == "href" => self.xlink(node, attribute.value()),
-                Some(XSI) => self.schema_location(attribute),
-                Some(RDF) if matches!(attribute.name(), "about" | "resource") => {
-                    self.add(attribute.value(), LinkKind::Speculative);
-                }
-                None => {
-                    if let Some(kind) = kind_of_attribute(node, attribute.name()) {
-                        self.add(attribute.value(), kind);
-                    }
-                }
-                _ => {}
+/// Reads the links of an element, without those inside it.
+pub(super) fn element(node: Node<'_, '_>, outlinks: &mut Outlinks) {
+    let namespace = node.tag_name().namespace();
+    if matches!(namespace, Some(XHTML | SVG)) {
+        return element_of_html(node, outlinks);
+    }
+    for attribute in node.attributes() {
+        match attribute.namespace() {
+            Some(XLINK) if attribute.name() == "href" => xlink(node, attribute.value(), outlinks),
+            Some(XSI) => schema_location(attribute, outlinks),
+            Some(RDF) if matches!(attribute.name(), "about" | "resource") => {
+                outlinks.add(attribute.value(), LinkKind::Speculative, false);
             }
-        }
-        if let Some(url) = url_as_content(node) {
-            self.add(url, LinkKind::Reference);
-        }
-    }
-
-    fn enter_base(&mut self, node: Node<'a, 'i>, base: &str) {
-        /// A chain of bases may grow to this many bytes and no further.
-        const BASE_BYTES_MAX: usize = 8192;
-        let outside = self.outlinks.base().clone();
-        if let Ok(inside) = outside.join(base)
-            && inside.as_str().len() <= BASE_BYTES_MAX
-            && matches!(inside.scheme(), "http" | "https")
-        {
-            self.outlinks.set_base(inside, self.encoding);
-            self.bases.push((node, outside));
-        }
-    }
-
-    fn leave(&mut self, node: Node<'a, 'i>) {
-        if let Some((_, outside)) = self.bases.pop_if(|(entered, _)| *entered == node) {
-            self.outlinks.set_base(outside, self.encoding);
-        }
-    }
-
-    fn add(&mut self, reference: &str, kind: LinkKind) {
-        self.outlinks.add(reference, kind, false);
-    }
-
-    /// XLink 1.1: simple links and the locators of extended ones.
-    fn xlink(&mut self, node: Node<'_, '_>, href: &str) {
-        let is_image = node.tag_name().namespace() == Some(SVG) && node.tag_name().name() != "a";
-        let kind = match (node.attribute((XLINK, "type")), node.attribute((XLINK, "show"))) {
-            (Some("none" | "title" | "resource" | "arc"), _) => return,
-            _ if is_image => LinkKind::Image,
-            (_, Some("embed")) => LinkKind::XLinkEmbed,
-            _ => LinkKind::XLink,
-        };
-        self.add(href, kind);
-    }
-
-    /// XML Schema, part 1, section 2.6.3: pairs of a namespace and the place of its schema.
-    fn schema_location(&mut self, attribute: Attribute<'_, '_>) {
-        match attribute.name() {
-            "schemaLocation" => {
-                for place in attribute.value().split_whitespace().skip(1).step_by(2) {
-                    self.add(place, LinkKind::Schema);
+            None => {
+                let kind = kind_of_attribute(namespace, node.tag_name().name(), attribute.name());
+                if let Some(kind) = kind {
+                    outlinks.add(attribute.value(), kind, false);
                 }
             }
-            "noNamespaceSchemaLocation" => self.add(attribute.value(), LinkKind::Schema),
             _ => {}
         }
     }
+    if names_a_url(node.tag_name().name())
+        && let Some(url) = url_in(node)
+    {
+        outlinks.add(url, LinkKind::Reference, false);
+    }
+}
 
-    fn instruction(&mut self, node: Node<'_, '_>) {
-        let Some(instruction) = node.pi() else { return };
-        let kind = match instruction.target {
-            "xml-stylesheet" => LinkKind::XmlStylesheet,
-            "xml-model" => LinkKind::Schema,
-            _ => return,
-        };
-        if let Some(href) = instruction.value.and_then(|value| pseudo_attribute(value, "href")) {
-            self.add(&super::super::html::decode_entities(href), kind);
+/// An element of XHTML or SVG: what it links to is as in an HTML document.
+fn element_of_html(node: Node<'_, '_>, outlinks: &mut Outlinks) {
+    let attributes: Vec<html::Attribute<'_>> = node
+        .attributes()
+        .filter_map(|found| {
+            let name = match found.namespace() {
+                None => found.name(),
+                Some(XLINK) if found.name() == "href" => "xlink:href",
+                Some(_) => return None,
+            };
+            Some(html::Attribute { name, value: found.value() })
+        })
+        .collect();
+    html::read_element(node.tag_name().name(), &attributes, outlinks);
+    if is_code(node) && node.tag_name().name() == "style" {
+        for text in node.children().filter_map(|child| child.text()) {
+            css::urls(text, |url, kind| {
+                outlinks.add(url, kind, false);
+            });
         }
     }
 }
 
-/// The kind of link that an attribute without a namespace holds, if it holds one.
-fn kind_of_attribute(node: Node<'_, '_>, attribute: &str) -> Option<LinkKind> {
-    let name = node.tag_name().name();
-    match (node.tag_name().namespace(), name, attribute) {
+/// XLink 1.1: simple links and the locators of extended ones.
+fn xlink(node: Node<'_, '_>, href: &str, outlinks: &mut Outlinks) {
+    let kind = match (node.attribute((XLINK, "type")), node.attribute((XLINK, "show"))) {
+        (Some("none" | "title" | "resource" | "arc"), _) => return,
+        (_, Some("embed")) => LinkKind::XLinkEmbed,
+        _ => LinkKind::XLink,
+    };
+    outlinks.add(href, kind, false);
+}
+
+/// XML Schema, part 1, section 2.6.3: pairs of a namespace and the place of its schema.
+fn schema_location(attribute: Attribute<'_, '_>, outlinks: &mut Outlinks) {
+    let skipped = match attribute.name() {
+        "schemaLocation" => 1,
+        "noNamespaceSchemaLocation" => 0,
+        _ => return,
+    };
+    for place in attribute.value().split_whitespace().skip(skipped).step_by(2) {
+        outlinks.add(place, LinkKind::Schema, false);
+    }
+}
+
+/// The link of a processing instruction.
+pub(super) fn instruction(target: &str, value: &str, outlinks: &mut Outlinks) {
+    let kind = match target {
+        "xml-stylesheet" => LinkKind::XmlStylesheet,
+        "xml-model" => LinkKind::Schema,
+        _ => return,
+    };
+    if let Some(href) = pseudo_attribute(value, "href") {
+        outlinks.add(&decode_entities(href), kind, false);
+    }
+}
+
+/// The kind of link that an attribute without a namespace holds, if it holds one. XHTML and SVG are read as HTML is.
+pub(super) fn kind_of_attribute(namespace: Option<&str>, name: &str, attribute: &str) -> Option<LinkKind> {
+    match (namespace, name, attribute) {
         (Some(XINCLUDE), "include", "href") => Some(LinkKind::XInclude),
         (Some(XINCLUDE), ..) => None,
         (Some(XSL), "import" | "include", "href") => Some(LinkKind::XmlStylesheet),
@@ -126,48 +119,40 @@ fn kind_of_attribute(node: Node<'_, '_>, attribute: &str) -> Option<LinkKind> {
             Some(LinkKind::Schema)
         }
         (Some(XSL | XSD), ..) => None,
-        (Some(XHTML), ..) => kind_in_xhtml(node, name, attribute),
-        (Some(SVG), "a", "href") => Some(LinkKind::Anchor),
-        (Some(SVG), "image" | "use" | "feImage", "href") => Some(LinkKind::Image),
-        (Some(SVG), "script", "href") => Some(LinkKind::Script),
-        (Some(SVG), ..) => None,
         // DocBook 4, TEI, OPML, DocBook's and TEI's images.
         (_, "ulink" | "link", "url") => Some(LinkKind::Anchor),
         (_, "ref" | "ptr", "target") => Some(LinkKind::Anchor),
         (_, "outline", "xmlUrl" | "htmlUrl" | "url") => Some(LinkKind::Anchor),
         (_, "imagedata" | "graphic" | "inlinegraphic", "fileref" | "url") => Some(LinkKind::Image),
         (_, "image" | "img", "href" | "src") => Some(LinkKind::Image),
+        (_, "a", "href") => Some(LinkKind::Anchor),
         // DITA, OPF, NCX and whatever else calls a reference by its name.
         (_, _, "href") => Some(LinkKind::Reference),
-        (_, _, "src") => Some(LinkKind::Speculative),
+        // NCX, SMIL, browserconfig.xml.
+        (_, _, "src") => Some(LinkKind::Embed),
         _ => None,
     }
 }
 
-fn kind_in_xhtml(node: Node<'_, '_>, name: &str, attribute: &str) -> Option<LinkKind> {
-    match (name, attribute) {
-        ("a", "href") => Some(LinkKind::Anchor),
-        ("area", "href") => Some(LinkKind::Area),
-        ("link", "href") => kind_of_relation(node.attribute("rel")?, node.attribute("type")),
-        ("img", "src") => Some(LinkKind::Image),
-        ("script", "src") => Some(LinkKind::Script),
-        ("iframe", "src") => Some(LinkKind::InlineFrame),
-        ("frame", "src") => Some(LinkKind::Frame),
-        ("object", "data") | ("embed", "src") => Some(LinkKind::Embed),
-        ("video" | "audio" | "source" | "track", "src") => Some(LinkKind::Media),
-        _ => None,
-    }
-}
-
-/// The URL that is all an element holds, where its name says that it is one: Dublin Core, MODS, KML.
-fn url_as_content<'a>(node: Node<'a, '_>) -> Option<&'a str> {
-    const NAMES: [&str; 8] = ["identifier", "relation", "source", "url", "href", "link", "guid", "loc"];
-    if !NAMES.contains(&node.tag_name().name()) {
-        return None;
-    }
-    let only = node.first_child().filter(|child| child.is_text() && child.next_sibling().is_none())?;
-    let text = only.text()?.trim();
-    let is_url =
-        (text.starts_with("http://") || text.starts_with("https://")) && !text.contains(char::is_whitespace);
-    is_url.then_some(text)
+/// Whether elements of this name hold a URL, where they hold nothing but one: Dublin Core, MODS, KML, XSPF, OpenSearch.
+pub(super) fn names_a_url(name: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "identifier",
+        "relation",
+        "source",
+        "url",
+        "href",
+        "link",
+        "guid",
+        "loc",
+        "location",
+        "image",
+        "Image",
+        "icon",
+        "logo",
+        "uri",
+        "SearchForm",
+        "license",
+    ];
+    NAMES.contains(&name)
 }

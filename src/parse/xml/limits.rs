@@ -1,79 +1,111 @@
 //! What parsing a document would cost, and whether that is too much.
 //!
-//! The parser compares every attribute of an element with those before it, copies the namespaces in scope for every
-//! element that declares one, and looks entities up one by one. Each is cheap on documents that people write and
-//! quadratic or worse on those that are made to hurt, so it is counted first.
+//! Of what the parser does, three things grow faster than the document: it compares every attribute of an element with
+//! those before it, copies the namespaces in scope for every element that declares one, and looks prefixes up one by one
+//! among them. The limits on each keep the whole linear. They are counted on the pieces of the document: it has no document type
+//! declaration any more, and without one the pieces are what the parser sees.
 
 use super::super::Limits;
-use super::doctype::{Doctype, references};
-use super::tokens::{Token, Tokens, count_attributes};
+use super::pieces::{Piece, Pieces};
 
-/// Comparisons that attributes and namespaces may cause; some tenths of a second.
-const COMPARISONS_MAX: u64 = 200_000_000;
+/// Attributes of an element.
+const ATTRIBUTES_MAX: usize = 256;
+
+/// Bytes of a namespace's name: it is compared with others, and signed, for every element and attribute in it.
+const NAMESPACE_BYTES_MAX: usize = 512;
 
 /// Namespace declarations in scope at once.
-const NAMESPACES_IN_SCOPE_MAX: u64 = 500;
+const NAMESPACES_MAX: usize = 256;
 
-/// Attributes of an element inside an entity, which may be repeated by references.
-const ATTRIBUTES_IN_ENTITY_MAX: u64 = 64;
+/// Copies of namespaces in scope, of two bytes each.
+const COPIES_MAX: usize = 8_000_000;
 
-/// Whether a document stays within the limits; else what there is too much of, as in "too …".
-pub(super) fn check(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> Result<(), &'static str> {
-    check_entities(text, doctype, limits)?;
-    let mut open: Vec<u64> = Vec::new();
-    let mut in_scope: u64 = 0;
-    let mut comparisons: u64 = 0;
-    for token in Tokens::new(text, doctype.end) {
-        let Token::Start { attributes, is_empty, .. } = token else {
-            in_scope -= open.pop().unwrap_or(0);
-            continue;
-        };
-        let (count, namespaces) = count_attributes(attributes);
-        comparisons += count * count;
-        if namespaces > 0 {
-            let all = in_scope + namespaces;
-            comparisons += all * all;
-            if all > NAMESPACES_IN_SCOPE_MAX {
-                return Err("many namespaces");
+/// Comparisons with namespaces in scope; some tenths of a second.
+const LOOKUPS_MAX: usize = 200_000_000;
+
+/// Signs `=` in a document: the parser makes room for as many attributes, of 72 bytes each, before it begins.
+const EQUALS_SIGNS_MAX: usize = 2_000_000;
+
+/// Whether a document without a document type stays within the limits; else what there is too much of, as in "too …".
+pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
+    // Room for nodes is made in the same way; an element has two tags.
+    if count(b'<', text) / 2 > limits.xml_nodes_max as usize {
+        return Err(MANY_NODES);
+    }
+    if count(b'=', text) > EQUALS_SIGNS_MAX {
+        return Err("many attributes");
+    }
+    let mut scope = Scope::default();
+    for piece in Pieces::of(text) {
+        match piece {
+            Piece::Start(tag) => {
+                let (attributes, namespaces) = count_attributes(tag.attributes())?;
+                scope.enter(attributes, namespaces)?;
+                if !tag.is_empty() && scope.open.len() > limits.xml_depth_max {
+                    return Err("deep");
+                }
+                if tag.is_empty() {
+                    scope.leave();
+                }
             }
-        }
-        if comparisons > COMPARISONS_MAX {
-            return Err("many attributes");
-        }
-        if !is_empty {
-            in_scope += namespaces;
-            open.push(namespaces);
-            if open.len() > limits.xml_depth_max {
-                return Err("deep");
-            }
+            Piece::End(_) => scope.leave(),
+            Piece::Text(_) | Piece::Cdata(_) | Piece::Opaque(_) => {}
         }
     }
     Ok(())
 }
 
-fn check_entities(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> Result<(), &'static str> {
-    let body = &text[doctype.end..];
-    let entities = doctype.entities.len() as u64;
-    if entities == 0 {
-        return Ok(());
-    }
-    let lookups = (references(body).count() as u64).saturating_mul(entities);
-    if lookups > COMPARISONS_MAX {
-        return Err("many entities");
-    }
-    if doctype.expanded_bytes(body) > limits.xml_entity_bytes_max as u64 {
-        return Err("large entities");
-    }
-    for value in doctype.entities.values().filter(|value| value.contains('<')) {
-        for token in Tokens::new(value, 0) {
-            if let Token::Start { attributes, .. } = token
-                && count_attributes(attributes).0 > ATTRIBUTES_IN_ENTITY_MAX
-            {
-                return Err("many attributes");
+/// More nodes than are wanted.
+pub(super) const MANY_NODES: &str = "many nodes";
+
+fn count(byte: u8, text: &str) -> usize {
+    memchr::memchr_iter(byte, text.as_bytes()).count()
+}
+
+/// How many attributes an element has, and how many of them declare a namespace.
+fn count_attributes<'a>(
+    attributes: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(usize, usize), &'static str> {
+    let (mut count, mut namespaces) = (0, 0);
+    for (name, value) in attributes {
+        count += 1;
+        if name == "xmlns" || name.starts_with("xmlns:") {
+            namespaces += 1;
+            if value.len() > NAMESPACE_BYTES_MAX {
+                return Err("long namespaces");
             }
         }
+        if count > ATTRIBUTES_MAX {
+            return Err("many attributes");
+        }
     }
-    Ok(())
+    Ok((count, namespaces))
+}
+
+/// The namespaces in scope, and what they have cost so far.
+#[derive(Default)]
+struct Scope {
+    /// How many each open element declares.
+    open: Vec<usize>,
+    count: usize,
+    copies: usize,
+    lookups: usize,
+}
+
+impl Scope {
+    fn enter(&mut self, attributes: usize, namespaces: usize) -> Result<(), &'static str> {
+        self.open.push(namespaces);
+        self.count += namespaces;
+        self.copies += if namespaces > 0 { self.count } else { 0 };
+        self.lookups += (1 + attributes) * self.count;
+        let is_within =
+            self.count <= NAMESPACES_MAX && self.copies <= COPIES_MAX && self.lookups <= LOOKUPS_MAX;
+        is_within.then_some(()).ok_or("many namespaces")
+    }
+
+    fn leave(&mut self) {
+        self.count -= self.open.pop().unwrap_or(0);
+    }
 }
 
 #[cfg(test)]
@@ -81,30 +113,48 @@ mod tests {
     use super::*;
 
     fn check_text(text: &str) -> Result<(), &'static str> {
-        check(text, &Doctype::of(text), &Limits::default())
+        check(text, &Limits::default())
+    }
+
+    fn attributes(count: usize, name: &str) -> String {
+        (0..count).map(|n| format!(" {name}{n}='x'")).collect()
     }
 
     #[test]
-    fn documents_that_are_made_to_hurt_are_refused() {
+    fn limits_hold_at_the_limit_and_one_above() {
         let depth = Limits::default().xml_depth_max;
         assert_eq!(check_text(&"<a>".repeat(depth)), Ok(()));
         assert_eq!(check_text(&"<a>".repeat(depth + 1)), Err("deep"));
         assert_eq!(check_text(&"<a></a>".repeat(depth + 1)), Ok(()));
 
-        let many: String = (0..20_000).map(|n| format!(" a{n}=''")).collect();
-        assert_eq!(check_text(&format!("<a{many}/>")), Err("many attributes"));
-        let nest = |depth| (0..depth).map(|n| format!("<a xmlns:n{n}='n'>")).collect::<String>();
-        assert_eq!(check_text(&nest(500)), Ok(()));
-        assert_eq!(check_text(&nest(501)), Err("many namespaces"));
+        let element = |count| format!("<a{}/>", attributes(count, "b"));
+        assert_eq!(check_text(&element(ATTRIBUTES_MAX)), Ok(()));
+        assert_eq!(check_text(&element(ATTRIBUTES_MAX + 1)), Err("many attributes"));
+        assert_eq!(check_text(&"=".repeat(EQUALS_SIGNS_MAX)), Ok(()));
+        assert_eq!(check_text(&"=".repeat(EQUALS_SIGNS_MAX + 1)), Err("many attributes"));
 
-        let entities: String = (0..2_000).map(|n| format!("<!ENTITY e{n} ''>")).collect();
-        let references = "&e1999;".repeat(200_000);
-        assert_eq!(
-            check_text(&format!("<!DOCTYPE a [{entities}]><a>{references}</a>")),
-            Err("many entities")
-        );
-        let quadratic =
-            format!("<!DOCTYPE a [<!ENTITY e '{}'>]><a>{}</a>", "x".repeat(100_000), "&e;".repeat(1000));
-        assert_eq!(check_text(&quadratic), Err("large entities"));
+        let nest = |count| format!("<a{}><b xmlns=''>", attributes(count, "xmlns:n"));
+        assert_eq!(check_text(&nest(NAMESPACES_MAX - 1)), Ok(()));
+        assert_eq!(check_text(&nest(NAMESPACES_MAX)), Err("many namespaces"));
+        let long = |bytes| format!("<a xmlns='{}'/>", "n".repeat(bytes));
+        assert_eq!(check_text(&long(NAMESPACE_BYTES_MAX)), Ok(()));
+        assert_eq!(check_text(&long(NAMESPACE_BYTES_MAX + 1)), Err("long namespaces"));
+
+        let few = Limits { xml_nodes_max: 10, ..Limits::default() };
+        assert_eq!(check(&"<a></a>".repeat(10), &few), Ok(()));
+        assert_eq!(check(&"<a></a>".repeat(11), &few), Err(MANY_NODES));
+    }
+
+    #[test]
+    fn what_many_elements_cost_together_is_limited() {
+        let scope = attributes(NAMESPACES_MAX - 1, "xmlns:n");
+        let copies = |count| format!("<a{scope}>{}</a>", "<b xmlns='c'/>".repeat(count));
+        let most = (COPIES_MAX - (NAMESPACES_MAX - 1)) / NAMESPACES_MAX;
+        assert_eq!(check_text(&copies(most)), Ok(()));
+        assert_eq!(check_text(&copies(most + 1)), Err("many namespaces"));
+        let lookups = |count| format!("<a{scope}>{}</a>", "<b/>".repeat(count));
+        let most = (LOOKUPS_MAX - NAMESPACES_MAX * (NAMESPACES_MAX - 1)) / (NAMESPACES_MAX - 1);
+        assert_eq!(check_text(&lookups(most)), Ok(()));
+        assert_eq!(check_text(&lookups(most + 1)), Err("many namespaces"));
     }
 }

@@ -1,26 +1,34 @@
 //! XML to links, text and metadata.
 //!
-//! What parsing would cost is counted before it is done ([`limits`]); what isn't well-formed is repaired as far as it goes
-//! ([`repair`]); nothing outside of the document is loaded, only named ([`doctype`]).
+//! Nothing that grows faster than its length reaches the parser: entities are put in place within a budget ([`entities`]),
+//! the document type is taken off ([`doctype`]), and what parsing would cost is counted before it is done ([`limits`]).
+//! What isn't well-formed is repaired as far as it goes ([`repair`]); of what is beyond the limits, tags and texts are read one
+//! by one ([`pieces`], [`tolerant`]). Nothing outside of the document is loaded, only named.
 
+mod bases;
 mod doctype;
+mod entities;
 mod feed;
 mod generic;
 mod limits;
 mod oai;
+mod pieces;
 mod repair;
 pub(super) mod sitemap;
-mod tokens;
+mod tolerant;
 mod tree;
 mod walk;
 
 use encoding_rs::Encoding;
-use roxmltree::{Document as Tree, EntityResolver, Error, ParsingOptions, TextPos};
+use roxmltree::{Document as Tree, Error, ParsingOptions, TextPos};
 
 use self::doctype::Doctype;
+use self::entities::Plain;
+use self::pieces::{Piece, Pieces};
 use self::walk::{XHTML, XML};
-use super::html::{TITLE_BYTES_MAX, one_line};
-use super::{Document, DocumentKind, Limits, LinkKind, Problem, signature};
+use super::html::{Syntax, TITLE_BYTES_MAX, one_line};
+use super::outlinks::Outlinks;
+use super::{Document, DocumentKind, Limits, LinkKind, Problem};
 
 /// Reads an XML document.
 pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
@@ -33,7 +41,7 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
     });
     if let Err(problem) = read {
         document.parsed.problems.push(problem);
-        read_without_tree(text, document);
+        tolerant::read(text, document);
     }
 }
 
@@ -47,24 +55,28 @@ pub(super) fn with_tree<T>(
     read: impl FnOnce(&Tree<'_>, &str, Option<Problem>) -> T,
 ) -> Result<T, Problem> {
     let doctype = Doctype::of(text);
-    limits::check(text, &doctype, limits).map_err(Problem::XmlLimit)?;
-    let error = match parse(text, limits.xml_nodes_max) {
-        Ok(tree) => return Ok(read(&tree, text, None)),
+    let plain = Plain::of(text, &doctype, limits).map_err(Problem::XmlLimit)?;
+    let problem = plain.problem.map(|problem| Problem::Xml(problem.to_owned()));
+    let error = match parse(&plain.text, limits)? {
+        Ok(tree) => return Ok(read(&tree, &plain.text, problem)),
         Err(error) => error,
     };
-    let problem = Problem::Xml(error.to_string());
-    let sound = repair::with_sound_references(text, &doctype);
-    let error = match parse(&sound, limits.xml_nodes_max) {
-        Ok(tree) => return Ok(read(&tree, &sound, Some(problem))),
+    let problem = Some(Problem::Xml(one_line(&error.to_string(), PROBLEM_BYTES_MAX)));
+    let sound = repair::with_sound_references(&plain.text);
+    let error = match parse(&sound, limits)? {
+        Ok(tree) => return Ok(read(&tree, &sound, problem)),
         Err(error) => error,
     };
-    let doctype = Doctype::of(&sound);
-    let closed = repair::up_to(&sound, offset_of(&sound, error.pos(), &error), &doctype);
-    match closed.as_deref().map(|closed| (closed, parse(closed, limits.xml_nodes_max))) {
-        Some((closed, Ok(tree))) => Ok(read(&tree, closed, Some(problem))),
-        _ => Err(problem),
+    if let Some(closed) = repair::up_to(&sound, offset_of(&sound, error.pos(), &error))
+        && let Ok(tree) = parse(&closed, limits)?
+    {
+        return Ok(read(&tree, &closed, problem));
     }
+    Err(problem.unwrap_or(Problem::Xml(String::new())))
 }
+
+/// What is quoted of a document in a message, in bytes.
+const PROBLEM_BYTES_MAX: usize = 200;
 
 fn read_doctype(doctype: &Doctype<'_>, document: &mut Document<'_>) {
     if let Some(system) = doctype.system {
@@ -78,13 +90,26 @@ fn read_doctype(doctype: &Doctype<'_>, document: &mut Document<'_>) {
     }
 }
 
-/// Parses with external entities standing for nothing.
-fn parse(text: &str, nodes_max: u32) -> Result<Tree<'_>, Error> {
-    let nothing: &EntityResolver<'_> = &|_, _| Ok(Some(""));
-    Tree::parse_with_options(
-        text,
-        ParsingOptions { allow_dtd: true, nodes_limit: nodes_max, entity_resolver: Some(nothing) },
-    )
+/// Parses what is within the limits: the only place where anything reaches the parser.
+fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Result<Tree<'t>, Error>, Problem> {
+    limits::check(text, limits).map_err(Problem::XmlLimit)?;
+    let options =
+        ParsingOptions { allow_dtd: false, nodes_limit: limits.xml_nodes_max, entity_resolver: None };
+    match Tree::parse_with_options(text, options) {
+        Err(Error::NodesLimitReached) => Err(Problem::XmlLimit(limits::MANY_NODES)),
+        parsed => Ok(parsed),
+    }
+}
+
+/// Reads the style sheets that an XHTML document names before its root, where the HTML reader sees nothing.
+pub(super) fn read_prolog(text: &str, outlinks: &mut Outlinks) {
+    for piece in Pieces::of(text).take_while(|piece| !matches!(piece, Piece::Start(_))) {
+        let Piece::Opaque(written) = piece else { continue };
+        let inside = written.strip_prefix("<?").and_then(|inside| inside.strip_suffix("?>"));
+        if let Some((target, value)) = inside.and_then(|inside| inside.split_once(char::is_whitespace)) {
+            generic::instruction(target, value, outlinks);
+        }
+    }
 }
 
 /// Where in the text an error is, in bytes. Positions count characters; an unexpected end has none.
@@ -105,9 +130,12 @@ fn offset_of(text: &str, position: TextPos, error: &Error) -> usize {
 
 fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
     let root = tree.root_element();
-    if root.tag_name().name() == "html" && matches!(root.tag_name().namespace(), Some(XHTML) | None) {
+    let is_html = matches!(root.tag_name().namespace(), Some(XHTML) | None)
+        // With a prefix it is none to a reader of HTML.
+        && text[root.range().start + 1..].starts_with("html");
+    if is_html && root.tag_name().name() == "html" {
         document.parsed.kind = DocumentKind::Html;
-        return document.read_html_text(text, encoding);
+        return document.read_html_text(text, encoding, Syntax::Xml);
     }
     if document.parsed.language.is_none() {
         let declared = root.attribute((XML, "lang")).or_else(|| {
@@ -118,7 +146,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
     }
     if feed::is_root(root) {
         document.parsed.kind = DocumentKind::Feed;
-        let facts = feed::read(tree, &mut document.outlinks);
+        let facts = feed::read(tree, encoding, &mut document.outlinks);
         document.parsed.title = one_line(&facts.title, TITLE_BYTES_MAX);
         document.parsed.entries = facts.entries;
         document.set_text(facts.text, Vec::new());
@@ -138,16 +166,6 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         document.set_text(tree::text(tree), Vec::new());
     }
     document.parsed.signature = tree::signature(tree);
-}
-
-/// What can be had of a document of which there is no tree.
-fn read_without_tree(text: &str, document: &mut Document<'_>) {
-    if sitemap::looks_like_one(text) {
-        document.parsed.kind = DocumentKind::Sitemap;
-        document.outlinks.allow(document.limits.sitemap_links_max);
-        sitemap::read_locations(text, &mut document.outlinks);
-    }
-    document.parsed.signature = signature::of_bytes(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use roxmltree::{Document, Node};
 
 use super::super::outlinks::Outlinks;
 use super::super::{Entry, LinkKind, parse_date};
-use super::walk::{child, text_of};
+use super::walk::{child, text_of, url_in};
 
 /// Whether a root element is that of an answer.
 pub(super) fn is_root(root: Node<'_, '_>) -> bool {
@@ -29,12 +29,11 @@ fn read_record(record: Node<'_, '_>, outlinks: &mut Outlinks) -> Option<Entry> {
     let header = child(record, "header")?;
     let mut first = None;
     for node in child(record, "metadata")?.descendants() {
-        if matches!(node.tag_name().name(), "identifier" | "relation" | "source") {
-            let text = text_of(node);
-            if text.starts_with("http://") || text.starts_with("https://") {
-                let place = outlinks.add(&text, LinkKind::Reference, false);
-                first = first.or(place);
-            }
+        if matches!(node.tag_name().name(), "identifier" | "relation" | "source")
+            && let Some(url) = url_in(node)
+        {
+            let place = outlinks.add(url, LinkKind::Reference, false);
+            first = first.or(place);
         }
     }
     let modified = parse_date(&text_of(child(header, "datestamp")?))?;

@@ -6,7 +6,7 @@ use roxmltree::{Document, Node};
 
 use super::super::outlinks::Outlinks;
 use super::super::{DocumentKind, Entry, LinkKind, parse_date};
-use super::walk::{child, children, text_of};
+use super::walk::{child, children, is_url, text_of};
 
 /// Whether a root element is that of a sitemap or an index.
 pub(super) fn is_root(root: Node<'_, '_>) -> bool {
@@ -46,7 +46,7 @@ fn read_extensions(entry: Node<'_, '_>, outlinks: &mut Outlinks) {
         }
     }
     for video in children(entry, "video") {
-        for name in ["content_loc", "thumbnail_loc", "player_loc"] {
+        for name in ["content_loc", "thumbnail_loc", "player_loc", "gallery_loc"] {
             if let Some(loc) = child(video, name) {
                 outlinks.add(&text_of(loc), LinkKind::Enclosure, false);
             }
@@ -63,11 +63,6 @@ fn read_extensions(entry: Node<'_, '_>, outlinks: &mut Outlinks) {
 pub(in super::super) fn is_list(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     lines.peek().is_some() && lines.all(is_url)
-}
-
-fn is_url(line: &str) -> bool {
-    let after = line.strip_prefix("http://").or_else(|| line.strip_prefix("https://"));
-    after.is_some_and(|after| !after.is_empty()) && !line.contains(char::is_whitespace)
 }
 
 /// Reads a list of URLs.
@@ -90,23 +85,8 @@ pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool
     }
 }
 
-/// Whether a text that can't be parsed seems to be a sitemap or an index.
-pub(super) fn looks_like_one(text: &str) -> bool {
+/// Whether a text seems to be a sitemap or an index.
+fn looks_like_one(text: &str) -> bool {
     let head = &text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))];
     head.contains("urlset") || head.contains("sitemapindex")
-}
-
-/// Reads the `loc` elements of a sitemap that is too large or too broken to be parsed.
-pub(super) fn read_locations(text: &str, outlinks: &mut Outlinks) {
-    let kind = if text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))].contains("sitemapindex") {
-        LinkKind::Sitemap
-    } else {
-        LinkKind::SitemapEntry
-    };
-    for at in memchr::memmem::find_iter(text.as_bytes(), b"<loc>") {
-        let rest = &text[at + 5..];
-        let Some(end) = memchr::memchr(b'<', rest.as_bytes()) else { return };
-        let url = super::super::html::decode_entities(rest[..end].trim());
-        outlinks.add(&url, kind, false);
-    }
 }

@@ -8,7 +8,7 @@ use roxmltree::{Document, Node};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::super::html::TextBuilder;
-use super::walk::{Step, walk};
+use super::walk::{Step, is_code, walk};
 
 /// Elements that change at every fetch, with the element they stand in.
 const VOLATILE: [(&str, &str); 7] = [
@@ -27,7 +27,7 @@ const VOLATILE_ATTRIBUTES: [(&str, &str); 1] = [("resumptionToken", "expirationD
 /// The signature of a tree.
 pub(super) fn signature(document: &Document<'_>) -> u64 {
     let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
-    walk(document, |step| match step {
+    walk(document.root(), |step| match step {
         Step::Enter(node) if node.is_element() => {
             let counts = !is_volatile(node);
             if counts {
@@ -108,7 +108,7 @@ impl Signer {
 /// The text of a tree: a line for each element, but for those that stand within text.
 pub(super) fn text(document: &Document<'_>) -> String {
     let mut builder = TextBuilder::with_capacity(document.input_text().len() / 2);
-    walk(document, |step| {
+    walk(document.root(), |step| {
         let (Step::Enter(node) | Step::Leave(node)) = step;
         if node.is_element() {
             if !is_within_text(node) {
@@ -117,7 +117,7 @@ pub(super) fn text(document: &Document<'_>) -> String {
         } else if let (Step::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
             builder.push(text);
         }
-        true
+        !matches!(step, Step::Enter(node) if is_code(node))
     });
     builder.finish().0
 }

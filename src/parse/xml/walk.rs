@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use roxmltree::{Document, Node};
+use roxmltree::Node;
 
 use super::super::html::TextBuilder;
 
@@ -23,9 +23,8 @@ pub(super) enum Step<'a, 'i> {
     Leave(Node<'a, 'i>),
 }
 
-/// Visits every node twice, before and after its children. `Enter` may answer false to leave the children out.
-pub(super) fn walk<'a, 'i>(document: &'a Document<'i>, mut visit: impl FnMut(Step<'a, 'i>) -> bool) {
-    let root = document.root();
+/// Visits every node of a tree twice, before and after its children. `Enter` may answer false to leave the children out.
+pub(super) fn walk<'a, 'i>(root: Node<'a, 'i>, mut visit: impl FnMut(Step<'a, 'i>) -> bool) {
     let mut node = root;
     loop {
         let goes_in = visit(Step::Enter(node));
@@ -62,10 +61,34 @@ pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
         }
     }
     let mut builder = TextBuilder::with_capacity(0);
-    for inner in node.descendants().filter(Node::is_text) {
-        builder.push(inner.text().unwrap_or_default());
-    }
+    walk(node, |step| {
+        if let Step::Enter(inner) = step
+            && inner.is_text()
+        {
+            builder.push(inner.text().unwrap_or_default());
+        }
+        !matches!(step, Step::Enter(inner) if is_code(inner))
+    });
     Cow::Owned(builder.finish().0)
+}
+
+/// Whether an element holds a script or style sheet, which nobody reads.
+pub(super) fn is_code(node: Node<'_, '_>) -> bool {
+    let name = node.tag_name();
+    matches!(name.name(), "script" | "style") && matches!(name.namespace(), Some(XHTML | SVG))
+}
+
+/// The text of an element that holds nothing else, when it is a URL.
+pub(super) fn url_in<'a>(node: Node<'a, '_>) -> Option<&'a str> {
+    let only = node.first_child().filter(|child| child.is_text() && child.next_sibling().is_none())?;
+    let text = only.text()?.trim();
+    is_url(text).then_some(text)
+}
+
+/// Whether a text is an absolute URL and nothing else.
+pub(super) fn is_url(text: &str) -> bool {
+    let after = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    after.is_some_and(|after| !after.is_empty()) && !text.contains(char::is_whitespace)
 }
 
 /// The children of this name, in whatever namespace.
@@ -96,6 +119,8 @@ pub(super) fn pseudo_attribute<'a>(instruction: &'a str, name: &str) -> Option<&
 
 #[cfg(test)]
 mod tests {
+    use roxmltree::Document;
+
     use super::*;
 
     #[test]
@@ -104,7 +129,7 @@ mod tests {
         let mut depth = 0_i32;
         let mut deepest = 0;
         let mut nodes = 0;
-        walk(&document, |step| {
+        walk(document.root(), |step| {
             match step {
                 Step::Enter(_) => {
                     depth += 1;

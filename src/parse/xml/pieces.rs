@@ -1,0 +1,183 @@
+//! An XML document cut into texts, tags and what is neither, in one pass that asks for no well-formedness.
+//!
+//! The pieces put together are the document. No tag holds a `<` (XML 1.0, productions 10 and 40), so whatever is wrong in
+//! one, as a quote without its end, is over before the next. On a well-formed document the pieces are those that a parser
+//! sees; in any other, those up to the first fault are, where a parser stops.
+
+/// A part of a document, as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// Text outside of tags.
+    Text(&'a str),
+    /// A CDATA section.
+    Cdata(&'a str),
+    /// A comment, instruction or declaration.
+    Opaque(&'a str),
+    /// A start tag, or that of an empty element.
+    Start(Tag<'a>),
+    /// An end tag.
+    End(&'a str),
+}
+
+/// A start tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag<'a> {
+    /// From `<` to `>`, which is missing in a broken one.
+    pub(super) written: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    /// The name, with its prefix.
+    pub(super) fn name(self) -> &'a str {
+        let inside = self.inside();
+        &inside[..inside.find(is_space).unwrap_or(inside.len())]
+    }
+
+    /// Whether the element ends with the tag.
+    pub(super) fn is_empty(self) -> bool {
+        self.written.ends_with("/>")
+    }
+
+    /// Names and values of the attributes, as far as they are written by the rules.
+    pub(super) fn attributes(self) -> Attributes<'a> {
+        Attributes { rest: &self.inside()[self.name().len()..] }
+    }
+
+    fn inside(self) -> &'a str {
+        let inside = &self.written[1..];
+        let inside = inside.strip_suffix('>').unwrap_or(inside);
+        inside.strip_suffix('/').unwrap_or(inside)
+    }
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+/// The attributes of a tag.
+#[derive(Debug)]
+pub(super) struct Attributes<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, after) = self.rest.split_once('=')?;
+        let value = after.trim_start();
+        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+        let (value, rest) = value[1..].split_once(quote)?;
+        self.rest = rest;
+        Some((name.trim(), value))
+    }
+}
+
+/// The pieces of a document.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let rest = self.rest;
+        let (length, make): (usize, fn(&'a str) -> Piece<'a>) = if rest.is_empty() {
+            return None;
+        } else if !rest.starts_with('<') {
+            (memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()), Piece::Text)
+        } else if rest.starts_with("<!--") {
+            (4 + length_to(&rest[4..], "-->"), Piece::Opaque)
+        } else if rest.starts_with("<![CDATA[") {
+            (length_to(rest, "]]>"), Piece::Cdata)
+        } else if rest.starts_with("<?") {
+            (length_to(rest, "?>"), Piece::Opaque)
+        } else {
+            let end = memchr::memchr(b'<', &rest.as_bytes()[1..]).map_or(rest.len(), |at| at + 1);
+            match rest.as_bytes().get(1) {
+                Some(b'/') => (length_to(&rest[..end], ">"), Piece::End),
+                Some(b'!') => (length_to(&rest[..end], ">"), Piece::Opaque),
+                _ => (tag_length(&rest[..end]), |written| Piece::Start(Tag { written })),
+            }
+        };
+        let (piece, rest) = rest.split_at(length);
+        self.rest = rest;
+        Some(make(piece))
+    }
+}
+
+/// The length up to the end of a mark, or of the whole text without one.
+fn length_to(text: &str, mark: &str) -> usize {
+    memchr::memmem::find(text.as_bytes(), mark.as_bytes()).map_or(text.len(), |at| at + mark.len())
+}
+
+/// The length up to the first `>` outside of quotes; of the whole text when there is none.
+fn tag_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr3(b'>', b'"', b'\'', &bytes[at..]) {
+        at += found;
+        if bytes[at] == b'>' {
+            return at + 1;
+        }
+        let Some(length) = memchr::memchr(bytes[at], &bytes[at + 1..]) else { break };
+        at += length + 2;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(piece: Piece<'_>) -> &str {
+        match piece {
+            Piece::Text(text) | Piece::Cdata(text) | Piece::Opaque(text) | Piece::End(text) => text,
+            Piece::Start(tag) => tag.written,
+        }
+    }
+
+    #[test]
+    fn tags_and_texts() {
+        let text = "<?x <y>?><a b='>' c=\"'\">t<!-- <d> --><![CDATA[<e>]]><f/></a>";
+        let pieces: Vec<_> = Pieces::of(text).collect();
+        assert_eq!(pieces.iter().map(|piece| written(*piece)).collect::<String>(), text);
+        let names: Vec<_> = pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Start(tag) => Some((tag.name(), tag.is_empty(), tag.attributes().count())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(names, [("a", false, 2), ("f", true, 0)]);
+        assert_eq!(pieces[2], Piece::Text("t"));
+    }
+
+    #[test]
+    fn a_broken_tag_ends_before_the_next() {
+        for text in ["<a '>x<b>", "<a b=\"c><d>", "<a b='c", "<a<b>", "< <b>", "</a<b>", "<!x '<b>", "<", "</"] {
+            let pieces: Vec<_> = Pieces::of(text).map(written).collect();
+            assert_eq!(pieces.concat(), text);
+            assert!(text.matches('<').count() <= pieces.len(), "{text} {pieces:?}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_found() {
+        let attributes = |written| Tag { written }.attributes().collect::<Vec<_>>();
+        assert_eq!(
+            attributes("<t a='=' xmlns=\"b\" xmlns:c\n= 'd'/>"),
+            [("a", "="), ("xmlns", "b"), ("xmlns:c", "d")]
+        );
+        assert_eq!(attributes("<t>"), []);
+        assert_eq!(attributes("<t a=b c='d'>"), []);
+    }
+}

@@ -1,0 +1,119 @@
+//! What is being read, in the file `state/reading`: whatever stands there when a program begins was being read when the one
+//! before ended.
+//!
+//! An entry has 24 bytes: the start of the document's digest (16), how many programs ended while it was read, counting
+//! the one that reads it (1), whether it had been read for long (1), and zeros. An entry of zeros is free. The file is written
+//! without being synced: a page that is read when the power fails is not at fault. Where it cannot be written nothing is noted.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Key;
+
+const ENTRY_BYTES: usize = 24;
+const ENDS_AT: usize = 16;
+const LONG_AT: usize = 17;
+
+/// Documents that are remembered from earlier programs; of more, the first are forgotten.
+const REMEMBERED_MAX: usize = 1000;
+
+/// A document of which so many programs have died is not read again.
+const ENDS_MAX: u8 = 2;
+
+/// The notes of an archive.
+#[derive(Default)]
+pub(super) struct Notes {
+    shared: Arc<Shared>,
+    next_place: AtomicU64,
+}
+
+#[derive(Default)]
+struct Shared {
+    file: Option<File>,
+    /// What earlier programs left: the place of its entry, and how many have died of it.
+    remembered: HashMap<Key, (u64, u8)>,
+}
+
+impl Notes {
+    /// Takes over the notes in an archive's folder.
+    pub(super) fn open(archive: &Path) -> Self {
+        let folder = archive.join("state");
+        let path = folder.join("reading");
+        let mut entries: Vec<[u8; ENTRY_BYTES]> = Vec::new();
+        let before = fs::read(&path).unwrap_or_default();
+        for entry in before.as_chunks().0.iter().filter(|entry| entry[ENDS_AT] > 0) {
+            let mut entry: [u8; ENTRY_BYTES] = *entry;
+            if entry[LONG_AT] > 0 {
+                entry[ENDS_AT] = ENDS_MAX;
+            }
+            // One note may stand beside that of the program before.
+            match entries.iter_mut().find(|known| known[..ENDS_AT] == entry[..ENDS_AT]) {
+                Some(known) => known[ENDS_AT] = known[ENDS_AT].max(entry[ENDS_AT]),
+                None => entries.push(entry),
+            }
+        }
+        entries.drain(..entries.len().saturating_sub(REMEMBERED_MAX));
+        let file = fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(&path, entries.as_flattened()))
+            .and_then(|()| File::options().write(true).open(&path))
+            .ok();
+        let remembered = entries.iter().zip(0..).map(|(entry, place)| {
+            let (key, ends) = entry.split_at(ENDS_AT);
+            (Key::try_from(key).unwrap_or_default(), (place, ends[0]))
+        });
+        let shared = Arc::new(Shared { file, remembered: remembered.collect() });
+        Self { shared, next_place: AtomicU64::new(entries.len() as u64) }
+    }
+
+    /// Whether reading a document has ended a program, so that it must not be read again.
+    pub(super) fn has_ended_the_program(&self, key: &Key) -> bool {
+        self.shared.remembered.get(key).is_some_and(|(_, ends)| *ends >= ENDS_MAX)
+    }
+
+    /// A note for one thread.
+    pub(super) fn note(&self) -> Note {
+        let place = self.next_place.fetch_add(1, Ordering::Relaxed);
+        Note { shared: Arc::clone(&self.shared), place }
+    }
+}
+
+/// Where a thread notes what it reads.
+pub(super) struct Note {
+    shared: Arc<Shared>,
+    place: u64,
+}
+
+impl Note {
+    /// Notes that a document is read.
+    pub(super) fn begin(&self, key: Key) {
+        let before = self.shared.remembered.get(&key).map_or(0, |(_, ends)| *ends);
+        let mut entry = [0; ENTRY_BYTES];
+        entry[..ENDS_AT].copy_from_slice(&key);
+        entry[ENDS_AT] = before.saturating_add(1);
+        self.write(self.place, 0, &entry);
+    }
+
+    /// Notes that it takes long.
+    pub(super) fn takes_long(&self) {
+        self.write(self.place, LONG_AT, &[1]);
+    }
+
+    /// Notes that it was read, and ended nothing.
+    pub(super) fn end(&self, key: Key) {
+        let before = self.shared.remembered.get(&key).map(|(place, _)| *place);
+        for place in [Some(self.place), before].into_iter().flatten() {
+            self.write(place, 0, &[0; ENTRY_BYTES]);
+        }
+    }
+
+    fn write(&self, place: u64, at: usize, bytes: &[u8]) {
+        if let Some(file) = &self.shared.file {
+            // A note that cannot be written is one less.
+            let _ = file.write_all_at(bytes, place * ENTRY_BYTES as u64 + at as u64);
+        }
+    }
+}

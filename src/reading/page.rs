@@ -1,0 +1,51 @@
+//! A captured page, as it is read.
+
+use std::sync::Arc;
+
+use archive_storage::warc::HttpHead;
+use bytes::Bytes;
+use url::Url;
+
+use super::{Key, Reader};
+use crate::parse::{self, DocumentKind, Limits, Parsed, Problem, Source, decode_content};
+
+/// Decoded bytes of a payload that are parsed, at most: a longer one is a bomb or no document.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// A page and all that its parser wants to know.
+pub(crate) struct Page {
+    pub(crate) url: Url,
+    pub(crate) status: u16,
+    pub(crate) head: Arc<HttpHead>,
+    /// Without transfer coding.
+    pub(crate) payload: Bytes,
+    pub(crate) key: Key,
+}
+
+impl Reader {
+    /// Takes off the content coding and parses. A page that cannot be read says why in its problems.
+    pub(crate) fn page(&mut self, page: Page) -> Parsed {
+        let media_type = page.head.media_type().unwrap_or_default();
+        let kind = DocumentKind::of(&media_type, &page.payload);
+        let shared = Arc::clone(&self.shared);
+        let is_parsed = kind.is_parsed() || page.head.get("Content-Encoding").is_some();
+        if !is_parsed || (300..400).contains(&page.status) {
+            return read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
+        }
+        let (key, payload) = (page.key, page.payload.clone());
+        let read =
+            move || read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
+        self.read(key, read).unwrap_or_else(|unread| parse::unread(kind, &payload, unread.into()))
+    }
+}
+
+/// Takes off the content coding and parses, on this thread.
+fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
+    let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+    let headers: Vec<(&str, &[u8])> =
+        head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
+}

@@ -25,7 +25,9 @@ fn bomb(declarations: &str, mark: &str) -> String {
 
 /// An answer of a repository, with a record's metadata.
 fn records(doctype: &str, metadata: &str) -> String {
-    format!("{doctype}<OAI-PMH><List><record><header/><metadata>{metadata}</metadata></record></List></OAI-PMH>")
+    format!(
+        "{doctype}<OAI-PMH><List><record><header/><metadata>{metadata}</metadata></record></List></OAI-PMH>"
+    )
 }
 
 fn attributes(count: usize, name: &str) -> String {
@@ -141,8 +143,7 @@ fn a_run_ends_in_its_time_and_when_asked_whatever_it_reads() {
     let names: Vec<String> = (0..40).map(|number| format!("dear{number}")).collect();
     let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
     let body = dear();
-    let server =
-        PageServer::start(served(names.iter().map(|name| (*name, body.clone())), "application/xml"));
+    let server = PageServer::start(served(names.iter().map(|name| (*name, body.clone())), "application/xml"));
     for (option, signal) in [("--for", None), ("--workers", Some("-TERM"))] {
         let archive = Archive::new();
         let crawl = archive.crawl(&seeds(names.iter().copied()), &server.options());

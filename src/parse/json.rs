@@ -44,8 +44,8 @@ fn kind_of_name(name: &str) -> Option<LinkKind> {
         "src" | "icon" | "favicon" | "logo" => LinkKind::Icon,
         "image" | "banner_image" | "thumbnail" | "thumbnailUrl" | "avatar" => LinkKind::Image,
         "contentUrl" => LinkKind::Media,
-        "url" | "start_url" | "sameAs" | "mainEntityOfPage" | "embedUrl" | "home_page_url" | "external_url"
-        | "feed_url" | "next_url" | "item" => LinkKind::Related,
+        "url" | "start_url" | "sameAs" | "mainEntityOfPage" | "embedUrl" | "home_page_url"
+        | "external_url" | "feed_url" | "next_url" | "item" => LinkKind::Related,
         _ => return None,
     })
 }
@@ -68,10 +68,7 @@ mod tests {
         found.sort();
         assert_eq!(found, [("/a".to_owned(), LinkKind::Related), icon("b.png"), icon("c.png")]);
         let data = r#"{"@type": "A", "image": ["d.png", {"url": "e"}], "@id": "f"}"#;
-        assert_eq!(
-            all(data),
-            [("d.png".to_owned(), LinkKind::Image), ("e".to_owned(), LinkKind::Related)]
-        );
+        assert_eq!(all(data), [("d.png".to_owned(), LinkKind::Image), ("e".to_owned(), LinkKind::Related)]);
     }
 
     #[test]

@@ -39,9 +39,9 @@ use self::charset::Charset;
 pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
 pub use self::dates::parse_date;
 pub use self::directives::RobotsDirectives;
+use self::html::Syntax;
 pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
-use self::html::Syntax;
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 

@@ -33,8 +33,7 @@ impl Reader {
             return read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
         }
         let (key, payload) = (page.key, page.payload.clone());
-        let read =
-            move || read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
+        let read = move || read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
         self.read(key, read).unwrap_or_else(|unread| parse::unread(kind, &payload, unread.into()))
     }
 }

@@ -88,7 +88,8 @@ fn entities_that_grow() {
     for level in 1..100 {
         laughs += &format!("<!ENTITY e{level} '{}'>", format!("&e{};", level - 1).repeat(10));
     }
-    assert_eq!(xml(&format!("{laughs}]><a>&e99;</a>")).problems, [Problem::XmlLimit("large entities")]);
+    assert_eq!(xml(&format!("{laughs}]><a>&e99;</a>")).problems, [Problem::XmlLimit("deep entities")]);
+    assert_eq!(xml(&format!("{laughs}]><a>&e9;</a>")).problems, [Problem::XmlLimit("large entities")]);
 
     let long = "x".repeat(1_000_000);
     let quadratic = format!("<!DOCTYPE a [<!ENTITY e '{long}'>]><a>{}</a>", "&e;".repeat(100_000));

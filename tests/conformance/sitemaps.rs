@@ -19,7 +19,7 @@ fn files() {
         ("hebdenbridgetimes-articles-sitemap.xml", "text/xml", sitemap, 74, 74, 85),
         ("sitemap-images.xml", "text/xml", sitemap, 1, 0, 2),
         ("sitemap-news.xml", "text/xml", sitemap, 2, 0, 0),
-        ("sitemap-videos.xml", "text/xml", sitemap, 3, 0, 7),
+        ("sitemap-videos.xml", "text/xml", sitemap, 3, 0, 8),
         ("sitemap-with-bom.txt", "text/plain", sitemap, 2, 0, 0),
         ("sitemap.badns.xml", "text/xml", sitemap, 2, 0, 0),
         ("sitemap.index.xml", "text/xml", (DocumentKind::Sitemap, LinkKind::Sitemap), 15, 0, 0),

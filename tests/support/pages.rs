@@ -55,6 +55,9 @@ fn answer(mut stream: TcpStream, pages: &Pages, asked: &Mutex<Vec<String>>) -> s
         None => ("404 Not Found", "text/plain", &b""[..]),
     };
     let length = body.len();
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
     stream.write_all(body)
 }

@@ -109,7 +109,8 @@ impl<'a> Reader<'a, '_> {
     /// A `param` of an object that is a reference, by its type or by a name that players have for it.
     fn parameter(&mut self, attributes: &[Attribute<'a>]) {
         const NAMES: [&str; 8] = ["movie", "src", "url", "filename", "file", "data", "image", "href"];
-        let named = value(attributes, "name").filter(|name| NAMES.iter().any(|one| name.eq_ignore_ascii_case(one)));
+        let named =
+            value(attributes, "name").filter(|name| NAMES.iter().any(|one| name.eq_ignore_ascii_case(one)));
         let reference = value(attributes, "value").filter(|reference| {
             has_value(attributes, "valuetype", "ref") || named.is_some() && looks_like_reference(reference)
         });
@@ -209,6 +210,7 @@ fn looks_like_reference(value: &str) -> bool {
     let value = value.trim();
     value.contains(['/', '.'])
         && (!value.starts_with(['#', '.', '[']) || value.starts_with("./") || value.starts_with("../"))
-        && !value.contains(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | '<' | '>' | '"' | '|' | '\\'))
+        && !value
+            .contains(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | '<' | '>' | '"' | '|' | '\\'))
         && !value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }

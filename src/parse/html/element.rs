@@ -85,8 +85,8 @@ impl Element {
             b"nav" => Self::Navigation,
             b"svg" => Self::Svg,
             b"math" => Self::Math,
-            b"image" | b"use" | b"feimage" | b"lineargradient" | b"radialgradient" | b"pattern" | b"filter"
-            | b"textpath" | b"tref" | b"cursor" | b"mpath" => Self::SvgImage,
+            b"image" | b"use" | b"feimage" | b"lineargradient" | b"radialgradient" | b"pattern"
+            | b"filter" | b"textpath" | b"tref" | b"cursor" | b"mpath" => Self::SvgImage,
             b"h1" => Self::Block,
             b"header" => Self::Header,
             b"article" | b"main" => Self::Article,

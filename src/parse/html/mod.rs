@@ -222,7 +222,9 @@ impl<'a, 'o> Reader<'a, 'o> {
         if std::mem::take(&mut self.script_is_data) {
             json::urls(text, |url, kind| self.link(Cow::Owned(url.to_owned()), kind, false));
         } else {
-            scripts::targets(text, |url| self.link(Cow::Owned(url.to_owned()), LinkKind::ScriptTarget, false));
+            scripts::targets(text, |url| {
+                self.link(Cow::Owned(url.to_owned()), LinkKind::ScriptTarget, false);
+            });
         }
     }
 

@@ -63,11 +63,9 @@ pub(super) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)
             return Some((Form::Candidates, K::LazyImage));
         }
         b"data-src" if element == E::InlineFrame => K::InlineFrame,
-        b"data-src"
-        | b"data-original"
-        | b"data-original-src"
+        b"data-src" | b"data-original" | b"data-lazy-src" => K::LazyImage,
+        b"data-original-src"
         | b"data-lazy"
-        | b"data-lazy-src"
         | b"data-lazyload"
         | b"data-hi-res-src"
         | b"data-background"

@@ -130,7 +130,7 @@ fn find_declaration(text: &str) -> Option<usize> {
 
 /// Where a declaration that breaks the rules is taken to end: after its subset, if there is one, else at the first `>`.
 fn end_of_broken(text: &str, start: usize) -> usize {
-    let rest = text[start..].as_bytes();
+    let rest = &text.as_bytes()[start..];
     let end = match memchr::memchr2(b'[', b'>', rest) {
         Some(at) if rest[at] == b'[' => memchr::memmem::find(rest, b"]>").map(|end| end + 1),
         found => found,

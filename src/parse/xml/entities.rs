@@ -29,11 +29,7 @@ impl<'t> Plain<'t> {
     ///
     /// # Errors
     /// What there is too much of, as in "too …".
-    pub(super) fn of(
-        text: &'t str,
-        doctype: &Doctype<'_>,
-        limits: &Limits,
-    ) -> Result<Self, &'static str> {
+    pub(super) fn of(text: &'t str, doctype: &Doctype<'_>, limits: &Limits) -> Result<Self, &'static str> {
         if doctype.range.is_empty() {
             return Ok(Self { text: Cow::Borrowed(text), problem: None });
         }
@@ -98,16 +94,21 @@ impl Writer<'_> {
             if let Some(name) = reference_name(rest) {
                 let (reference, after) = rest.split_at(name.len() + 2);
                 match self.entities.get(name).filter(|_| !is_predefined(name)) {
-                    Some(value) => self.include(value.unwrap_or_default(), place, depth)?,
+                    Some(Some(value)) => self.include(value, place, depth)?,
+                    Some(None) if place == Place::Content => {}
+                    Some(None) => {
+                        self.problem.get_or_insert("an attribute refers to an entity outside");
+                    }
                     None => self.text.push_str(reference),
                 }
                 rest = after;
             } else {
-                let is_bare = depth > 0 && !rest.starts_with("&#");
-                if is_bare {
-                    self.problem.get_or_insert("an entity holds a bare '&'");
+                let is_character = rest.starts_with("&#") && reference_name(&rest[1..]).is_some();
+                if !is_character {
+                    // What follows may not make a reference of it.
+                    self.problem.get_or_insert("a bare '&'");
                 }
-                self.text.push_str(if is_bare { "&amp;" } else { "&" });
+                self.text.push_str(if is_character { "&" } else { "&amp;" });
                 rest = &rest[1..];
             }
         }
@@ -133,7 +134,7 @@ impl Writer<'_> {
             return self.references(&value, Place::Value, depth + 1);
         }
         if has_tags && !is_balanced(&value) {
-            self.problem.get_or_insert("an entity holds half an element");
+            self.problem.get_or_insert("an entity holds half of something");
         }
         self.content(&value, depth + 1)
     }
@@ -155,7 +156,8 @@ impl Writer<'_> {
     }
 }
 
-/// The name in the reference that a text begins with; none for a character reference and a bare `&`.
+/// The name in the reference that a text begins with; none for a character reference and a bare `&`. Its first character is not
+/// looked at.
 fn reference_name(text: &str) -> Option<&str> {
     let inside = &text.as_bytes()[1..];
     let end = memchr::memchr(b';', &inside[..inside.len().min(NAME_BYTES_MAX)])?;
@@ -186,7 +188,7 @@ fn replacement(value: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether every element of a text begins and ends in it.
+/// Whether everything that begins in a text ends in it.
 fn is_balanced(text: &str) -> bool {
     let mut open: usize = 0;
     for piece in Pieces::of(text) {
@@ -194,6 +196,8 @@ fn is_balanced(text: &str) -> bool {
             Piece::Start(tag) if !tag.is_empty() => open += 1,
             Piece::End(_) if open == 0 => return false,
             Piece::End(_) => open -= 1,
+            Piece::Cdata(written) if !written.ends_with("]]>") => return false,
+            Piece::Opaque(written) if !written.ends_with('>') => return false,
             _ => {}
         }
     }
@@ -235,6 +239,10 @@ mod tests {
             ("<!ENTITY e '</a><a>'>", "<a>&e;</a>"),
             ("<!ENTITY e '<b/>'>", "<a b='&e;'/>"),
             ("<!ENTITY e '&#38;'>", "<a>&e;</a>"),
+            ("<!ENTITY e '&#38;#6'>", "<a>&e;5;</a>"),
+            ("<!ENTITY e '#65'>", "<a>&&e;;</a>"),
+            ("<!ENTITY e '&#60;!--'>", "<a>&e;--></a>"),
+            ("<!ENTITY e SYSTEM 'x'>", "<a b='&e;'/>"),
             ("<!ENTITY>", "<a/>"),
         ] {
             let (_, problem) = plain(&format!("<!DOCTYPE a [{entities}]>{body}")).unwrap();

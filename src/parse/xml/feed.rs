@@ -248,7 +248,8 @@ impl Reader<'_> {
             match found.tag_name().name() {
                 "title" | "subtitle" | "tagline" | "description" | "summary" | "content" | "encoded"
                 | "rights" | "copyright" | "info" | "body" | "fullitem" => self.links(found),
-                "comments" | "comment" | "commentRss" | "commentRSS" | "docs" | "origLink" | "new-feed-url" => {
+                "comments" | "comment" | "commentRss" | "commentRSS" | "docs" | "origLink"
+                | "new-feed-url" => {
                     self.add(found, &text_of(found), LinkKind::Related);
                 }
                 "author" | "contributor" => {

@@ -7,9 +7,7 @@ use super::super::html::{self, decode_entities};
 use super::super::outlinks::Outlinks;
 use super::super::{LinkKind, css};
 use super::bases::Bases;
-use super::walk::{
-    RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, pseudo_attribute, url_in,
-};
+use super::walk::{RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, pseudo_attribute, url_in};
 
 /// Reads the links of a tree, with `xml:base` applied.
 pub(super) fn read(document: &Document<'_>, encoding: &'static Encoding, outlinks: &mut Outlinks) {
@@ -125,7 +123,6 @@ pub(super) fn kind_of_attribute(namespace: Option<&str>, name: &str, attribute: 
         (_, "outline", "xmlUrl" | "htmlUrl" | "url") => Some(LinkKind::Anchor),
         (_, "imagedata" | "graphic" | "inlinegraphic", "fileref" | "url") => Some(LinkKind::Image),
         (_, "image" | "img", "href" | "src") => Some(LinkKind::Image),
-        (_, "a", "href") => Some(LinkKind::Anchor),
         // DITA, OPF, NCX and whatever else calls a reference by its name.
         (_, _, "href") => Some(LinkKind::Reference),
         // NCX, SMIL, browserconfig.xml.

@@ -61,18 +61,18 @@ pub(super) fn with_tree<T>(
         Ok(tree) => return Ok(read(&tree, &plain.text, problem)),
         Err(error) => error,
     };
-    let problem = Some(Problem::Xml(one_line(&error.to_string(), PROBLEM_BYTES_MAX)));
+    let problem = Problem::Xml(one_line(&error.to_string(), PROBLEM_BYTES_MAX));
     let sound = repair::with_sound_references(&plain.text);
     let error = match parse(&sound, limits)? {
-        Ok(tree) => return Ok(read(&tree, &sound, problem)),
+        Ok(tree) => return Ok(read(&tree, &sound, Some(problem))),
         Err(error) => error,
     };
     if let Some(closed) = repair::up_to(&sound, offset_of(&sound, error.pos(), &error))
         && let Ok(tree) = parse(&closed, limits)?
     {
-        return Ok(read(&tree, &closed, problem));
+        return Ok(read(&tree, &closed, Some(problem)));
     }
-    Err(problem.unwrap_or(Problem::Xml(String::new())))
+    Err(problem)
 }
 
 /// What is quoted of a document in a message, in bytes.

@@ -94,8 +94,8 @@ impl<'a> Iterator for Pieces<'a> {
             return None;
         } else if !rest.starts_with('<') {
             (memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()), Piece::Text)
-        } else if rest.starts_with("<!--") {
-            (4 + length_to(&rest[4..], "-->"), Piece::Opaque)
+        } else if let Some(comment) = rest.strip_prefix("<!--") {
+            (4 + length_to(comment, "-->"), Piece::Opaque)
         } else if rest.starts_with("<![CDATA[") {
             (length_to(rest, "]]>"), Piece::Cdata)
         } else if rest.starts_with("<?") {
@@ -163,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_broken_tag_ends_before_the_next() {
-        for text in ["<a '>x<b>", "<a b=\"c><d>", "<a b='c", "<a<b>", "< <b>", "</a<b>", "<!x '<b>", "<", "</"] {
+        for text in
+            ["<a '>x<b>", "<a b=\"c><d>", "<a b='c", "<a<b>", "< <b>", "</a<b>", "<!x '<b>", "<", "</"]
+        {
             let pieces: Vec<_> = Pieces::of(text).map(written).collect();
             assert_eq!(pieces.concat(), text);
             assert!(text.matches('<').count() <= pieces.len(), "{text} {pieces:?}");

@@ -1,5 +1,6 @@
 use url::Url;
 
+use super::pieces::{Piece, Pieces};
 use crate::parse::{DocumentKind, Limits, LinkKind, Parsed, Problem, Source, parse};
 
 fn read(xml: &str) -> Parsed {
@@ -205,4 +206,67 @@ fn bombs_are_refused_before_they_go_off() {
     bomb += "]><a>&e11;</a>";
     assert_eq!(read(&bomb).problems, [Problem::XmlLimit("large entities")]);
     assert_eq!(read(&"<a>".repeat(100_000)).problems, [Problem::XmlLimit("deep")]);
+}
+
+const PIECES: [&str; 34] = [
+    "a",
+    " ",
+    "<",
+    ">",
+    "/",
+    "'",
+    "\"",
+    "=",
+    "!",
+    "-",
+    "]]>",
+    "?>",
+    "-->",
+    "<a>",
+    "</a>",
+    "<b/>",
+    "<a b='c'>",
+    "<a b=\"'\" c='>'>",
+    "<a b='\"'/>",
+    "<a\nb = 'c'>",
+    "<a xmlns='n'>",
+    "<p:a xmlns:p='n'/>",
+    "<a '>",
+    "<a b='<'>",
+    "<a b='c>",
+    "<!--",
+    "<!-- <a> '-->",
+    "<![CDATA[",
+    "<![CDATA[<a '>]]>",
+    "<?p",
+    "<?p <a '?>",
+    "<!DOCTYPE a [<!ELEMENT a '>]>",
+    "&amp;",
+    "&e;",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+
+    /// What the limits count is what the parser makes of a document.
+    #[test]
+    fn pieces_are_what_the_parser_sees(
+        pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..12)
+    ) {
+        let inside = pieces.concat();
+        for text in [format!("<a>{inside}</a>"), inside] {
+            let Ok(tree) = roxmltree::Document::parse(&text) else { continue };
+            let elements = tree.descendants().filter(roxmltree::Node::is_element);
+            let of_parser: Vec<_> = elements.map(|node| node.attributes().len()).collect();
+            let of_pieces: Vec<_> = Pieces::of(&text)
+                .filter_map(|piece| match piece {
+                    Piece::Start(tag) => {
+                        Some(tag.attributes().filter(|(name, _)| !name.starts_with("xmlns")).count())
+                    }
+                    _ => None,
+                })
+                .collect();
+            proptest::prop_assert_eq!(of_pieces, of_parser, "{}", text);
+        }
+    }
 }

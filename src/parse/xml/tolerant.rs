@@ -6,7 +6,6 @@ use super::generic::{kind_of_attribute, names_a_url};
 use super::pieces::{Piece, Pieces, Tag};
 use super::walk::is_url;
 
-
 /// Reads links and text.
 pub(super) fn read(text: &str, document: &mut Document<'_>) {
     let root = Pieces::of(text).find_map(|piece| match piece {

@@ -12,6 +12,7 @@ mod currency;
 mod exchange;
 mod export;
 mod hostile;
+mod hostile_names;
 mod importance;
 mod kill;
 mod long_bodies;

@@ -1,11 +1,14 @@
 //! A capture as a row.
 
 use archive_storage::address::{registry_suffix, site_of, surt};
-use archive_storage::warc::{HttpHead, Record, RecordType, parse_fields, split};
+use archive_storage::warc::{HttpHead, Record, RecordType, media_type, parse_fields, split};
 use url::Url;
 
 use super::columns::Cell;
 use crate::parse::DocumentKind;
+
+/// Bytes of a charset's name (RFC 2978, section 2.3).
+const CHARSET_BYTES_MAX: usize = 40;
 
 /// What is told of a capture.
 pub(super) struct Row {
@@ -63,7 +66,7 @@ impl Row {
             status,
             redirect: head.get("Location").filter(|_| (300..400).contains(&status)).map(str::to_owned),
             digest: main.header.get("WARC-Payload-Digest").map(str::to_owned),
-            mime: stated.map(essence).filter(|mime| !mime.is_empty()),
+            mime: stated.and_then(media_type),
             detected: field("document").and_then(detected),
             charset: stated.and_then(charset),
             truncated: main
@@ -134,10 +137,6 @@ fn one_more_label<'a>(name: &'a str, suffix: &str) -> Option<&'a str> {
     name.get(start..)
 }
 
-fn essence(content_type: &str) -> String {
-    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
 /// The charset that a content type states, in upper case as Common Crawl has it.
 fn charset(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1);
@@ -145,7 +144,7 @@ fn charset(content_type: &str) -> Option<String> {
     let mut values = named.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     let (_, value) = values.next()?;
     let value = value.trim().trim_matches('"');
-    (!value.is_empty()).then(|| value.to_ascii_uppercase())
+    (1..=CHARSET_BYTES_MAX).contains(&value.len()).then(|| value.to_ascii_uppercase())
 }
 
 /// The media type of a kind of document that parsing found.

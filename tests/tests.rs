@@ -13,6 +13,7 @@ mod exchange;
 mod export;
 mod hostile;
 mod hostile_documents;
+mod hostile_names;
 mod importance;
 mod kill;
 mod kill_repair;

@@ -10,16 +10,26 @@ const SETTING: &str = "languages";
 /// Languages an archive knows, at most: pages in others have none.
 const LANGUAGES_MAX: usize = u8::MAX as usize;
 
-/// Bytes of a primary language subtag (BCP 47, section 2.1).
-const SUBTAG_BYTES: std::ops::RangeInclusive<usize> = 2..=8;
+/// The languages with a code of two letters (ISO 639-1). They always find room.
+const TWO_LETTERS: &str = "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv \
+    dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv \
+    ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no \
+    nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti \
+    tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
+
+/// Languages with a code of three letters, at most; what is left of the numbers belongs to those with two.
+const THREE_LETTERS_MAX: usize = 70;
 
 /// The number of a language, given out now if it has none; 0 for what is no language tag.
 ///
 /// # Errors
 /// When the state cannot be written.
 pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
-    let subtag = tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
-    if !SUBTAG_BYTES.contains(&subtag.len()) || !subtag.bytes().all(|byte| byte.is_ascii_lowercase()) {
+    let subtag = tag.split(['-', '_']).next().unwrap_or_default();
+    let subtag = subtag.get(..subtag.len().min(4)).unwrap_or_default().to_ascii_lowercase();
+    let is_two = TWO_LETTERS.split_whitespace().any(|known| known == subtag);
+    let is_three = subtag.len() == 3 && subtag.bytes().all(|byte| byte.is_ascii_lowercase());
+    if !is_two && !is_three {
         return Ok(0);
     }
     let list = String::from_utf8_lossy(state.setting(SETTING).unwrap_or_default()).into_owned();
@@ -27,7 +37,8 @@ pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
         return Ok(u8::try_from(place + 1).unwrap_or(0));
     }
     let count = list.lines().count();
-    if count >= LANGUAGES_MAX {
+    let others = list.lines().filter(|known| known.len() != 2).count();
+    if count >= LANGUAGES_MAX || (is_three && others >= THREE_LETTERS_MAX) {
         return Ok(0);
     }
     state.set_setting(SETTING, Some(format!("{list}{subtag}\n").as_bytes()))?;
@@ -39,4 +50,35 @@ pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
 pub fn language(state: &State, number: u8) -> Option<String> {
     let list = std::str::from_utf8(state.setting(SETTING)?).ok()?;
     list.lines().nth(usize::from(number).checked_sub(1)?).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archive_storage::Mode;
+    use archive_storage::backend::RealDisk;
+
+    use super::*;
+
+    #[test]
+    fn nobody_can_use_up_the_numbers_of_languages() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let mut numbers = Vec::new();
+        for first in b'a'..=b'z' {
+            for last in b'a'..=b'z' {
+                let tag = String::from_utf8(vec![b'x', first, last]).unwrap();
+                numbers.push(number(&mut state, &tag).unwrap());
+            }
+        }
+        assert_eq!(numbers.iter().filter(|&&number| number > 0).count(), THREE_LETTERS_MAX);
+        for tag in ["qq", "x", "", "english", &"e".repeat(60_000), "e\u{e9}"] {
+            assert_eq!(number(&mut state, tag).unwrap(), 0, "{tag}");
+        }
+        for tag in TWO_LETTERS.split_whitespace() {
+            let number = number(&mut state, &format!("{tag}-AT")).unwrap();
+            assert_eq!(language(&state, number).as_deref(), Some(tag));
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use archive_storage::Digest;
+
 use super::report::{PageNews, Report};
 use super::{Watch, WatchError, data_time};
 use crate::change::{Comparison, Mark, lines};
@@ -46,16 +48,21 @@ pub(super) fn feed(
 
 /// Watches of a name in two archives are two only if they were made at different times; the query tells them apart.
 fn identifier(watch: &Watch) -> String {
-    let query = archive_storage::address::url_hash(&watch.query);
-    format!("urn:archive:watch:{}:{query:016x}", watch.name)
+    format!("urn:archive:watch:{}:{}", watch.name, short_digest(&watch.query))
+}
+
+/// As much of a digest as nobody can give to two texts.
+fn short_digest(text: &str) -> String {
+    let prefix = Digest::sha256(text.as_bytes()).prefix();
+    prefix.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn put_entry(watch: &Watch, report: &Report, page: &PageNews, out: &mut String) {
-    let page_hash = archive_storage::address::url_hash(&page.url);
     out.push_str("<entry>\n");
     let title = page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&page.url);
     put_element("title", &format!("{}: {title}", page.news.name()), out);
-    put_element("id", &format!("{}:{}:{page_hash:016x}", identifier(watch), report.until.timestamp()), out);
+    let id = format!("{}:{}:{}", identifier(watch), report.until.timestamp(), short_digest(&page.url));
+    put_element("id", &id, out);
     put_element("updated", &data_time(page.seen), out);
     out.push_str("<link rel=\"alternate\" href=\"");
     put_escaped(&page.url, out);

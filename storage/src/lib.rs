@@ -29,7 +29,7 @@ pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
-    CashWritten, Checkpointed, Inconsistency, Ledger, Mode, State, StateOptions, TITLE_BYTES_MAX,
+    CashWritten, Checkpointed, Inconsistency, Ledger, Mode, SETTING_BYTES_MAX, State, StateOptions, TITLE_BYTES_MAX,
     TitleCursor, Totals, UrlCursor,
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};

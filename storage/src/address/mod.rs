@@ -13,6 +13,9 @@
 //! as the URL it was made from, so nothing is lower-cased or re-ordered that a server may tell apart. A SURT is a key for
 //! looking up, not an address: it throws away more, and can't be turned back into a URL.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
+
 mod canonical;
 mod host;
 mod parameters;
@@ -23,14 +26,23 @@ pub use host::{host_key, registry_suffix, site_of};
 pub use parameters::{Name, PARAMETERS, ParameterRule, TOKEN_BYTES_MIN, Value, Why};
 pub use surt::surt;
 
-/// The stable 64-bit hash of a canonical URL by which the seen-set finds it: XXH3-64 with seed 0 over its bytes.
+/// The 64-bit hash of a canonical URL by which the seen-set finds it: the standard library's SipHash-1-3, with a key that
+/// every process draws anew.
 ///
-/// The algorithm is frozen (<https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>), so hashes may stand in
-/// files. The URL table takes 62 of its bits for the URL while crawling, and compares the URLs themselves when one is
-/// asked for by name.
+/// The URL table takes 62 of its bits for the URL while crawling. As nobody outside can know the key, nobody can make a
+/// URL that is taken for another one (fast hashes as XXH3 can be collided at will, whatever their seed). Hashes mean nothing to
+/// another process, so they must not be stored.
 #[must_use]
 pub fn url_hash(url: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(url.as_bytes())
+    name_hash(url.as_bytes())
+}
+
+/// [`url_hash`] of the bytes of a name.
+pub(crate) fn name_hash(name: &[u8]) -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = KEY.build_hasher();
+    hasher.write(name);
+    hasher.finish()
 }
 
 #[cfg(test)]

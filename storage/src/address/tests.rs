@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use url::Url;
 
-use super::{RULES, canonical, host_key, site_of, surt, url_hash};
+use super::{RULES, canonical, host_key, site_of, surt};
 
 fn canonical_of(text: &str) -> String {
     canonical(&Url::parse(text).unwrap())
@@ -75,13 +75,6 @@ fn hosts_and_sites() {
 }
 
 /// The published test vector of XXH3-64 with seed 0 for no input, and one of our own: files depend on them.
-#[test]
-fn url_hash_is_frozen() {
-    assert_eq!(url_hash(""), 0x2d06_8005_38d3_94c2);
-    assert_eq!(url_hash("http://a.example/"), xxhash_rust::xxh3::xxh3_64(b"http://a.example/"));
-    assert_ne!(url_hash("http://a.example/"), url_hash("http://a.example/b"));
-}
-
 #[test]
 fn surt_keeps_odd_texts_apart() {
     assert_eq!(surt(""), "-");

@@ -21,6 +21,7 @@ use crate::backend::{Disk, OpenMode, read_file};
 use crate::checkpoint::{Result, StateError};
 use crate::ids::SegmentId;
 use crate::segment::{Catalogued, SegmentInfo};
+use crate::warc::MEDIA_TYPE_BYTES_MAX;
 use backend::{FileBackend, memory_backend};
 
 /// The number of the checkpoint, in [`Contents::numbers`].
@@ -267,7 +268,10 @@ impl Catalogue {
             contents.blocks.insert(name.value().to_owned(), bytes.value().to_vec());
         }
         for row in transaction.open_table(MIMES)?.iter()? {
-            contents.mimes.push(row?.1.value().to_owned());
+            let (_, mime) = row?;
+            // Types without a limit were numbered once.
+            let is_type = mime.value().len() <= MEDIA_TYPE_BYTES_MAX;
+            contents.mimes.push(if is_type { mime.value().to_owned() } else { String::new() });
         }
         for row in transaction.open_table(SEGMENTS)?.iter()? {
             let (id, entry) = row?;

@@ -9,10 +9,10 @@
 //! Invariant: an entry's line and the bits stored in it determine 62 bits of the fingerprint, always. The line implies
 //! the leading bits (Knuth's quotienting), so the more lines a shard has, the fewer bits its entries store. Two
 //! fingerprints that agree in these 62 bits are taken for the same; among 10^8 random ones there is such a pair with
-//! probability 0.1 %.
+//! probability 0.1 %, among 10^9 with 10 %.
 //!
-//! Fingerprints come from the outside (URLs), so before use they are permuted by a key of this process: nobody can
-//! choose URLs that fall into the same line.
+//! Fingerprints can come from the outside (digests of payloads), so before use they are permuted by a key of this
+//! process: nobody can choose ones that fall into the same line.
 
 mod line;
 mod lines;
@@ -20,6 +20,7 @@ mod pool;
 mod shard;
 
 use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
 
 use pool::{Pool, Spot};
 use shard::Shard;
@@ -162,13 +163,16 @@ impl HashIndex {
         Batch { starts, sorted }
     }
 
-    /// Stores the entries of many batches, on all processors; the first id of a fingerprint stays.
-    pub(crate) fn insert_batches(&mut self, batches: &[Batch]) {
+    /// Stores the entries of many batches, on all processors; the first id of a fingerprint stays, and the others are
+    /// returned.
+    pub(crate) fn insert_batches(&mut self, batches: &[Batch]) -> Vec<u32> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let pools_each = self.pools.len().div_ceil(threads);
         let shards_each = pools_each * SHARDS_PER_POOL;
         let parts = self.pools.chunks_mut(pools_each).zip(self.shards.chunks_mut(shards_each));
+        let later = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
+            let later = &later;
             for (part, (pools, shards)) in parts.enumerate() {
                 scope.spawn(move || {
                     for (place, shard) in shards.iter_mut().enumerate() {
@@ -176,13 +180,16 @@ impl HashIndex {
                         let number = part * shards_each + place;
                         for batch in batches {
                             for &(rest, id) in &batch.sorted[batch.starts[number]..batch.starts[number + 1]] {
-                                shard.insert(pool, rest, id);
+                                if shard.insert(pool, rest, id).is_some() {
+                                    later.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+                                }
                             }
                         }
                     }
                 });
             }
         });
+        later.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes in memory.

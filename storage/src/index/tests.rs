@@ -82,7 +82,9 @@ fn inserting_batches_is_inserting_one_by_one() {
         index.insert(fingerprints[123], 9);
         let again = [(fingerprints[30_000], 7)];
         let batches = [&entries[..20_000], &entries[20_000..], &again].map(|entries| index.batch(entries));
-        index.insert_batches(&batches);
+        let mut later = index.insert_batches(&batches);
+        later.sort_unstable();
+        assert_eq!(later, [7, 223], "what came later for a known fingerprint");
         for &(fingerprint, id) in &entries {
             let expected = if fingerprint == fingerprints[123] { 9 } else { id };
             assert_eq!(index.get(fingerprint), Some(expected));

@@ -4,7 +4,9 @@
 //! dictionary, it is split in two by one more bit of a hash. The hash is that of the site, because hosts of one site have
 //! their frames in common. Nothing on disk depends on it.
 
-use crate::address::{site_of, url_hash};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::address::site_of;
 
 /// Groups at once: each has a segment open, and its dictionary in memory once for each thread that compresses.
 pub(super) const HOST_GROUPS_MAX: usize = 8;
@@ -40,12 +42,12 @@ impl HostGroup {
     }
 }
 
-/// The hash of a URL's site.
+/// The hash of a URL's site. It has no key: who makes sites that share one gains nothing.
 pub(super) fn host_hash(url: &str) -> u32 {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    url_hash(site_of(host)) as u32
+    xxh3_64(site_of(host).as_bytes()) as u32
 }
 
 #[cfg(test)]

@@ -75,8 +75,8 @@ impl State {
             });
         }
         self.scan_urls(0..u32::MAX, |id, url| {
-            if self.find_hash(url_hash(url))? != Some(id) {
-                report(Inconsistency { thing: "URL", id: id.0, what: "another URL has the same hash" });
+            if self.urls.known(url, url_hash(url))? != Some(id.0) {
+                report(Inconsistency { thing: "URL", id: id.0, what: "it stands in the table twice" });
             }
             Ok(())
         })

@@ -35,7 +35,7 @@ pub use check::Inconsistency;
 pub use commit::Checkpointed;
 pub use names::UrlCursor;
 pub(crate) use open::FOLDER;
-pub use small::{Ledger, Totals};
+pub use small::{Ledger, SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
 /// What a [`State`] is opened for.

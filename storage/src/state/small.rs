@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::State;
 use crate::catalogue::{Contents, SegmentEntry};
-use crate::checkpoint::Result;
+use crate::checkpoint::{Result, StateError};
 use crate::history::MimeId;
 use crate::ids::{SegmentId, Watermark, Watermarks};
 use crate::segment::Catalogued;
+use crate::warc::MEDIA_TYPE_BYTES_MAX;
 
 pub(super) const PAYLOAD_BYTES: &str = "total.payload-bytes";
 pub(super) const STORED_BYTES: &str = "total.stored-bytes";
@@ -22,8 +23,62 @@ const CLOCK: &str = "ledger.clock";
 const TOTAL: &str = "ledger.total";
 /// Names of the callers' own numbers start with this.
 const COUNTER: &str = "counter.";
-/// Media types that are numbered; further ones share number 0.
-const MIMES_MAX: usize = u16::MAX as usize;
+/// Media types that are numbered beside the common ones; further ones share number 0. Every command has all of them in memory,
+/// and servers can invent as many as they like; 2 300 are registered.
+const MIMES_MAX: usize = 4096;
+/// Media types that have a number however many others were invented before them.
+const COMMON_MIMES: [&str; 48] = [
+    "application/atom+xml",
+    "application/epub+zip",
+    "application/gzip",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/msword",
+    "application/octet-stream",
+    "application/pdf",
+    "application/postscript",
+    "application/rdf+xml",
+    "application/rss+xml",
+    "application/rtf",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/x-javascript",
+    "application/xhtml+xml",
+    "application/xml",
+    "application/zip",
+    "audio/mpeg",
+    "audio/ogg",
+    "font/ttf",
+    "font/woff",
+    "font/woff2",
+    "image/avif",
+    "image/bmp",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/svg+xml",
+    "image/tiff",
+    "image/vnd.microsoft.icon",
+    "image/webp",
+    "image/x-icon",
+    "text/calendar",
+    "text/css",
+    "text/csv",
+    "text/html",
+    "text/javascript",
+    "text/plain",
+    "text/xml",
+    "video/mp4",
+    "video/webm",
+];
+/// Bytes of a setting. Every command has all settings in memory.
+pub const SETTING_BYTES_MAX: usize = 64 << 20;
 
 /// How much there is; kept up to date, so asking costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +178,7 @@ impl State {
     /// Replaces the global numbers of the importance computation.
     ///
     /// # Errors
-    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
     pub fn set_ledger(&mut self, ledger: &Ledger) -> Result<()> {
         self.writable()?;
         let numbers = [
@@ -147,18 +202,18 @@ impl State {
     /// Keeps a number under a name.
     ///
     /// # Errors
-    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
     pub fn set_counter(&mut self, name: &str, number: u64) -> Result<()> {
         self.writable()?;
         self.contents.numbers.insert(format!("{COUNTER}{name}"), number);
         Ok(())
     }
 
-    /// The number of a media type, given out now if it has none. Number 0 is the empty type, and all types beyond
-    /// the 65 535th.
+    /// The number of a media type, given out now if it has none. Number 0 is the empty type, what is longer than
+    /// [`MEDIA_TYPE_BYTES_MAX`], and when 4096 others are known already, whatever is not common.
     ///
     /// # Errors
-    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
     pub fn intern_mime(&mut self, mime: &str) -> Result<MimeId> {
         self.writable()?;
         if self.contents.mimes.is_empty() {
@@ -168,7 +223,8 @@ impl State {
         if let Some(&id) = self.mime_ids.get(mime) {
             return Ok(MimeId(id));
         }
-        if self.contents.mimes.len() >= MIMES_MAX {
+        let has_room = self.contents.mimes.len() < MIMES_MAX || COMMON_MIMES.contains(&mime);
+        if !has_room || mime.len() > MEDIA_TYPE_BYTES_MAX {
             return Ok(MimeId(0));
         }
         let id = self.contents.mimes.len() as u16;
@@ -209,7 +265,7 @@ impl State {
     /// Replaces what the catalogue tells of a segment; `None` removes it.
     ///
     /// # Errors
-    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
     pub fn set_segment(&mut self, id: SegmentId, entry: Option<SegmentEntry>) -> Result<()> {
         self.writable()?;
         match entry {
@@ -235,9 +291,14 @@ impl State {
     /// Keeps a setting from the next checkpoint on; `None` removes it.
     ///
     /// # Errors
-    /// [`crate::StateError::ReadOnly`] and [`crate::StateError::Poisoned`].
+    /// [`StateError::TooLong`] for more than [`SETTING_BYTES_MAX`], [`StateError::ReadOnly`] and
+    /// [`StateError::Poisoned`].
     pub fn set_setting(&mut self, name: &str, value: Option<&[u8]>) -> Result<()> {
         self.writable()?;
+        let (length, limit) = (value.map_or(0, <[u8]>::len), SETTING_BYTES_MAX);
+        if length > limit {
+            return Err(StateError::TooLong { what: "a setting", length, limit });
+        }
         match value {
             Some(value) => self.contents.settings.insert(name.to_owned(), value.to_vec()),
             None => self.contents.settings.remove(name),

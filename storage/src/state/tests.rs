@@ -7,13 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::small::SETTING_BYTES_MAX;
 use super::{Checkpointed, Ledger, Mode, State, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
 use crate::checkpoint::StateError;
-use crate::ids::{SegmentId, SiteId, UrlId, Watermark, Watermarks};
+use crate::ids::{HostId, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 use crate::links::LinkTarget;
 use crate::pages::{Page, PageFlags, Visit};
+use crate::warc::MEDIA_TYPE_BYTES_MAX;
 
 fn open(folder: &Path, mode: Mode) -> Result<State, StateError> {
     let options = StateOptions { cache_bytes: Some(1 << 20), reader_wait: Duration::ZERO };
@@ -36,6 +38,30 @@ fn watermarks(captures: u64) -> Watermarks {
 fn a_state_is_shared_between_threads() {
     fn assert_shared<T: Send + Sync>() {}
     assert_shared::<State>();
+}
+
+/// Two names that XXH3-64 without a seed can't tell apart: anyone can make such pairs.
+const SAME_XXH3: [&str; 2] = ["http://www.test/l9dy_qFDD_sLDu4B", "http://www.test/U0c1IB-4V*+T@jP!"];
+
+#[test]
+fn nobody_can_make_names_that_are_taken_for_others() {
+    let [victim, other] = SAME_XXH3;
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(victim.as_bytes()), xxhash_rust::xxh3::xxh3_64(other.as_bytes()));
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    for (number, name) in (0..).zip(SAME_XXH3) {
+        assert_eq!(intern(&mut state, name), UrlId(number));
+        assert_eq!(state.intern_site(name).unwrap(), (SiteId(number), true));
+        assert_eq!(state.intern_host(name, SiteId(number)).unwrap(), (HostId(number), true));
+    }
+    state.checkpoint(watermarks(0)).unwrap();
+    drop(state);
+    let state = open(folder.path(), Mode::Read).unwrap();
+    for (number, name) in (0..).zip(SAME_XXH3) {
+        assert_eq!(state.find(name).unwrap(), Some(UrlId(number)));
+        assert_eq!(state.find_site(name).unwrap(), Some(SiteId(number)));
+        assert_eq!(state.find_host(name).unwrap(), Some(HostId(number)));
+    }
 }
 
 #[test]
@@ -271,6 +297,27 @@ fn only_the_newest_lists_of_links_are_ranked() {
         all += 1;
     }
     assert_eq!(all, 51);
+}
+
+#[test]
+fn media_types_and_settings_have_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let longest = "x".repeat(MEDIA_TYPE_BYTES_MAX);
+    assert_eq!(state.intern_mime(&longest).unwrap().0, 1);
+    assert_eq!(state.intern_mime(&format!("{longest}x")).unwrap().0, 0);
+    // 4096 with the empty one.
+    for number in 2..4096 {
+        assert_eq!(state.intern_mime(&format!("text/{number}")).unwrap().0, number);
+    }
+    assert_eq!(state.intern_mime("text/4096").unwrap().0, 0);
+    assert_eq!(state.intern_mime("text/4095").unwrap().0, 4095);
+    assert_eq!(state.intern_mime("text/html").unwrap().0, 4096);
+    assert_eq!(state.mime(crate::MimeId(4096)), "text/html");
+
+    let longest = vec![0; SETTING_BYTES_MAX + 1];
+    state.set_setting("scope", Some(&longest[1..])).unwrap();
+    assert!(matches!(state.set_setting("scope", Some(&longest)), Err(StateError::TooLong { .. })));
 }
 
 #[test]

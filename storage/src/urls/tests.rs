@@ -6,7 +6,6 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::{NAME_BYTES_MAX, NameCursor, NameTable};
-use crate::address::url_hash;
 use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 
@@ -15,11 +14,11 @@ fn table(folder: &Path) -> NameTable {
 }
 
 fn intern(table: &mut NameTable, name: &str) -> Result<(u32, bool), StateError> {
-    match table.find_hash(url_hash(name))? {
+    match table.known(name, (table.hash)(name.as_bytes()))? {
         Some(id) => Ok((id, false)),
         None => {
             NameTable::check(name)?;
-            Ok((table.push(name, url_hash(name))?, true))
+            Ok((table.push(name, (table.hash)(name.as_bytes()))?, true))
         }
     }
 }
@@ -61,6 +60,44 @@ proptest! {
         expected.retain(|(id, _)| (from..to).contains(id));
         expected.sort_unstable();
         prop_assert_eq!(scanned, expected);
+    }
+}
+
+#[test]
+fn names_that_share_a_fingerprint_under_a_new_key_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = table(folder.path());
+    let names: Vec<String> = (0..500).map(|number| format!("https://example.org/{number}")).collect();
+    for name in &names[..300] {
+        intern(&mut table, name).unwrap();
+    }
+    // Under the next key three names in a row share a fingerprint.
+    let hash = |name: &[u8]| {
+        let number = std::str::from_utf8(name).unwrap().rsplit('/').next().unwrap();
+        number.parse().map_or(u64::MAX, |number: u64| (number / 3) << 32)
+    };
+    let mut reader = reopen(table, folder.path(), OpenMode::Read);
+    reader.hash = hash;
+    for (name, id) in names[..300].iter().zip(0..) {
+        assert_eq!(reader.find(name).unwrap(), Some(id), "{name}");
+        assert_eq!(intern(&mut reader, name).unwrap(), (id, false), "{name}");
+    }
+    assert_eq!(reader.find("y").unwrap(), None);
+    // A later reader goes on with this index.
+    let mut table = reopen(reader, folder.path(), OpenMode::Write);
+    for name in &names[300..] {
+        intern(&mut table, name).unwrap();
+    }
+    table.log_mut().write().unwrap();
+    let path = folder.path().join("urls");
+    let mut earlier = NameTable::open(&RealDisk, &path, 256, &[], OpenMode::Read).unwrap();
+    earlier.hash = hash;
+    assert_eq!(earlier.find(&names[255]).unwrap(), Some(255));
+    let mut later = reopen(table, folder.path(), OpenMode::Read);
+    later.hash = hash;
+    later.adopt_index(&mut earlier).unwrap();
+    for (name, id) in names.iter().zip(0..) {
+        assert_eq!(later.find(name).unwrap(), Some(id), "{name}");
     }
 }
 

@@ -8,6 +8,10 @@ use bytes::Bytes;
 
 use super::header::{Header, RecordType, text};
 
+/// Bytes of a media type that is counted as one. RFC 6838 allows each of its two names so many; the longest registered ones
+/// have 80 in all.
+pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
+
 /// The head of an HTTP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHead {
@@ -62,7 +66,7 @@ impl HttpHead {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The media type without parameters, in lower case; `None` when the message doesn't say.
+    /// The media type without parameters, in lower case; `None` when the message doesn't state one (see [`media_type`]).
     #[must_use]
     pub fn media_type(&self) -> Option<String> {
         media_type(self.get("Content-Type")?)
@@ -79,10 +83,18 @@ impl HttpHead {
     }
 }
 
-/// A media type without parameters, in lower case.
-pub(crate) fn media_type(value: &str) -> Option<String> {
-    let essence = value.split(';').next()?.trim();
-    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+/// A media type without parameters, in lower case. `None` for what RFC 6838 (section 4.2) does not allow as one, and for
+/// more than [`MEDIA_TYPE_BYTES_MAX`] bytes.
+#[must_use]
+pub fn media_type(value: &str) -> Option<String> {
+    let essence = value.split([';', ',']).next()?.trim();
+    let (name, subtype) = essence.split_once('/')?;
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    let is_type = essence.len() <= MEDIA_TYPE_BYTES_MAX && is_name(name) && is_name(subtype);
+    is_type.then(|| essence.to_ascii_lowercase())
 }
 
 /// Bytes up to and including the first empty line, if there is one.
@@ -181,6 +193,27 @@ fn is_http(header: &Header) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_media_type_is_what_the_standard_allows() {
+        let longest = format!("text/{}", "x".repeat(MEDIA_TYPE_BYTES_MAX - 5));
+        for (value, expected) in [
+            (" Text/HTML ; charset=x", Some("text/html")),
+            ("text/html, text/html; charset=x", Some("text/html")),
+            ("application/vnd.a-b+xml", Some("application/vnd.a-b+xml")),
+            (&longest, Some(longest.as_str())),
+            (&format!("{longest}x"), None),
+            ("", None),
+            ("html", None),
+            ("*/*", None),
+            ("text/", None),
+            ("text/h tml", None),
+            ("text/h\u{e9}", None),
+            ("text/html/x", None),
+        ] {
+            assert_eq!(media_type(value).as_deref(), expected, "{value}");
+        }
+    }
 
     #[test]
     fn reads_heads_of_all_kinds() {

@@ -12,8 +12,7 @@ mod write;
 
 pub(crate) use header::text;
 pub use header::{Header, HeaderError, RecordType, parse_fields};
-pub(crate) use http::media_type;
-pub use http::{HttpHead, dechunk, payload, split};
+pub use http::{HttpHead, MEDIA_TYPE_BYTES_MAX, dechunk, media_type, payload, split};
 pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};

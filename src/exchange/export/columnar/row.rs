@@ -2,13 +2,16 @@
 
 use archive_storage::address::{registry_suffix, site_of, surt};
 use archive_storage::segment::is_not_modified;
-use archive_storage::warc::{HttpHead, Record, RecordType, parse_fields, split};
+use archive_storage::warc::{HttpHead, Record, RecordType, media_type, parse_fields, split};
 use url::Url;
 
 use super::columns::Cell;
 use super::languages;
 use super::original::Original;
 use crate::parse::DocumentKind;
+
+/// Bytes of a charset's name (RFC 2978, section 2.3).
+const CHARSET_BYTES_MAX: usize = 40;
 
 /// What is told of a capture.
 pub(super) struct Row {
@@ -66,7 +69,7 @@ impl Row {
             None if is_not_modified => 304,
             None => original.map_or(0, |original| i32::from(original.status)),
         };
-        let mime = stated.map(essence).filter(|mime| !mime.is_empty());
+        let mime = stated.and_then(media_type);
         let document = field("document").or_else(|| original?.document.as_deref());
         let language = field("language").or_else(|| original?.language.as_deref());
         let is_robots = url.path() == "/robots.txt";
@@ -153,10 +156,6 @@ fn one_more_label<'a>(name: &'a str, suffix: &str) -> Option<&'a str> {
     name.get(start..)
 }
 
-fn essence(content_type: &str) -> String {
-    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
 /// The charset that a content type states, in upper case as Common Crawl has it.
 fn charset(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1);
@@ -164,7 +163,7 @@ fn charset(content_type: &str) -> Option<String> {
     let mut values = named.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     let (_, value) = values.next()?;
     let value = value.trim().trim_matches('"');
-    (!value.is_empty()).then(|| value.to_ascii_uppercase())
+    (1..=CHARSET_BYTES_MAX).contains(&value.len()).then(|| value.to_ascii_uppercase())
 }
 
 /// The media type of a kind of document that parsing found.

@@ -1,0 +1,87 @@
+//! Servers that invent names: whatever every command has in memory stays small.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+
+use archive_storage::Store;
+
+use crate::support::Archive;
+use crate::support::program::start;
+
+/// Pages, each with a media type of its own.
+const PAGES: usize = 800;
+
+/// Letters of each media type.
+const TYPE_LETTERS: usize = 60_000;
+
+/// Memory that the system gives a command that reads the archive (RLIMIT_DATA), in bytes. It takes less than half of it without these names.
+const DATA_BYTES_MAX: u64 = 100 << 20;
+
+/// What the state may keep of all pages in its catalogue, in bytes.
+const CATALOGUE_BYTES_MAX: u64 = 4 << 20;
+
+/// Answers every request with a media type that nobody has heard of.
+fn serve(stream: &TcpStream) -> std::io::Result<()> {
+    let (mut lines, mut out) = (BufReader::new(stream).lines(), stream);
+    while let Some(request) = lines.next() {
+        let request = request?;
+        for line in &mut lines {
+            if line?.is_empty() {
+                break;
+            }
+        }
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        let page = path.trim_start_matches('/');
+        let answer = match page.parse::<usize>() {
+            Ok(_) => {
+                let (name, body) = ("x".repeat(TYPE_LETTERS), format!("<p>page {page}"));
+                let length = body.len();
+                format!("200 OK\r\nContent-Type: text/{page}-{name}\r\nContent-Length: {length}\r\n\r\n{body}")
+            }
+            Err(_) => "404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        };
+        write!(out, "HTTP/1.1 {answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn invented_media_types_cost_no_command_its_memory() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A crawler that goes away in the middle ends only its own connection.
+            thread::spawn(move || drop(serve(&stream)));
+        }
+    });
+    let archive = Archive::new();
+    let urls: Vec<String> = (0..PAGES).map(|page| format!("http://{address}/{page}")).collect();
+    let options = ["--delay", "0", "--allow-private", "--no-full-text"];
+    start(&mut archive.crawl(&urls, &options)).wait().succeeded();
+
+    let catalogue = archive.path.join("state/catalogue.redb").metadata().unwrap().len();
+    println!("the catalogue has {catalogue} bytes");
+    assert!(catalogue < CATALOGUE_BYTES_MAX, "{catalogue} bytes");
+    for command in [&["stats"][..], &["query", "status = 200"], &["history", &urls[7]], &["verify"]] {
+        let (name, arguments) = command.split_first().unwrap();
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--data={DATA_BYTES_MAX}")).arg(env!("CARGO_BIN_EXE_archive")).arg(name);
+        limited.arg("--archive").arg(&archive.path).args(arguments).env_remove("ARCHIVE_DIR");
+        start(&mut limited).wait().succeeded();
+    }
+    let export = archive.folder().join("all.cdxj");
+    let arguments = ["cdxj".as_ref(), "--output".as_ref(), export.as_os_str()];
+    archive.run("export", &arguments).succeeded();
+    assert!(std::fs::read_to_string(export).unwrap().lines().all(|line| line.len() < 1000));
+
+    // The records have the types as they came.
+    let store = Store::read_only(&archive.path).unwrap();
+    let id = store.state().find(&urls[7]).unwrap().unwrap();
+    let (_, capture) = store.state().history(id).unwrap().next().unwrap().unwrap();
+    assert_eq!(store.state().mime(capture.mime), "");
+    assert!(store.record(capture.location).unwrap().content.len() > TYPE_LETTERS);
+}

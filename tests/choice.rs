@@ -117,7 +117,8 @@ fn html_pages_weigh_by_their_interest_where_it_is_known() {
     for (id, url) in &html {
         values[*id as usize] = Some(if chosen.contains(url) { 1.0 } else { 0.0 });
     }
-    columns::write(&archive.path, Kind::Page, "interest", &values).unwrap();
+    let state = archive_storage::Store::read_only(&archive.path).unwrap().state().identity();
+    columns::write(&archive.path, Kind::Page, "interest", &values, state).unwrap();
     let budget = chosen.len().to_string();
     let arguments = ["--budget", &budget, "--policy", "xyleme", "--shortest", "0s"];
     let shared = |fetched: BTreeSet<String>| fetched.intersection(&chosen).count();

@@ -21,9 +21,9 @@ const KILLS: u64 = 6;
 const TWICE: u64 = 3;
 
 /// URL, time and digest of every capture.
-type Contents = BTreeSet<(String, i64, [u8; 16])>;
+pub(crate) type Contents = BTreeSet<(String, i64, [u8; 16])>;
 
-fn contents(archive: &Path) -> Contents {
+pub(crate) fn contents(archive: &Path) -> Contents {
     let of = |(url, captures): (String, Vec<archive_storage::Capture>)| {
         captures.into_iter().map(move |capture| (url.clone(), capture.time, capture.digest))
     };
@@ -125,7 +125,7 @@ fn until_indexing(archive: &Archive) -> Running {
 }
 
 /// What a search for a common word gives: it needs the state and the index to agree on the pages' numbers.
-fn searched(archive: &Archive) -> Vec<String> {
+pub(crate) fn searched(archive: &Archive) -> Vec<String> {
     assert!(Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages() > 0);
     let rows = archive.json("query", &["page text contains \"a\" select url order by url limit 1000"]);
     rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()

@@ -9,6 +9,7 @@ mod conformance;
 mod crawl;
 mod cron;
 mod currency;
+mod damage;
 mod exchange;
 mod export;
 mod hostile;

@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
+use archive::exchange::verify;
 use archive_storage::segment::QUARANTINE;
-use archive_storage::{Store, verify};
+use archive_storage::Store;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let captures = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let total = captures / args.sample.max(1);
     let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-    let verified = verify(path, args.sample, &mut |captures| bar.set_position(captures))?;
+    let verified = verify::run(path, args.sample, &mut |captures| bar.set_position(captures))?;
     bar.finish_and_clear();
     let findings = verified.findings.len() as u64 + verified.unlisted;
     for finding in &verified.findings {

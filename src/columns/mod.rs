@@ -1,18 +1,21 @@
 //! Named columns of numbers beside an archive: what `archive rank --save` computed, for queries to use.
 //!
-//! A column is one file, `DIR/state/columns/KIND.NAME`: eight bytes of `MAGIC`, then one 32-bit little-endian number for each
-//! URL or site by its id; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
+//! A column is one file, `DIR/state/columns/KIND.NAME`: eight bytes of `MAGIC`, the identity of the state by whose ids it
+//! goes (`u64`), then one 32-bit number for each URL or site by its id, all little-endian, and last the XXH3-64 of all
+//! before; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
 //! came later have no value. A file is replaced as a whole.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The folder in an archive. Columns name URLs and sites by their numbers in the state, and come and go with it.
 pub const FOLDER: &str = "state/columns";
 
 /// Begins each file; the digit is the version of the format.
-const MAGIC: [u8; 8] = *b"archcol1";
+const MAGIC: [u8; 8] = *b"archcol2";
 
 /// What a column tells something of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +47,8 @@ pub enum ColumnError {
         /// What happened.
         source: io::Error,
     },
-    /// No column, or of a version that is not known.
-    #[error("{} is no column of this version; compute it again with `archive rank --save`", path.display())]
+    /// No column, a damaged one, or of a version that is not known.
+    #[error("{} is damaged or of another version; compute it again with `archive rank --save`", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -89,11 +92,17 @@ impl Column {
     }
 }
 
-/// Writes a column; a column of this name is replaced.
+/// Writes a column of the state with this identity; a column of this name is replaced.
 ///
 /// # Errors
 /// When the name does not fit queries, or the folder cannot be written.
-pub fn write(archive: &Path, kind: Kind, name: &str, values: &[Option<f64>]) -> Result<(), ColumnError> {
+pub fn write(
+    archive: &Path,
+    kind: Kind,
+    name: &str,
+    values: &[Option<f64>],
+    state: u64,
+) -> Result<(), ColumnError> {
     let fits = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     if name.is_empty() || name.len() > NAME_LENGTH_MAX || !fits(name) || RESERVED.contains(&name) {
         return Err(ColumnError::Name(name.to_owned()));
@@ -102,16 +111,32 @@ pub fn write(archive: &Path, kind: Kind, name: &str, values: &[Option<f64>]) -> 
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;
     let path = folder.join(format!("{}.{name}", kind.name()));
     let partial = folder.join(format!("{}.{name}.partial", kind.name()));
+    let mut bytes = [MAGIC, state.to_le_bytes()].concat();
+    let numbers = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32).to_le_bytes());
+    bytes.extend(numbers.flatten());
+    bytes.extend(xxh3_64(&bytes).to_le_bytes());
     let save = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(&partial)?);
-        out.write_all(&MAGIC)?;
-        for value in values {
-            out.write_all(&value.map_or(f32::NAN, |value| value as f32).to_le_bytes())?;
-        }
-        out.into_inner()?.sync_all()?;
+        let mut out = File::create(&partial)?;
+        out.write_all(&bytes)?;
+        out.sync_all()?;
         fs::rename(&partial, &path)
     };
     save().map_err(io_error(&path))
+}
+
+/// The files that are no columns of the state with this identity.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn damaged(archive: &Path, state: u64) -> Result<Vec<PathBuf>, ColumnError> {
+    let mut damaged = Vec::new();
+    for path in files(archive)? {
+        let is_partial = path.extension().is_some_and(|extension| extension == "partial");
+        if !is_partial && !fs::read(&path).is_ok_and(|bytes| parse(&bytes).is_some_and(|(of, _)| of == state)) {
+            damaged.push(path);
+        }
+    }
+    Ok(damaged)
 }
 
 /// Reads all columns of an archive, by name.
@@ -119,33 +144,41 @@ pub fn write(archive: &Path, kind: Kind, name: &str, values: &[Option<f64>]) -> 
 /// # Errors
 /// When a file cannot be read or is no column.
 pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> {
-    let folder = archive.join(FOLDER);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io_error(&folder))?,
-    };
     let mut columns = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(io_error(&folder))?;
-        let file = entry.file_name();
-        let name = file.to_str().and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
+    for path in files(archive)? {
+        let file = path.file_name().and_then(|file| file.to_str());
+        let name = file.and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
         if let Some((_, name)) = name.filter(|(_, name)| !name.contains('.')) {
-            columns.push(read(&entry.path(), name)?);
+            columns.push(read(&path, name)?);
         }
     }
     columns.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(columns)
 }
 
+fn files(archive: &Path) -> Result<Vec<PathBuf>, ColumnError> {
+    let folder = archive.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io_error(&folder))?,
+    };
+    entries.map(|entry| Ok(entry.map_err(io_error(&folder))?.path())).collect()
+}
+
 fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
     let bytes = fs::read(path).map_err(io_error(path))?;
-    let numbers = bytes.strip_prefix(&MAGIC).ok_or_else(|| ColumnError::Format { path: path.into() })?;
-    let (numbers, rest) = numbers.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(ColumnError::Format { path: path.into() });
-    }
-    let values = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
+    let (_, values) = parse(&bytes).ok_or_else(|| ColumnError::Format { path: path.into() })?;
     Ok(Column { name: name.to_owned(), values })
+}
+
+/// The identity of the state and the values that the bytes of a file say, if they are as they were written.
+fn parse(bytes: &[u8]) -> Option<(u64, Vec<f32>)> {
+    let (content, sum) = bytes.split_last_chunk::<8>()?;
+    let (state, numbers) = content.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
+    let (numbers, rest) = numbers.as_chunks::<4>();
+    let is_whole = rest.is_empty() && xxh3_64(content) == u64::from_le_bytes(*sum);
+    let values = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
+    is_whole.then_some((u64::from_le_bytes(*state), values))
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> ColumnError + '_ {
@@ -160,10 +193,10 @@ mod tests {
     fn columns_are_read_as_they_were_written() {
         let archive = tempfile::tempdir().unwrap();
         assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
-        write(archive.path(), Kind::Page, "pagerank", &[Some(0.5), None, Some(2.0)]).unwrap();
-        write(archive.path(), Kind::Page, "hub", &[Some(9.0)]).unwrap();
-        write(archive.path(), Kind::Page, "hub", &[Some(1.0)]).unwrap();
-        write(archive.path(), Kind::Site, "harmonic", &[Some(3.0)]).unwrap();
+        write(archive.path(), Kind::Page, "pagerank", &[Some(0.5), None, Some(2.0)], 7).unwrap();
+        write(archive.path(), Kind::Page, "hub", &[Some(9.0)], 7).unwrap();
+        write(archive.path(), Kind::Page, "hub", &[Some(1.0)], 7).unwrap();
+        write(archive.path(), Kind::Site, "harmonic", &[Some(3.0)], 7).unwrap();
         let columns = read_all(archive.path(), Kind::Page).unwrap();
         assert_eq!(
             columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(),
@@ -173,6 +206,8 @@ mod tests {
         assert_eq!(values, [Some(0.5), None, Some(2.0), None]);
         assert_eq!(columns[0].get(0), Some(1.0));
         assert_eq!(read_all(archive.path(), Kind::Site).unwrap().len(), 1);
+        assert_eq!(damaged(archive.path(), 7).unwrap(), [] as [PathBuf; 0]);
+        assert_eq!(damaged(archive.path(), 8).unwrap().len(), 3, "columns of another state");
     }
 
     #[test]
@@ -180,7 +215,7 @@ mod tests {
         let archive = tempfile::tempdir().unwrap();
         for name in ["", "Rank", "a.b", "../x", "importance", &"x".repeat(33)] {
             assert!(
-                matches!(write(archive.path(), Kind::Page, name, &[]), Err(ColumnError::Name(_))),
+                matches!(write(archive.path(), Kind::Page, name, &[], 7), Err(ColumnError::Name(_))),
                 "{name}"
             );
         }
@@ -189,12 +224,15 @@ mod tests {
     #[test]
     fn other_files_are_no_columns() {
         let archive = tempfile::tempdir().unwrap();
-        write(archive.path(), Kind::Page, "a", &[Some(1.0)]).unwrap();
+        write(archive.path(), Kind::Page, "a", &[Some(1.0)], 7).unwrap();
         let path = archive.path().join(FOLDER).join("page.a");
         let good = fs::read(&path).unwrap();
-        for bad in [&good[..7], &good[..10], b"something else"] {
+        let flipped = |byte: usize| [&good[..byte], &[good[byte] ^ 1], &good[byte + 1..]].concat();
+        let flipped = (0..good.len()).map(flipped);
+        for bad in [good[..7].to_vec(), good[..10].to_vec(), b"something else".to_vec()].into_iter().chain(flipped) {
             fs::write(&path, bad).unwrap();
             assert!(matches!(read_all(archive.path(), Kind::Page), Err(ColumnError::Format { .. })));
+            assert_eq!(damaged(archive.path(), 7).unwrap(), [path.clone()]);
         }
         fs::remove_file(&path).unwrap();
         // A write that was cut off leaves no column.

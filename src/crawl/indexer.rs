@@ -17,7 +17,7 @@ use super::process::has_text;
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::reading::{Page, Readers};
-use crate::search::{Document, Error, FOLDER, Writer};
+use crate::search::{Document, Error, FOLDER, Options, Writer};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -41,7 +41,7 @@ pub(crate) struct Indexer {
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
     pub(crate) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
-        let mut writer = Writer::open(&store.path().join(FOLDER), memory.index())?;
+        let mut writer = Writer::open(&store.path().join(FOLDER), options(store, memory))?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
         let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {
@@ -92,9 +92,13 @@ fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), CrawlError> {
     Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
 }
 
+fn options(store: &Store, memory: Memory) -> Options {
+    Options { state: store.state().identity(), ..memory.index() }
+}
+
 /// Makes an index of a whole archive in a folder.
 pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
-    let mut writer = Writer::open(folder, Memory::default().index())?;
+    let mut writer = Writer::open(folder, options(store, Memory::default()))?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
 }

@@ -55,6 +55,7 @@ impl Memory {
         search::Options {
             memory_bytes: (share - share / 8).clamp(search::Options::MEMORY_BYTES_MIN, INDEX_BYTES_MAX),
             backlog_bytes: (share / 8).min(INDEX_BACKLOG_BYTES_MAX),
+            ..search::Options::default()
         }
     }
 

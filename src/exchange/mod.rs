@@ -7,3 +7,4 @@ pub mod export;
 pub mod import;
 pub mod rebuild;
 pub mod repair;
+pub mod verify;

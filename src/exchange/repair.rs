@@ -19,11 +19,15 @@ use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
     self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentError, SegmentOptions,
 };
-use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued};
+use archive_storage::{
+    Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued, exchange,
+};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
-use crate::crawl::{Control, OpenError};
+use super::verify::index_damage;
+use crate::columns::{self, ColumnError};
+use crate::crawl::{Control, CrawlError, OpenError};
 use crate::search;
 
 /// Between two checkpoints while captures are brought back.
@@ -48,6 +52,12 @@ pub enum RepairError {
     /// Captures could not be brought back.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// The full-text index failed.
+    #[error(transparent)]
+    Index(#[from] CrawlError),
+    /// The folder of columns cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
     /// The archive could not be opened after it was repaired.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -121,13 +131,44 @@ pub fn run(
         rebuild::remake(path, options.clone(), &mut |_| {})?;
         repaired.rebuilt = true;
     }
-    for number in 0..aside.len() {
-        if let Some(entry) = aside.get_mut(number).filter(|entry| entry.lost.is_none()) {
-            bring_back(path, options, entry, &mut repaired)?;
-            segment::save_put_aside(&RealDisk, path, &aside)?;
-        }
+    for entry in aside.iter_mut().filter(|entry| entry.lost.is_none()) {
+        bring_back(path, options, entry, &mut repaired)?;
     }
+    let damage = index_damage(&Store::read_only(path)?);
+    // What was brought back may be the text of a page that was found unchanged later.
+    if !damage.is_empty() || is_waiting && path.join(search::FOLDER).is_dir() {
+        make_index(path, options)?;
+    }
+    if let Some(first) = damage.first() {
+        repaired.did(search::FOLDER, format!("{first}; made anew from the segments"));
+    }
+    if is_waiting {
+        // Only now nothing has to be done again.
+        segment::save_put_aside(&RealDisk, path, &aside)?;
+    }
+    remove_columns(path, &mut repaired)?;
     Ok(repaired)
+}
+
+/// Makes the full-text index anew and puts it in place at once.
+fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> {
+    let store = crate::crawl::open(path, options.clone())?.store;
+    let (index, new) = (path.join(search::FOLDER), path.join("rebuild").join("fulltext"));
+    remove_folder(&new)?;
+    crate::crawl::index_all(&store, &new)?;
+    exchange(&new, &index).map_err(|source| RepairError::Io { path: index, source })?;
+    remove_folder(&path.join("rebuild"))
+}
+
+/// Removes columns that cannot be used.
+fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairError> {
+    let identity = Store::read_only(path)?.state().identity();
+    for file in columns::damaged(path, identity)? {
+        remove(&file)?;
+        let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
+        repaired.did(&name, "is no column of this state; removed, compute it again with `archive rank --save`");
+    }
+    Ok(())
 }
 
 /// What was wrong, without the advice that was given, and what was done about it.
@@ -168,37 +209,39 @@ fn put_aside(
         repaired.did(&entry.segment, format!("{}; an earlier repair was interrupted, gone on with it", entry.why));
     }
     let mut moves = Vec::new();
-    for (id, file, why) in damaged(&inspection) {
+    for Bad { id, file, why } in bad_segments(&inspection) {
         if mend(path, id, &file, &inspection)? == Restored::Whole {
             repaired.did(&file, format!("{why}; its dictionary was made good"));
             continue;
         }
         let name = free_name(path, &file);
         repaired.did(&file, format!("{why}; moved to {}", path.join(QUARANTINE).join(&name).display()));
-        let captures = match inspection.known.get(&id).map_or(0, |info| info.captures) {
-            0 => inspection.surveys.get(&id).map_or(0, |survey| survey.captures + survey.broken_places),
-            captures => captures,
-        };
-        list.push(PutAside { segment: file.clone(), file: Some(name.clone()), captures, why, lost: None });
+        // It says itself as what it was begun: it may be another under this one's name.
+        let survey = inspection.surveys.get(&id).filter(|_| inspection.is_closed(&file));
+        let segment = survey.and_then(|survey| survey.written_as.clone()).unwrap_or_else(|| file.clone());
+        let held = survey.map_or(0, |survey| survey.captures + survey.broken_places);
+        let captures = inspection.known_as(&segment).map_or(held, |info| info.captures.max(held));
+        list.push(PutAside { segment, file: Some(name.clone()), captures, why, lost: None });
         moves.push((file, name));
+    }
+    let missing = inspection.faults.iter().filter(|fault| fault.kind == FaultKind::Missing);
+    let missing = missing.map(|fault| &fault.file).chain(moves.iter().map(|(file, _)| file));
+    for (file, info) in missing.filter_map(|file| Some((file, inspection.known_as(file)?))) {
+        // It may be there under another name.
+        if list.iter().all(|entry| entry.segment != *file) {
+            let (segment, why) = (file.clone(), "is missing".to_owned());
+            list.push(PutAside { segment, file: None, captures: info.captures, why, lost: None });
+            is_changed = true;
+        }
     }
     for fault in &inspection.faults {
         match fault.kind {
-            FaultKind::Missing => {
-                let captures =
-                    fault.segment.and_then(|id| inspection.known.get(&id)).map_or(0, |info| info.captures);
-                let (segment, why) = (fault.file.clone(), "is missing".to_owned());
-                list.push(PutAside { segment, file: None, captures, why, lost: None });
-                is_changed = true;
-            }
-            FaultKind::Index => {
-                // Opening makes one that is missing.
-                remove(&path.join(segment::FOLDER).join(&fault.file))?;
-            }
+            // Opening makes one that is missing.
+            FaultKind::Index => remove(&path.join(segment::FOLDER).join(&fault.file))?,
             FaultKind::Unreadable => {
                 repaired.lost.push(Action { what: fault.file.clone(), done: fault.what.clone() });
             }
-            FaultKind::Damaged | FaultKind::Stray | FaultKind::List | FaultKind::Unfinished => {}
+            _ => {}
         }
     }
     if is_changed || !moves.is_empty() {
@@ -220,19 +263,26 @@ fn still_aside(path: &Path) -> Result<(Vec<PutAside>, bool), RepairError> {
     Ok((list, is_changed))
 }
 
-/// The segments that are damaged or do not belong here, with what is wrong with each.
-fn damaged(inspection: &Inspection) -> Vec<(SegmentId, String, String)> {
+/// A segment that cannot stay where it is.
+struct Bad {
+    id: SegmentId,
+    file: String,
+    why: String,
+}
+
+/// The segments that are damaged or do not belong here.
+fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
     let is_bad = |fault: &&Fault| matches!(fault.kind, FaultKind::Damaged | FaultKind::Stray);
-    let mut found: Vec<(SegmentId, String, String)> = Vec::new();
+    let mut found: Vec<Bad> = Vec::new();
     for fault in inspection.faults.iter().filter(is_bad) {
         let Some(id) = fault.segment else { continue };
-        let what = match fault.offset {
+        let why = match fault.offset {
             Some(offset) => format!("has a broken record at byte {offset}: {}", fault.what),
             None => fault.what.split("; ").next().unwrap_or_default().to_owned(),
         };
-        match found.iter_mut().find(|(_, file, _)| *file == fault.file) {
-            None => found.push((id, fault.file.clone(), what)),
-            Some((_, _, why)) if !why.ends_with(" more") => why.push_str(", and more"),
+        match found.iter_mut().find(|bad| bad.file == fault.file) {
+            None => found.push(Bad { id, file: fault.file.clone(), why }),
+            Some(bad) if !bad.why.ends_with(" more") => bad.why.push_str(", and more"),
             Some(_) => {}
         }
     }
@@ -292,6 +342,15 @@ fn remove(file: &Path) -> Result<(), RepairError> {
     }
 }
 
+fn remove_folder(folder: &Path) -> Result<(), RepairError> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(RepairError::Io { path: folder.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn sync(folder: &Path) -> Result<(), RepairError> {
     RealDisk.sync_dir(folder).map_err(|source| RepairError::Io { path: folder.to_owned(), source })
 }
@@ -335,7 +394,7 @@ fn bring_back(
         let options = import::Options {
             files: vec![path.join(QUARANTINE).join(file)],
             threads: thread::available_parallelism().map_or(1, usize::from),
-            full_text: path.join(search::FOLDER).is_dir(),
+            full_text: false,
             checkpoint_every: CHECKPOINT_EVERY,
         };
         let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;

@@ -12,6 +12,7 @@
 //! Large and small letters and accents on Latin letters make no difference; see [`words`] for what a word is.
 
 mod error;
+mod files;
 mod reader;
 mod schema;
 mod terms;
@@ -22,6 +23,7 @@ mod writer;
 mod tests;
 
 pub use error::Error;
+pub use files::check;
 pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};

@@ -24,6 +24,7 @@ pub struct Reader {
     reader: IndexReader,
     fields: Fields,
     watermark: u64,
+    state: Option<u64>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -55,10 +56,10 @@ impl Reader {
         }
         index.set_tokenizers(schema::tokenizers());
         // The watermark first: a commit in between then only makes the reader know more than it says.
-        let watermark = writer::watermark(folder, &index)?;
+        let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
         let (_, fields) = Fields::schema();
-        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark })
+        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state })
     }
 
     /// Sees what was committed since.
@@ -66,7 +67,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn reload(&mut self) -> Result<(), Error> {
-        self.watermark = writer::watermark(&self.folder, &self.index)?;
+        (self.watermark, self.state) = writer::watermark(&self.folder, &self.index)?;
         self.reader.reload().map_err(|source| Error::of(&self.folder, source))
     }
 
@@ -74,6 +75,12 @@ impl Reader {
     #[must_use]
     pub fn watermark(&self) -> u64 {
         self.watermark
+    }
+
+    /// The identity of the state by whose numbers pages are named; none before the first commit.
+    #[must_use]
+    pub fn state(&self) -> Option<u64> {
+        self.state
     }
 
     /// Pages in the index.

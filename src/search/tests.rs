@@ -17,7 +17,7 @@ fn document(page: u32, title: &str, text: &str) -> Document {
 }
 
 fn writer(folder: &Path) -> Writer {
-    let options = Options { memory_bytes: Options::MEMORY_BYTES_MIN, backlog_bytes: 1024 };
+    let options = Options { memory_bytes: Options::MEMORY_BYTES_MIN, backlog_bytes: 1024, state: 7 };
     Writer::open(folder, options).unwrap()
 }
 

@@ -14,6 +14,7 @@ use tantivy::schema::{TantivyDocument, Term};
 use tantivy::{Directory, Index, IndexWriter};
 
 use super::error::Error;
+use super::files;
 use super::schema::{self, Fields};
 
 /// Bytes of a page's text that are searched; what is longer is cut there.
@@ -30,6 +31,8 @@ pub struct Options {
     pub memory_bytes: usize,
     /// Texts that wait for the indexing thread, in bytes; [`Writer::add`] waits when there are more.
     pub backlog_bytes: usize,
+    /// The identity of the state by whose numbers pages are named.
+    pub state: u64,
 }
 
 impl Options {
@@ -39,7 +42,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory_bytes: 128 * 1024 * 1024, backlog_bytes: 16 * 1024 * 1024 }
+        Self { memory_bytes: 128 * 1024 * 1024, backlog_bytes: 16 * 1024 * 1024, state: 0 }
     }
 }
 
@@ -65,6 +68,7 @@ pub struct Writer {
     fields: Fields,
     backlog: Arc<Backlog>,
     backlog_bytes_max: usize,
+    state: u64,
     watermark: u64,
 }
 
@@ -77,6 +81,7 @@ impl Writer {
     pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
         std::fs::create_dir_all(folder).map_err(|source| error(source.into()))?;
+        files::unseal(folder).map_err(|source| error(source.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
         Self::open_in(folder, directory, options)
     }
@@ -87,7 +92,7 @@ impl Writer {
         let builder = Index::builder().schema(schema).settings(schema::settings());
         let mut index = builder.open_or_create(directory).map_err(error)?;
         index.set_tokenizers(schema::tokenizers());
-        let watermark = watermark(folder, &index)?;
+        let (watermark, _) = watermark(folder, &index)?;
         let options_of_engine = IndexWriterOptions::builder()
             .memory_budget_per_thread(options.memory_bytes.max(Options::MEMORY_BYTES_MIN))
             .num_worker_threads(1)
@@ -103,6 +108,7 @@ impl Writer {
             fields,
             backlog: Arc::default(),
             backlog_bytes_max: options.backlog_bytes,
+            state: options.state,
             watermark,
         })
     }
@@ -148,7 +154,7 @@ impl Writer {
     pub fn commit(&mut self, watermark: u64) -> Result<(), Error> {
         let error = |source| Error::of(&self.folder, source);
         let mut commit = self.writer.prepare_commit().map_err(error)?;
-        commit.set_payload(&watermark.to_string());
+        commit.set_payload(&format!("{watermark} {:016x}", self.state));
         commit.commit().map_err(error)?;
         self.watermark = watermark;
         Ok(())
@@ -160,17 +166,22 @@ impl Writer {
     /// When a merge failed; the index stays readable.
     pub fn close(self) -> Result<(), Error> {
         let Self { folder, writer, .. } = self;
-        writer.wait_merging_threads().map_err(|source| Error::of(&folder, source))
+        writer.wait_merging_threads().map_err(|source| Error::of(&folder, source))?;
+        files::seal(&folder).map_err(|source| Error::of(&folder, source.into()))
     }
 }
 
-/// The watermark of the last commit of `index`.
-pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<u64, Error> {
+/// The watermark of the last commit of `index`, and the identity of the state that it is of.
+pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64>), Error> {
     let metas = index.load_metas().map_err(|source| Error::of(folder, source))?;
-    let Some(payload) = metas.payload else { return Ok(0) };
-    payload.parse().map_err(|_| Error::Damaged {
+    let Some(payload) = metas.payload else { return Ok((0, None)) };
+    let parse = |payload: &str| {
+        let (watermark, state) = payload.split_once(' ')?;
+        Some((watermark.parse().ok()?, Some(u64::from_str_radix(state, 16).ok()?)))
+    };
+    parse(&payload).ok_or_else(|| Error::Damaged {
         folder: folder.to_owned(),
-        what: format!("its watermark is no number: {payload:?}"),
+        what: format!("it does not say what it reflects: {payload:?}"),
     })
 }
 

@@ -10,7 +10,7 @@ use url::Url;
 use crate::address::canonical;
 use crate::backend::RealDisk;
 use crate::catalogue::SegmentState;
-use crate::checkpoint::{StateError, lock};
+use crate::checkpoint::{Owner, StateError};
 use crate::digest::Digest;
 use crate::history::{Capture, CaptureKind};
 use crate::ids::{CaptureId, SegmentId};
@@ -166,7 +166,7 @@ fn compare(
     verified: &mut Verified,
 ) {
     // A crawl under way may have begun and closed segments since its last checkpoint.
-    let is_owned = lock::is_owned(&RealDisk, store.path()).unwrap_or(false);
+    let is_owned = Owner::is_taken(store.path()).unwrap_or(false);
     let next = store.state().watermarks().next;
     for id in &inspection.closed {
         let Some(entry) = store.state().segment(*id) else {

@@ -75,11 +75,11 @@ impl Source {
                     for (url, &found) in urls.iter().zip(values) {
                         of_urls[url.index()] = Some(value(found));
                     }
-                    columns::write(store.path(), Kind::Page, &name, &of_urls)?;
+                    columns::write(store.path(), Kind::Page, &name, &of_urls, store.state().identity())?;
                 }
                 Self::Sites(store) => {
                     let of_sites: Vec<Option<f64>> = values.iter().map(|&found| Some(value(found))).collect();
-                    columns::write(store.path(), Kind::Site, &name, &of_sites)?;
+                    columns::write(store.path(), Kind::Site, &name, &of_sites, store.state().identity())?;
                 }
             }
         }

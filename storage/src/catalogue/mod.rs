@@ -9,6 +9,7 @@
 mod backend;
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,10 +29,12 @@ use backend::{FileBackend, memory_backend};
 pub(crate) const NUMBER: &str = "checkpoint";
 /// How often the state was made anew, in [`Contents::numbers`]: ids of different generations have nothing in common.
 pub(crate) const GENERATION: &str = "generation";
+/// What tells the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
+pub(crate) const IDENTITY: &str = "identity";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.
-pub(crate) const FORMAT_VERSION: u64 = 1;
+pub(crate) const FORMAT_VERSION: u64 = 2;
 
 const FILE: &str = "catalogue.redb";
 const CACHE_BYTES: usize = 16 << 20;
@@ -101,6 +104,13 @@ pub(crate) struct Contents {
 impl Contents {
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    /// What a new state begins with.
+    pub(crate) fn begun() -> Self {
+        // Never 0, which is what a number has that is not there.
+        let identity = RandomState::new().hash_one(std::process::id()) | 1;
+        Self { numbers: BTreeMap::from([(IDENTITY.to_owned(), identity)]), ..Self::default() }
     }
 
     /// What it says of segments.

@@ -1,11 +1,10 @@
 //! The redo journal: the blocks that the current checkpoint changes in place.
 //!
-//! Block 0 of the file: magic, the checkpoint's number, how many entries follow and the XXH3 of them all. Block 1: the
-//! number of the last checkpoint whose entries are in place (a hint that saves readers the work, never needed). From
-//! block 2 on the entries: table `u32`, block `u32`, the block's bytes.
+//! Block 0 of the file: magic, the checkpoint's number, how many entries follow and the XXH3 of them all. From block 1 on
+//! the entries: table `u32`, block `u32`, the block's bytes. Once they are durable in their tables the file is emptied.
 //!
-//! Invariant: the file is written over only after the entries it held are durable in their tables. So a journal whose
-//! checksum is wrong belongs to a checkpoint that was never committed, and is ignored.
+//! Invariant: the file is written only when the entries it held are durable in their tables. So a journal whose checksum is
+//! wrong belongs to a checkpoint that was never committed, and is ignored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +16,7 @@ use super::table::{BLOCK_BYTES, Block};
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
 const MAGIC: &[u8; 8] = b"archredo";
-const APPLIED_OFFSET: u64 = BLOCK_BYTES as u64;
-const ENTRIES_OFFSET: u64 = 2 * BLOCK_BYTES as u64;
+const ENTRIES_OFFSET: u64 = BLOCK_BYTES as u64;
 const ENTRY_BYTES: usize = 8 + BLOCK_BYTES;
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -65,13 +63,10 @@ impl Journal {
             return Ok(None);
         }
         let mut head = [0; 32];
-        let mut applied = [0; 8];
         read_exact_at(self.file.as_ref(), &mut head, 0).map_err(|error| self.failed(error))?;
-        read_exact_at(self.file.as_ref(), &mut applied, APPLIED_OFFSET)
-            .map_err(|error| self.failed(error))?;
         let Some(header) = Header::decode(&head) else { return Ok(None) };
         let entries = (length - ENTRIES_OFFSET) / ENTRY_BYTES as u64;
-        if header.number != number || u64::from_le_bytes(applied) == number || header.count > entries {
+        if header.number != number || header.count > entries {
             return Ok(None);
         }
         let mut hasher = Xxh3::new();
@@ -106,9 +101,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes that all entries of a checkpoint are durable in their tables.
-    pub(crate) fn applied(&self, number: u64) -> Result<()> {
-        self.file.write_at(&number.to_le_bytes(), APPLIED_OFFSET).map_err(|error| self.failed(error))
+    /// Empties the file, whose entries are durable in their tables.
+    pub(crate) fn clear(&self) -> Result<()> {
+        self.file.set_len(0).map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: std::io::Error) -> StateError {

@@ -46,16 +46,20 @@ impl Owner {
     pub fn of(archive: &Path) -> Result<Self> {
         Ok(Self { _file: own(&RealDisk, archive)? })
     }
-}
 
-/// Whether some process owns the archive now.
-pub(crate) fn is_owned(disk: &dyn Disk, folder: &Path) -> Result<bool> {
-    let path = folder.join(OWNER_LOCK);
-    let failed = |error| StateError::io(&path, error);
-    if !disk.exists(&path).map_err(failed)? {
-        return Ok(false);
+    /// Whether some process has it now.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn is_taken(archive: &Path) -> Result<bool> {
+        let path = archive.join(OWNER_LOCK);
+        let failed = |error| StateError::io(&path, error);
+        if !RealDisk.exists(&path).map_err(failed)? {
+            return Ok(false);
+        }
+        let file = RealDisk.open(&path, OpenMode::Read).map_err(failed)?;
+        Ok(!file.try_lock(Lock::Shared).map_err(failed)?)
     }
-    Ok(!disk.open(&path, OpenMode::Read).and_then(|file| file.try_lock(Lock::Shared)).map_err(failed)?)
 }
 
 /// Takes the lock for a commit, waiting for readers at most so long; `false` when they did not leave.

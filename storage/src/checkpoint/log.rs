@@ -2,12 +2,14 @@
 //!
 //! Invariant: block `i` never changes once pushed. Blocks that no checkpoint counts mean nothing after a crash and are
 //! cut off when the file is opened for writing. Every block is one zstd frame with its size and checksum, so
-//! `zstd -dc FILE` gives the raw blocks one after the other without this code.
+//! `zstd -dc FILE` gives the raw blocks one after the other without this code. The sum of a log, which the catalogue keeps,
+//! is the XXH3 of the last frame seeded with the sum of those before; that of no frames is the state's identity.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{self, CParameter};
 
@@ -42,6 +44,8 @@ pub(crate) struct BlockLog {
     written: u64,
     unsynced: bool,
     compressor: Option<Compressor<'static>>,
+    /// Of all frames.
+    sum: u64,
 }
 
 impl std::fmt::Debug for BlockLog {
@@ -70,6 +74,7 @@ impl BlockLog {
             written: 0,
             unsynced: false,
             compressor: None,
+            sum: 0,
         };
         log.read_ends(blocks)?;
         if mode != OpenMode::Read {
@@ -109,6 +114,16 @@ impl BlockLog {
         self.ends_file.set_len(ends).map_err(|error| StateError::io(&self.ends_path, error))
     }
 
+    /// The sum of all frames.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Says what the sum of the frames that are there should be.
+    pub(crate) fn set_sum(&mut self, sum: u64) {
+        self.sum = sum;
+    }
+
     /// Blocks in the log.
     pub(crate) fn len(&self) -> u64 {
         self.ends.len() as u64
@@ -136,6 +151,7 @@ impl BlockLog {
         self.pending.truncate(start + *outcome.as_ref().unwrap_or(&0));
         self.compressor = Some(compressor);
         outcome.map_err(|error| StateError::io(&self.path, error))?;
+        self.sum = xxh3_64_with_seed(self.pending.get(start..).unwrap_or_default(), self.sum);
         self.ends.push(self.written + self.pending.len() as u64);
         if self.pending.len() >= PENDING_BYTES {
             // A full disk shows at the next checkpoint; until then the blocks wait here.
@@ -155,10 +171,15 @@ impl BlockLog {
             let from = (start - self.written) as usize;
             return self.decompress(&self.pending[from..(end - self.written) as usize], start, raw);
         }
+        self.decompress(&self.frame(start, end)?, start, raw)
+    }
+
+    /// A block as it stands in the file.
+    fn frame(&self, start: u64, end: u64) -> Result<Vec<u8>> {
         let mut compressed = vec![0; (end - start) as usize];
         read_exact_at(self.file.as_ref(), &mut compressed, start)
             .map_err(|error| StateError::io(&self.path, error))?;
-        self.decompress(&compressed, start, raw)
+        Ok(compressed)
     }
 
     fn decompress(&self, frame: &[u8], offset: u64, raw: &mut Vec<u8>) -> Result<()> {
@@ -219,13 +240,23 @@ impl BlockLog {
         Ok(())
     }
 
-    /// Reads every block, and reports those that are damaged.
-    pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
-        let mut raw = Vec::new();
-        for block in 0..self.len() {
-            if let Err(error) = self.read(block, &mut raw) {
+    /// Reads every block of the file, and reports those that are damaged; or that all of them together are not those that were
+    /// written to the log of a state with this identity.
+    pub(crate) fn check(&self, identity: u64, report: &mut dyn FnMut(&StateError)) {
+        let (mut raw, mut start, mut sum, mut is_damaged) = (Vec::new(), 0, identity, false);
+        for end in self.ends.iter().take_while(|end| **end <= self.written) {
+            let outcome = self.frame(start, *end).and_then(|frame| {
+                sum = xxh3_64_with_seed(&frame, sum);
+                self.decompress(&frame, start, &mut raw)
+            });
+            if let Err(error) = outcome {
                 report(&error);
+                is_damaged = true;
             }
+            start = *end;
+        }
+        if !is_damaged && self.pending.is_empty() && sum != self.sum {
+            report(&StateError::corrupted(&self.path, 0, "it is another log's, or a block of it is"));
         }
     }
 

@@ -4,8 +4,9 @@
 //! journal that holds them is durable and the catalogue names it. Until then a changed block stays in memory. Blocks
 //! beyond the last checkpoint mean nothing after a crash, so they may be written, and thrown out of memory, at any time.
 //!
-//! A block is [`BLOCK_BYTES`] long: as many records as fit, zeros, and in the last eight bytes the XXH3 of the rest
-//! seeded with the block's number, so that torn, rotten and misplaced blocks are told from good ones.
+//! A block is [`BLOCK_BYTES`] long: as many records as fit, zeros, and in the last eight bytes the XXH3 of the rest, seeded
+//! with the state's identity, the table and the block's number, so that torn, rotten and misplaced blocks are told from
+//! good ones, and those of another table or archive.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -32,18 +33,18 @@ const ABSENT: u32 = u32::MAX;
 
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// The checksum in the last bytes of a block.
-fn checksum(block: &Block, number: u32) -> u64 {
-    xxh3_64_with_seed(block.split_at(PAYLOAD_BYTES).0, u64::from(number))
+/// The checksum in the last bytes of a block of a table with this seed.
+fn checksum(block: &Block, number: u32, seed: u64) -> u64 {
+    xxh3_64_with_seed(block.split_at(PAYLOAD_BYTES).0, seed ^ u64::from(number))
 }
 
-fn seal(block: &mut Block, number: u32) {
-    let sum = checksum(block, number);
+fn seal(block: &mut Block, number: u32, seed: u64) {
+    let sum = checksum(block, number, seed);
     block.split_at_mut(PAYLOAD_BYTES).1.copy_from_slice(&sum.to_le_bytes());
 }
 
-pub(crate) fn is_whole(block: &Block, number: u32) -> bool {
-    block.split_at(PAYLOAD_BYTES).1 == checksum(block, number).to_le_bytes()
+fn is_whole(block: &Block, number: u32, seed: u64) -> bool {
+    block.split_at(PAYLOAD_BYTES).1 == checksum(block, number, seed).to_le_bytes()
 }
 
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub(crate) struct Table<R> {
     hand: usize,
     /// Frames to keep; more only while all of them hold changes.
     capacity: usize,
+    /// Of the blocks' checksums, with their numbers.
+    seed: u64,
     /// Frames that hold changes of blocks the last checkpoint counts.
     changed_in_place: usize,
     unsynced: bool,
@@ -85,14 +88,14 @@ impl<R: Record> Table<R> {
     /// Records in a block.
     pub(crate) const PER_BLOCK: u32 = (PAYLOAD_BYTES / R::BYTES) as u32;
 
-    /// Opens the file with as many records as the last checkpoint counts.
+    /// Opens the file with as many records as the last checkpoint counts, in the state of this identity.
     pub(crate) fn open(
         disk: &dyn Disk,
         path: PathBuf,
         id: u32,
         count: u32,
         mode: OpenMode,
-        capacity_bytes: usize,
+        identity: u64,
     ) -> Result<Self> {
         let file = disk.open(&path, mode).map_err(|error| StateError::io(&path, error))?;
         let committed = count.div_ceil(Self::PER_BLOCK);
@@ -113,7 +116,8 @@ impl<R: Record> Table<R> {
             frame_of: vec![ABSENT; committed as usize],
             frames: Vec::new(),
             hand: 0,
-            capacity: frames_in(capacity_bytes),
+            capacity: frames_in(0),
+            seed: identity ^ (u64::from(id) << 32),
             changed_in_place: 0,
             unsynced: false,
             record: PhantomData,
@@ -244,7 +248,7 @@ impl<R: Record> Table<R> {
     }
 
     fn read(&self, block: u32, bytes: &mut Block) -> Result<()> {
-        read_block(self.file.as_ref(), &self.path, block, bytes)
+        read_block(self.file.as_ref(), &self.path, block, bytes, self.seed)
     }
 
     #[inline]
@@ -262,7 +266,7 @@ impl<R: Record> Table<R> {
     fn load_absent(&mut self, block: u32) -> Result<u32> {
         let number = self.free_frame();
         let frame = &mut self.frames[number];
-        read_block(self.file.as_ref(), &self.path, block, &mut frame.bytes)?;
+        read_block(self.file.as_ref(), &self.path, block, &mut frame.bytes, self.seed)?;
         frame.block = block;
         self.frame_of[block as usize] = number as u32;
         Ok(number as u32)
@@ -293,7 +297,7 @@ impl<R: Record> Table<R> {
             return None;
         }
         if frame.dirty {
-            seal(&mut frame.bytes, frame.block);
+            seal(&mut frame.bytes, frame.block, self.seed);
             let offset = u64::from(frame.block) * BLOCK_BYTES as u64;
             // A full disk shows at the next checkpoint; until then the block stays where it is.
             self.file.write_at(frame.bytes.as_slice(), offset).ok()?;
@@ -328,7 +332,7 @@ impl<R: Record> Table<R> {
     pub(crate) fn journal(&mut self, journal: &mut JournalWriter) -> Result<()> {
         for frame in self.changed(true) {
             let frame = &mut self.frames[frame];
-            seal(&mut frame.bytes, frame.block);
+            seal(&mut frame.bytes, frame.block, self.seed);
             journal.push(self.id, frame.block, &frame.bytes)?;
         }
         Ok(())
@@ -359,7 +363,7 @@ impl<R: Record> Table<R> {
         let mut start = 0;
         for (position, &number) in frames.iter().enumerate() {
             let frame = &mut self.frames[number];
-            seal(&mut frame.bytes, frame.block);
+            seal(&mut frame.bytes, frame.block, self.seed);
             if buffer.is_empty() {
                 start = frame.block;
             }
@@ -421,7 +425,7 @@ impl<R: Record> Scan<'_, R> {
         for (number, bytes) in (block..).zip(&mut self.blocks) {
             if let Some(frame) = table.frame(number) {
                 bytes.copy_from_slice(frame.bytes.as_slice());
-            } else if !is_whole(bytes, number) {
+            } else if !is_whole(bytes, number, table.seed) {
                 return Err(torn(&table.path, number));
             }
         }
@@ -478,10 +482,10 @@ impl<R: Record> Cursor<'_, R> {
     }
 }
 
-fn read_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &mut Block) -> Result<()> {
+fn read_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &mut Block, seed: u64) -> Result<()> {
     let offset = u64::from(block) * BLOCK_BYTES as u64;
     read_exact_at(file, bytes, offset).map_err(|error| StateError::io(path, error))?;
-    if is_whole(bytes, block) { Ok(()) } else { Err(torn(path, block)) }
+    if is_whole(bytes, block, seed) { Ok(()) } else { Err(torn(path, block)) }
 }
 
 fn torn(path: &Path, block: u32) -> StateError {

@@ -23,7 +23,7 @@ fn capture(time: i64) -> Capture {
 }
 
 fn table(folder: &std::path::Path) -> Table<CaptureRecord> {
-    Table::open(&RealDisk, folder.join("captures.table"), 2, 0, OpenMode::Create, 1 << 20).unwrap()
+    Table::open(&RealDisk, folder.join("captures.table"), 2, 0, OpenMode::Create, 7).unwrap()
 }
 
 proptest! {

@@ -64,6 +64,18 @@ pub struct Inspection {
 }
 
 impl Inspection {
+    /// What was written down of a segment of this name when it was closed.
+    #[must_use]
+    pub fn known_as(&self, file: &str) -> Option<&SegmentInfo> {
+        self.known.values().find(|info| info.name == file)
+    }
+
+    /// Whether a file of this name is one of the closed segments, and not one that only has the number of one.
+    #[must_use]
+    pub fn is_closed(&self, file: &str) -> bool {
+        self.faults.iter().all(|fault| fault.file != file || fault.kind != FaultKind::Stray)
+    }
+
     fn find(&mut self, kind: FaultKind, segment: Option<SegmentId>, file: &str, what: impl Into<String>) {
         self.faults.push(Fault { kind, segment, file: file.to_owned(), offset: None, what: what.into() });
     }

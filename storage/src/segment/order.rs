@@ -124,8 +124,8 @@ impl Captures for StreamAhead {
 /// What a stream of captures comes upon.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// The record that describes the segment, which ends before this offset.
-    Warcinfo(u64),
+    /// The record that describes the segment, which ends before this offset, and the file name that it says.
+    Warcinfo(u64, Option<String>),
     /// A whole capture.
     Capture {
         /// Captures of the archive before it.
@@ -236,6 +236,7 @@ impl CaptureStream {
             {
                 self.number = number;
             }
+            let name = record.header.get("WARC-Filename").map(str::to_owned);
             match self.assembler.take(self.segment, record) {
                 Seen::Capture(capture) => {
                     let (number, records) = (self.number, std::mem::take(&mut self.pending));
@@ -244,7 +245,7 @@ impl CaptureStream {
                 }
                 Seen::Warcinfo => {
                     self.pending = 0;
-                    return Ok(Some(Found::Warcinfo(end)));
+                    return Ok(Some(Found::Warcinfo(end, name)));
                 }
                 Seen::Part | Seen::Stray => {}
             }
@@ -310,7 +311,7 @@ fn advance<S: Captures>(
                 return Ok(());
             }
             Found::Broken(place) => broken.push((stream.segment(), *place)),
-            Found::Warcinfo(_) => {}
+            Found::Warcinfo(..) => {}
         }
     }
     Ok(())

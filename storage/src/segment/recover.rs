@@ -205,7 +205,7 @@ fn scan(
                     scan.continues = true;
                 }
             }
-            Found::Warcinfo(end) => {
+            Found::Warcinfo(end, _) => {
                 scan.info.records += 1;
                 if scan.info.captures == 0 {
                     (scan.info.captures_before, scan.info.captures_until) =

@@ -22,6 +22,8 @@ pub struct Survey {
     pub sha256: Digest,
     /// Whole captures.
     pub captures: u64,
+    /// The file name that it was begun with, as far as that can be read.
+    pub written_as: Option<String>,
     /// The first places that cannot be read, at most [`BROKEN_MAX`]: bytes before each, and what is wrong there.
     pub broken: Vec<(u64, String)>,
     /// How many such places there are.
@@ -63,14 +65,14 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let bytes = opened.len().context("read", &path)?;
     let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
-    let mut survey = Survey { bytes, sha256, captures: 0, broken: Vec::new(), broken_places: 0 };
+    let mut survey = Survey { bytes, sha256, captures: 0, written_as: None, broken: Vec::new(), broken_places: 0 };
     let start = Watermark { segment, offset: 0 };
     let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
         while let Some(found) = stream.next()? {
             match found {
                 Found::Capture { .. } => survey.captures += 1,
                 Found::Broken(place) => survey.broken(place.offset, place.what),
-                Found::Warcinfo(_) => {}
+                Found::Warcinfo(_, name) => survey.written_as = name,
             }
         }
         Ok(())

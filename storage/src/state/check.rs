@@ -46,7 +46,7 @@ impl State {
         self.sites.check(&mut damage);
         let names = [&self.urls, &self.host_names, &self.site_names].map(NameTable::log);
         for log in names.into_iter().chain([self.titles.log(), self.links.log()]) {
-            log.check(&mut damage);
+            log.check(self.identity(), &mut damage);
         }
         if is_damaged { Ok(()) } else { self.check_references(&mut |found| report(&found)) }
     }

@@ -1,6 +1,6 @@
 //! The checkpoint; its steps and why they are safe are told in [`crate::checkpoint`].
 
-use super::open::{LOGS, TABLES, blocks_of, count_of};
+use super::open::{LOGS, TABLES, blocks_of, count_of, sum_of};
 use super::{State, small};
 use crate::catalogue::{Contents, FORMAT, FORMAT_VERSION, NUMBER};
 use crate::checkpoint::{Result, StateError, lock};
@@ -60,7 +60,7 @@ impl State {
         }
         self.contents.clone_from(&after);
         self.committed = after;
-        let outcome = self.apply(number);
+        let outcome = self.apply();
         self.finish(outcome)
     }
 
@@ -100,14 +100,14 @@ impl State {
         self.sites.sync()
     }
 
-    fn apply(&mut self, number: u64) -> Result<()> {
+    fn apply(&mut self) -> Result<()> {
         self.fit_cache();
         self.pages.apply()?;
         self.visits.apply()?;
         self.captures.apply()?;
         self.hosts.apply()?;
         self.sites.apply()?;
-        self.journal.applied(number)
+        self.journal.clear()
     }
 
     fn contents_to_commit(&self, number: u64, watermarks: &Watermarks) -> Contents {
@@ -121,12 +121,13 @@ impl State {
         for (table, count) in TABLES.iter().zip(counts) {
             numbers.insert(count_of(table), u64::from(count));
         }
-        let titles = (self.titles.log().len(), self.titles.open_block().to_vec());
-        let links = (self.links.log().len(), self.links.open_block().to_vec());
+        let titles = (self.titles.log(), self.titles.open_block().to_vec());
+        let links = (self.links.log(), self.links.open_block().to_vec());
         let names = [&self.urls, &self.host_names, &self.site_names]
-            .map(|names| (names.blocks(), names.open_block()));
-        for (log, (blocks, open)) in LOGS.iter().zip(names.into_iter().chain([titles, links])) {
-            numbers.insert(blocks_of(log), blocks);
+            .map(|names| (names.log(), names.open_block()));
+        for (log, (frames, open)) in LOGS.iter().zip(names.into_iter().chain([titles, links])) {
+            numbers.insert(blocks_of(log), frames.len());
+            numbers.insert(sum_of(log), frames.sum());
             contents.blocks.insert((*log).to_owned(), open);
         }
         contents

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile};
-use crate::catalogue::{Catalogue, Contents, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, Contents, GENERATION, IDENTITY, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
 use crate::history::CaptureRecord;
 use crate::ids::Watermarks;
@@ -119,6 +119,12 @@ impl State {
     #[must_use]
     pub fn checkpoint_number(&self) -> u64 {
         self.committed.number(NUMBER)
+    }
+
+    /// What tells this state from every other: ids of one mean nothing in another.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.contents.number(IDENTITY)
     }
 
     /// Which part of the segments the last checkpoint reflects.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{CashWritten, Mode, State, StateOptions, captures};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode};
-use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, IDENTITY, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
 use crate::index::HashIndex;
 use crate::links::LinkLog;
@@ -95,13 +95,15 @@ impl State {
             return Err(StateError::busy_readers(folder));
         }
         let catalogue = Catalogue::new(disk.clone(), &state_folder);
-        let contents = catalogue.load()?;
+        let committed = catalogue.load()?;
+        let is_begun = committed.number(IDENTITY) > 0;
+        let contents = if is_begun { committed.clone() } else { Contents::begun() };
         let journal = Journal::open(disk.as_ref(), state_folder.join("journal"), OpenMode::Create)?;
         if journal.is_pending(contents.number(NUMBER))? {
             catalogue.settle()?;
             redo(disk.as_ref(), &state_folder, &journal, contents.number(NUMBER))?;
         }
-        let state = Self::assemble(
+        let mut state = Self::assemble(
             disk,
             folder,
             Mode::Own,
@@ -111,6 +113,7 @@ impl State {
             catalogue,
             contents,
         )?;
+        state.committed = committed;
         for folder in [&state_folder, folder] {
             state.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))?;
         }
@@ -223,7 +226,7 @@ impl State {
         if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
             return Err(StateError::busy_readers(&self.folder));
         }
-        let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::default() };
+        let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::begun() };
         for (name, number) in [
             (FORMAT, FORMAT_VERSION),
             // A checkpoint that was deferred may have left a journal with the next number.
@@ -338,7 +341,7 @@ fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Resul
             file.sync().map_err(|error| StateError::sync(&path_of(table), error))?;
         }
     }
-    journal.applied(number)
+    journal.clear()
 }
 
 /// Opens files with the lengths that a checkpoint gives them.
@@ -363,36 +366,52 @@ impl Files<'_> {
     }
 
     fn names(&self, log: &str, table: &str) -> Result<NameTable> {
-        NameTable::open(
-            self.disk,
-            &self.folder.join(log),
-            self.count(table),
-            &self.open_block(log),
-            self.mode,
-        )
+        let (stem, block) = (self.folder.join(log), self.open_block(log));
+        let mut names = NameTable::open(self.disk, &stem, self.count(table), &block, self.mode)?;
+        names.log_mut().set_sum(self.sum(log));
+        Ok(names)
+    }
+
+    /// The sum of a log's frames.
+    fn sum(&self, log: &str) -> u64 {
+        match self.number(&sum_of(log)) {
+            0 => self.number(IDENTITY),
+            sum => sum,
+        }
     }
 
     /// A table with the smallest cache.
     fn table<R: crate::checkpoint::Record>(&self, id: u32) -> Result<Table<R>> {
         let name = TABLES[id as usize];
         let path = self.folder.join(table_file(name));
-        Table::open(self.disk, path, id, self.count(name), self.mode, 0)
+        Table::open(self.disk, path, id, self.count(name), self.mode, self.number(IDENTITY))
     }
 
     fn titles(&self) -> Result<RecordLog> {
         let (stem, blocks) = (self.folder.join("titles"), self.number(&blocks_of("titles")));
-        RecordLog::open(self.disk, &stem, blocks, self.open_block("titles"), self.mode, TITLE_BLOCK_BYTES)
+        let block = self.open_block("titles");
+        let mut titles = RecordLog::open(self.disk, &stem, blocks, block, self.mode, TITLE_BLOCK_BYTES)?;
+        titles.log_mut().set_sum(self.sum("titles"));
+        Ok(titles)
     }
 
     fn links(&self) -> Result<LinkLog> {
         let blocks = self.number(&blocks_of("links"));
-        LinkLog::open(self.disk, &self.folder.join("links"), blocks, self.open_block("links"), self.mode)
+        let (stem, block) = (self.folder.join("links"), self.open_block("links"));
+        let mut links = LinkLog::open(self.disk, &stem, blocks, block, self.mode)?;
+        links.log_mut().set_sum(self.sum("links"));
+        Ok(links)
     }
 }
 
 /// The name of the number of records in a table.
 pub(super) fn count_of(table: &str) -> String {
     format!("count.{table}")
+}
+
+/// The name of the sum of a log's full blocks.
+pub(super) fn sum_of(log: &str) -> String {
+    format!("sum.{log}")
 }
 
 /// The name of the number of full blocks in a log.

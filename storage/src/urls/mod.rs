@@ -204,11 +204,6 @@ impl NameTable {
         if u64::from(block) == self.log.len() { visit_block(block, &self.open_block()) } else { Ok(()) }
     }
 
-    /// Full blocks.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.log.len()
-    }
-
     /// The bytes of the open block, for the commit.
     pub(crate) fn open_block(&self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -1,0 +1,58 @@
+//! Proof that an archive is as it was written: what the storage knows of, and what is made from it.
+
+use std::path::Path;
+
+use archive_storage::{Owner, Store, StoreError, Verified};
+
+use crate::columns::{self, ColumnError};
+use crate::search;
+use crate::watch;
+
+/// Why a verification broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// There is no archive, or it cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The folder of columns cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+}
+
+/// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are looked at, every file.
+/// `progress` is told the number of captures looked at so far.
+///
+/// # Errors
+/// When there is no archive, its state is of another format, or a folder cannot be read.
+pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, VerifyError> {
+    let mut verified = archive_storage::verify(path, every, progress)?;
+    if every > 1 {
+        return Ok(verified);
+    }
+    // A state that cannot be opened is among the findings.
+    if let Ok(store) = Store::read_only(path) {
+        for what in index_damage(&store) {
+            verified.find(None, None, format!("{}: {what}; `archive repair` makes it anew", search::FOLDER));
+        }
+        for file in columns::damaged(path, store.state().identity())? {
+            let file = file.strip_prefix(path).unwrap_or(&file).display().to_string();
+            let what = format!("{file} is no column of this state; `archive repair` removes it");
+            verified.find(None, None, what);
+        }
+    }
+    if let Err(error) = watch::list(path) {
+        verified.find(None, None, format!("{error}; put back a copy of it, or take the file away"));
+    }
+    Ok(verified)
+}
+
+/// What is wrong with the full-text index, if there is one and nobody is writing to it.
+pub(super) fn index_damage(store: &Store) -> Vec<String> {
+    let folder = store.path().join(search::FOLDER);
+    // A crawl under way replaces files of its index all the time.
+    if !folder.is_dir() || Owner::is_taken(store.path()).unwrap_or(false) {
+        return Vec::new();
+    }
+    search::check(&folder, store.state().identity())
+}

@@ -1,0 +1,246 @@
+//! A wrong bit anywhere in an archive's folder, and files that are missing, cut short or exchanged: all of it is found by
+//! `verify`, and made good by `repair`, or it says what it cannot bring back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use archive::testweb::{ChangeRates, Config};
+use chrono::TimeDelta;
+
+use crate::crawl::{everything, lively};
+use crate::kill_repair::{Contents, contents, searched};
+use crate::support::program::start;
+use crate::support::{Archive, Dice, TestWeb, ledger_balances};
+
+/// Bits that are flipped in each kind of file, unless `ARCHIVE_FLIPS` says otherwise.
+const FLIPS: u64 = 1;
+
+/// An archive, and what it says.
+struct Sound {
+    archive: Archive,
+    contents: Contents,
+    texts: Vec<String>,
+}
+
+impl Sound {
+    /// Of a crawl and refreshes, so that there are several segments, and everything derived.
+    fn new(seed: u64) -> Self {
+        let config = lively(seed, 4, 60);
+        let changes = ChangeRates { median_per_day: 0.2, ..config.changes };
+        let served = TestWeb::start(Config { changes, ..config });
+        let archive = Archive::new();
+        let options = everything(&served);
+        start(&mut archive.crawl(&served.web.seeds(4), &options)).wait().succeeded();
+        for _ in 0..3 {
+            served.web.clock().advance(TimeDelta::days(20));
+            let mut refresh = archive.command("refresh");
+            refresh.args(["--budget", "1000", "--shortest", "0s"]).args(served.at_once());
+            start(&mut refresh).wait().succeeded();
+        }
+        Self::of(archive)
+    }
+
+    /// The same brought into another archive at once, which makes dictionaries of what came again.
+    fn imported(seed: u64) -> Self {
+        let first = Self::new(seed).archive;
+        let all = first.folder().join("all.warc.gz");
+        start(first.command("export").arg("warc").arg("--output").arg(&all)).wait().succeeded();
+        let archive = Archive::new();
+        start(archive.command("import").arg(&all)).wait().succeeded();
+        Self::of(archive)
+    }
+
+    fn of(archive: Archive) -> Self {
+        archive.json("rank", &["--save", "rank"]);
+        archive.verify();
+        let (contents, texts) = (contents(&archive.path), searched(&archive));
+        Self { archive, contents, texts }
+    }
+
+    /// The files of the archive by what they are, without those that only lock.
+    fn files(&self) -> BTreeMap<String, Vec<PathBuf>> {
+        let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        let mut folders = vec![self.archive.path.clone()];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let path = path.strip_prefix(&self.archive.path).unwrap().to_owned();
+                if !path.extension().is_some_and(|extension| extension == "lock") {
+                    kinds.entry(kind(&path)).or_default().push(path);
+                }
+            }
+        }
+        kinds.values_mut().for_each(|files| files.sort());
+        kinds
+    }
+
+    /// Fails unless `verify` finds what was done to a copy of the archive and `repair` mends it or says what is lost.
+    fn is_mended(&self, damaged: &Archive, what: &str) {
+        let verified = start(&mut damaged.command("verify")).wait();
+        assert_eq!(verified.code, Some(1), "{what} is not found: {}{}", verified.text(), verified.errors);
+        let repaired = start(&mut damaged.command("repair")).wait();
+        println!("{what}\n{}{}{}", verified.text(), repaired.text(), repaired.errors);
+        let found = contents(&damaged.path);
+        match repaired.code {
+            Some(0) => {
+                let (missing, surplus) = (self.contents.difference(&found), found.difference(&self.contents));
+                let (missing, surplus) = (missing.collect::<Vec<_>>(), surplus.collect::<Vec<_>>());
+                assert!(missing.is_empty() && surplus.is_empty(), "{what}: without {missing:?}, with {surplus:?}");
+            }
+            Some(1) => {
+                assert!(repaired.text().contains("LOST: "), "{what}: {}{}", repaired.text(), repaired.errors);
+                // A revisit whose original is lost has no digest any more.
+                let names = |contents: &Contents| -> BTreeSet<(String, i64)> {
+                    contents.iter().map(|(url, time, _)| (url.clone(), *time)).collect()
+                };
+                assert!(names(&found).is_subset(&names(&self.contents)), "{what}");
+            }
+            _ => panic!("{what}: {}{}", repaired.text(), repaired.errors),
+        }
+        assert_eq!(damaged.verify(), found.len() as u64, "{what}");
+        let texts = searched(damaged);
+        assert!(texts == self.texts || repaired.code == Some(1), "{what}: {texts:?}");
+        ledger_balances(&damaged.path);
+        let again = start(&mut damaged.command("repair")).wait().succeeded();
+        assert!(again.text().contains("nothing had to be repaired"), "{what}: {}", again.text());
+    }
+}
+
+/// What kind of file it is: by its name, without what differs from archive to archive.
+fn kind(path: &Path) -> String {
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let is_of_index = path.parent().is_some_and(|folder| folder.ends_with("fulltext"));
+    match name.split_once(".warc.zst") {
+        Some((_, rest)) => format!(".warc.zst{rest}"),
+        None if is_of_index && name.len() > 32 => format!("fulltext/*{}", name.split_at(32).1),
+        None => path.display().to_string(),
+    }
+}
+
+/// Files that say nothing that could be wrong: empty, or only of use to the next run, which does without.
+fn says_nothing(archive: &Path, file: &Path) -> bool {
+    fs::metadata(archive.join(file)).unwrap().len() == 0 || file.starts_with("state/due")
+}
+
+#[test]
+fn a_wrong_bit_is_found_and_mended_or_named() {
+    let mut dice = Dice::new("flips");
+    let flips = std::env::var("ARCHIVE_FLIPS").map_or(FLIPS, |flips| flips.parse().unwrap());
+    let sound = Sound::new(91);
+    for (kind, files) in sound.files() {
+        for _ in 0..flips {
+            let file = &files[dice.below(files.len() as u64) as usize];
+            if says_nothing(&sound.archive.path, file) {
+                continue;
+            }
+            let damaged = sound.archive.copy();
+            let mut bytes = fs::read(damaged.path.join(file)).unwrap();
+            let (byte, bit) = (dice.below(bytes.len() as u64) as usize, dice.below(8));
+            bytes[byte] ^= 1 << bit;
+            fs::write(damaged.path.join(file), &bytes).unwrap();
+            let what = format!("bit {bit} of byte {byte} of {} in {} ({kind})", bytes.len(), file.display());
+            if kind.ends_with(".redb") && means_nothing(&sound, &damaged) {
+                println!("{what} means nothing");
+                continue;
+            }
+            sound.is_mended(&damaged, &what);
+        }
+    }
+}
+
+/// Whether a copy of an archive still says the same: a database has pages that it does not use.
+fn means_nothing(sound: &Sound, damaged: &Archive) -> bool {
+    start(&mut damaged.command("verify")).wait().code == Some(0)
+        && contents(&damaged.path) == sound.contents
+        && searched(damaged) == sound.texts
+}
+
+#[test]
+fn a_wrong_bit_in_what_guards_a_dictionary_is_mended() {
+    let mut dice = Dice::new("guards");
+    let sound = Sound::imported(92);
+    let segments = &sound.files()[".warc.zst"];
+    let starts = |file: &Path| fs::read(sound.archive.path.join(file)).unwrap();
+    let guarded = segments.iter().find(|file| starts(file).starts_with(&0x184D_2A5D_u32.to_le_bytes()));
+    let guarded = guarded.expect("a segment with a dictionary");
+    let bytes = starts(guarded);
+    let dictionary = 8 + u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    let parity = memchr::memmem::rfind(&bytes, &0x184D_2A52_u32.to_le_bytes()).unwrap();
+    for range in [0..8, 8..dictionary, parity..bytes.len()] {
+        let damaged = sound.archive.copy();
+        let mut flipped = bytes.clone();
+        let byte = range.start + dice.below(range.len() as u64) as usize;
+        flipped[byte] ^= 1 << dice.below(8);
+        fs::write(damaged.path.join(guarded), &flipped).unwrap();
+        sound.is_mended(&damaged, &format!("byte {byte} in {range:?} of a segment with a dictionary"));
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_cut_short_is_found_and_mended_or_named() {
+    let mut dice = Dice::new("missing files");
+    let sound = Sound::new(93);
+    for (kind, files) in sound.files() {
+        let file = &files[dice.below(files.len() as u64) as usize];
+        if says_nothing(&sound.archive.path, file) {
+            continue;
+        }
+        let length = fs::metadata(sound.archive.path.join(file)).unwrap().len();
+        let cut = sound.archive.copy();
+        let kept = dice.below(length);
+        let opened = fs::OpenOptions::new().write(true).open(cut.path.join(file)).unwrap();
+        opened.set_len(kept).unwrap();
+        drop(opened);
+        sound.is_mended(&cut, &format!("{kind}: {} cut to {kept} of {length} bytes", file.display()));
+        // Without their list the files of an index are as good as before.
+        if kind.ends_with("files.xxh3") {
+            continue;
+        }
+        let missing = sound.archive.copy();
+        fs::remove_file(missing.path.join(file)).unwrap();
+        if kind.starts_with("state/columns") {
+            assert_eq!(missing.verify(), sound.contents.len() as u64, "nobody says which columns there are");
+            continue;
+        }
+        sound.is_mended(&missing, &format!("{kind}: {} is missing", file.display()));
+    }
+}
+
+#[test]
+fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named() {
+    let (sound, other) = (Sound::new(94), Sound::new(95));
+    let others = other.files();
+    for (kind, files) in sound.files() {
+        if let [first, second, ..] = files.as_slice() {
+            let damaged = sound.archive.copy();
+            let aside = damaged.path.join("aside");
+            fs::rename(damaged.path.join(first), &aside).unwrap();
+            fs::rename(damaged.path.join(second), damaged.path.join(first)).unwrap();
+            fs::rename(aside, damaged.path.join(second)).unwrap();
+            sound.is_mended(&damaged, &format!("{kind}: {} and {} exchanged", first.display(), second.display()));
+        }
+        let Some(foreign) = others.get(&kind).and_then(|files| files.first()) else { continue };
+        if says_nothing(&sound.archive.path, &files[0]) || says_nothing(&other.archive.path, foreign) {
+            continue;
+        }
+        let damaged = sound.archive.copy();
+        fs::copy(other.archive.path.join(foreign), damaged.path.join(&files[0])).unwrap();
+        if kind == ".warc.zst" {
+            // Its records are sound, so they come in with the others.
+            let repaired = start(&mut damaged.command("repair")).wait();
+            assert_eq!(repaired.code, Some(1), "{}", repaired.text());
+            assert!(repaired.text().contains("is not the file that was closed"), "{}", repaired.text());
+            damaged.verify();
+            continue;
+        }
+        sound.is_mended(&damaged, &format!("{kind}: {} of another archive", files[0].display()));
+    }
+    let damaged = sound.archive.copy();
+    fs::remove_dir_all(damaged.path.join("state/fulltext")).unwrap();
+    fs::rename(other.archive.copy().path.join("state/fulltext"), damaged.path.join("state/fulltext")).unwrap();
+    sound.is_mended(&damaged, "the full-text index of another archive");
+}

@@ -170,6 +170,8 @@ fn a_site_that_comes_back_has_its_importance_again() {
         .filter(|page| page["status"] != 404)
         .map(|page| page["url"].as_str().unwrap())
         .collect();
+    // An announcement is news from the second after the last fetch on.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     kept.archive.run("publish", &found).succeeded();
     kept.refresh("1000");
     // A copy that comes back before what it is a copy of is a page of its own until it is looked at again.

@@ -344,6 +344,13 @@ impl Ledger {
         self.observe(given, to_unread, 0);
     }
 
+    /// The history of a read page after pages were visited in turn; see [`Credit::evened`].
+    #[must_use]
+    pub fn evened(&self, base: Base, credit: Credit) -> Credit {
+        let cash = self.cash(&Account { base, credit: Some(credit) });
+        credit.evened(in_endowments(cash.units()), self.clock())
+    }
+
     /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
     /// relative.
     #[must_use]
@@ -522,6 +529,12 @@ impl Payout<'_> {
         let amount = wanted.min(own);
         self.bonus += amount;
         self.give(base, read, amount)
+    }
+
+    /// The history of a page of which nothing before this visit is to count.
+    #[must_use]
+    pub fn begin_history(&self) -> Credit {
+        Credit { history: 0.0, span: 0.0, clock: self.ledger.clock() }
     }
 
     /// Ends the visit: the flows are noted, and the virtual page hands out if it holds too much.

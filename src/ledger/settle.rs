@@ -6,10 +6,11 @@
 //! crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, Kendall's tau rises from .70 to .93
 //! (`archive lab passes`).
 //!
-//! The first third of the rounds only lets cash find its places; then all histories begin anew. So estimates follow from the
-//! links alone: however often an unchanged web is fetched again, and after a rebuild, importance is what it was. Summed over
-//! all pages of a site of 1 200 it moves by .0004, as a share of all; with nine rounds, the fewest for which this is done,
-//! by .009.
+//! The first third of the rounds only lets cash find its places; then all histories begin anew, each at a visit of its page,
+//! and in the end they say what came in over whole rounds. So estimates follow from the links alone, in whatever order
+//! these lie: however often an unchanged web is fetched again, and after a rebuild, importance is what it was. Summed over
+//! all pages of the PostgreSQL documentation it moves by .0002 of all importance; with nine rounds, the fewest for which
+//! this is done, by .007.
 
 use std::collections::HashMap;
 
@@ -106,16 +107,21 @@ impl Credits {
             && !accounts.read.is_empty()
             && (rounds < unmeasured || self.pages.clock() < begun + self.pages.policy().window)
         {
-            self.round(state, &mut accounts)?;
-            self.call_in(&mut accounts);
             rounds += 1;
+            self.round(state, &mut accounts, rounds == unmeasured)?;
+            self.call_in(&mut accounts);
             if rounds == unmeasured {
                 begun = self.pages.clock();
-                accounts.forget(begun);
             }
         }
         if rounds > 0 {
             self.pages.settle();
+            if unmeasured > 0 {
+                let Accounts { urls, read, .. } = &mut accounts;
+                for page in read {
+                    page.credit = self.pages.evened(urls[page.id.index()].base, page.credit);
+                }
+            }
             accounts.write(state)?;
         }
         Ok(rounds)
@@ -132,7 +138,8 @@ impl Credits {
         }
     }
 
-    fn round(&mut self, state: &State, accounts: &mut Accounts) -> Result<(), CreditError> {
+    /// Visits every read page once; `forgets` begins the history of each anew at its visit.
+    fn round(&mut self, state: &State, accounts: &mut Accounts, forgets: bool) -> Result<(), CreditError> {
         let Accounts { urls, read, aliases } = accounts;
         let weights = *self.link_weights();
         let mut paid: Vec<(UrlId, Weight)> = Vec::new();
@@ -150,7 +157,7 @@ impl Credits {
             let mut own = Account { base, credit: Some(page.credit) };
             let mut payout = self.pages.visit(&mut own, sum);
             urls[source.index()].base = own.base;
-            page.credit = own.credit.unwrap_or_default();
+            page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
             page.visited = true;
             for &(target, weight) in &paid {
                 let target = &mut urls[target.index()];
@@ -163,8 +170,10 @@ impl Credits {
             if !std::mem::take(&mut page.visited) {
                 let entry = &mut urls[page.id.index()];
                 let mut own = Account { base: entry.base, credit: Some(page.credit) };
-                self.pages.visit(&mut own, 0).finish();
-                (entry.base, page.credit) = (own.base, own.credit.unwrap_or_default());
+                let payout = self.pages.visit(&mut own, 0);
+                page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
+                payout.finish();
+                entry.base = own.base;
             }
         }
         Ok(())
@@ -226,13 +235,6 @@ impl Accounts {
         }
         let aliases = hops.keys().filter_map(|&alias| Some((alias, end_of(&urls, &hops, alias)?))).collect();
         Ok(Self { urls, read, aliases })
-    }
-
-    /// Begins all histories anew at `clock`.
-    fn forget(&mut self, clock: f64) {
-        for page in &mut self.read {
-            page.credit = Credit { history: 0.0, span: 0.0, clock };
-        }
     }
 
     fn write(&self, state: &mut State) -> Result<(), CreditError> {

@@ -403,6 +403,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
         media_type: HttpHead::parse(&head).media_type().unwrap_or_default(),
         payload_bytes: body.len() as u64,
         digest: Digest::sha256(&body).prefix(),
+        original: None,
         facts: Facts { links: links.collect(), ..capture.facts.clone() },
     }
 }

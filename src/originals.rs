@@ -82,7 +82,7 @@ pub(crate) fn shows(state: &State, page: UrlId, id: CaptureId) -> Result<bool, S
 }
 
 /// Gives a revisit that was not parsed itself what is known of the document that it stands for: kind, title, language and,
-/// when that was found at the same URL, links. Not when its page shows that document already.
+/// when that was found at the same URL, links. Not when its page shows that document already, or a newer one.
 pub(crate) fn inherit(
     state: &State,
     reader: &SegmentReader,
@@ -91,7 +91,9 @@ pub(crate) fn inherit(
     let is_described = outcome.facts.document.is_some() || outcome.facts.robots;
     let Some((id, original)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
     let page = state.find(&outcome.url)?;
-    if page.map(|page| shows(state, page, id)).transpose()? == Some(true) {
+    if let Some(page) = page
+        && (shows(state, page, id)? || Credits::is_late(state, page, outcome)?)
+    {
         return Ok(());
     }
     // A record that cannot be read tells nothing; `archive verify` tells of it.

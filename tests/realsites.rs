@@ -13,6 +13,7 @@ use archive_storage::address::canonical;
 
 use crate::support::program::{Usage, start};
 use crate::support::{Archive, captures, judges, ledger_balances, skip};
+use crate::unchanged::{importance, is_unmoved};
 
 /// Debian's packages and where their pages are. Each has a loopback address of its own: 127.0.2.1, 127.0.2.2 and so on.
 const SITES: [(&str, &str); 4] = [
@@ -125,7 +126,6 @@ fn whatever_wget_fetches_of_real_sites_is_captured() {
         start(&mut archive.crawl(&sites.urls, &["--delay", "0", "--allow-private"])).measure();
     let finished = finished.succeeded();
     assert!(finished.errors.contains("nothing left to fetch"), "{}", finished.errors);
-    drop(sites);
 
     let captured = captures(&archive.path);
     captured.are_single_answers();
@@ -147,6 +147,18 @@ fn whatever_wget_fetches_of_real_sites_is_captured() {
         assert_eq!(judges.check(&archive.segments()).captures(), captured.count());
     }
     compare(&wget_usage, &usage, warc, folder_bytes(&archive.segments()));
+
+    // Nothing has changed: whatever is fetched again, importance stays.
+    let before = importance(&archive);
+    for budget in ["20", "100000"] {
+        let mut refresh = archive.command("refresh");
+        refresh.args(["--budget", budget, "--shortest", "0s", "--delay", "0", "--allow-private"]);
+        start(&mut refresh).wait().succeeded();
+        is_unmoved(&before, &importance(&archive), &format!("after a refresh of {budget} pages"));
+    }
+    drop(sites);
+    archive.run::<&str>("rebuild", &[]).succeeded();
+    is_unmoved(&before, &importance(&archive), "after a rebuild");
 }
 
 /// Crawls with wget; gives its URLs, what it used, and the bytes of its WARC file.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use archive::search;
+use archive::ledger::{language, page_flags};
 use archive::testweb::{ChangeRates, Config};
 use archive_storage::{CaptureKind, Store};
 use chrono::TimeDelta;
@@ -32,7 +33,11 @@ struct Page {
     captures: BTreeMap<i64, Known>,
     versions: u32,
     last_changed: u32,
+    /// Whether it has an account, shares one, or had one.
+    standing: u16,
+    status: u16,
     kind: u8,
+    language: Option<String>,
     title: Option<String>,
     observations: [u8; 48],
     signature: u64,
@@ -51,7 +56,11 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
             captures: BTreeMap::new(),
             versions: visit.versions,
             last_changed: visit.last_changed,
+            standing: state.page(id).unwrap().flags.0
+                & (page_flags::ACCOUNT | page_flags::ALIAS | page_flags::VANISHED),
+            status: visit.status,
             kind: visit.kind,
+            language: language(state, visit.language),
             title: visit.title.map(|title| state.title(title).unwrap()),
             observations: visit.extension,
             signature: visit.signature,

@@ -51,6 +51,16 @@ impl Credit {
         if time > 0.0 { (f64::from(self.history) + cash) / time } else { 0.0 }
     }
 
+    /// The history of a page that earns, with the `cash` it holds at `clock`, what it earned up to its last visit.
+    ///
+    /// Where pages are visited in turn, that is what came in over whole turns; what has come in since depends on whose turn was
+    /// last.
+    #[must_use]
+    pub fn evened(self, cash: f64, clock: f64) -> Self {
+        let earned = self.rate(0.0, self.clock) * (f64::from(self.span) + (clock - self.clock).max(0.0));
+        Self { history: (earned - cash).max(0.0) as f32, ..self }
+    }
+
     /// The history as 16 bytes, for stores that keep bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
@@ -97,6 +107,16 @@ mod tests {
                 prop_assert!((credit.rate(0.0, clock) / rate - 1.0).abs() < 1e-4);
                 prop_assert!((credit.rate(rate * 0.5, clock + 0.5) / rate - 1.0).abs() < 1e-4);
             }
+        }
+
+        #[test]
+        fn an_even_history_has_the_rate_up_to_the_last_visit(
+            rate in 1e-3..1.0f64, span in 1.0..16.0f64, elapsed in 0.0..1.0f64, share in 0.0..1.0f64,
+        ) {
+            let credit = Credit { history: (rate * span) as f32, span: span as f32, clock: 5.0 };
+            let cash = share * rate * span;
+            let even = credit.evened(cash, 5.0 + elapsed);
+            prop_assert!((even.rate(cash, 5.0 + elapsed) / rate - 1.0).abs() < 1e-4);
         }
 
         #[test]

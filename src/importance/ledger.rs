@@ -25,7 +25,7 @@
 //!   waited long would come before better ones. Estimates of unread pages are given what the virtual page would have paid.
 //! * **Default history**: what an unread page received beyond its endowment is taken to have come in over the mean time that
 //!   such cash has lain on unread pages (Little's law: what lies there divided by the flow per turn of G), but not over
-//!   less than a first pass. A new page so has the importance of recently introduced pages, as the paper asks, while one
+//!   less than a first pass, until it is over ([`Ledger::settle`]). A new page so has the importance of recently introduced pages, as the paper asks, while one
 //!   that got more than others starts with more; and within a first pass, where every neighbour has linked at most once,
 //!   pages are compared by what they received and not by when they were found.
 //! * **Importance** is the rate of a page divided by the mean rate of all known pages. All cash handed on arrives
@@ -46,6 +46,9 @@ const AGE_MIN: f64 = 1e-9;
 
 /// Turns of G that a first pass over the known pages takes at most: greedy ones pay about two endowments a page.
 const FIRST_PASS: f64 = 4.0;
+
+/// The share of all cash but their endowments that unread pages may keep when the rest is called in.
+const UNREAD_SHARE_MAX: f64 = 1.0 / 3.0;
 
 /// Turns of G over which the flow to unread pages and to the virtual page is averaged.
 const FLOW_WINDOW: f64 = 1.0;
@@ -127,6 +130,9 @@ pub struct Numbers {
     virtual_rate: f64,
     /// What the last audit multiplied the mean rate by.
     calibration: f64,
+    /// Whether cash has gone round often enough for its flows to be those of all known pages.
+    #[serde(default)]
+    is_settled: bool,
 }
 
 /// The common books of all pages. See the module's documentation.
@@ -150,6 +156,7 @@ impl Ledger {
             unread_rate: 0.0,
             virtual_rate: 0.0,
             calibration: 1.0,
+            is_settled: false,
         };
         Self { numbers, policy }
     }
@@ -286,6 +293,35 @@ impl Ledger {
         }
     }
 
+    /// Which share of what unread pages have received lies idle: more than comes in during a first pass, or more than a third
+    /// of all cash that is not their endowment.
+    #[must_use]
+    pub fn idle_share(&self) -> f64 {
+        let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT).min(self.numbers.unread_cash);
+        let received = self.share(self.numbers.unread_cash - endowed);
+        let free = 1.0 - self.share(endowed);
+        let wanted = (FIRST_PASS * self.numbers.unread_rate).min(free * UNREAD_SHARE_MAX);
+        if received > wanted { 1.0 - wanted / received } else { 0.0 }
+    }
+
+    /// Says that cash has gone round often enough to know its flows: the first pass is over.
+    pub fn settle(&mut self) {
+        self.numbers.is_settled = true;
+    }
+
+    /// Takes a share of what an unread page has received back to the virtual page; returns its new base.
+    ///
+    /// Nobody may ever fetch it. Taken from all unread pages alike, this changes neither their estimates nor their order.
+    #[must_use = "the account has to be replaced"]
+    pub fn call_in(&mut self, base: Base, share: f64) -> Base {
+        let units = base.units(self.numbers.unread.offset);
+        let received = units.saturating_sub(ENDOWMENT);
+        let taken = ((received as f64 * share.clamp(0.0, 1.0)) as u64).min(received);
+        self.numbers.unread_cash -= taken;
+        self.numbers.virtual_cash += taken;
+        Base::with(units - taken, self.numbers.unread.offset)
+    }
+
     /// Hands out what the virtual page holds, in O(1), as the policy divides it between unread and read pages.
     ///
     /// Happens by itself after payouts. Does nothing when there is nobody to give to. The rest of the division stays with
@@ -306,6 +342,13 @@ impl Ledger {
         self.numbers.virtual_cash -= given;
         self.numbers.clock += self.share(given);
         self.observe(given, to_unread, 0);
+    }
+
+    /// The history of a read page after pages were visited in turn; see [`Credit::evened`].
+    #[must_use]
+    pub fn evened(&self, base: Base, credit: Credit) -> Credit {
+        let cash = self.cash(&Account { base, credit: Some(credit) });
+        credit.evened(in_endowments(cash.units()), self.clock())
     }
 
     /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before it is made
@@ -373,8 +416,13 @@ impl Ledger {
     fn unread_age(&self) -> f64 {
         let endowed = self.numbers.unread.pages.saturating_mul(ENDOWMENT);
         let inflow = self.share(self.numbers.unread_cash.saturating_sub(endowed));
-        let age = if self.numbers.unread_rate > 0.0 { inflow / self.numbers.unread_rate } else { 0.0 };
-        age.max(self.numbers.clock.min(FIRST_PASS)).clamp(AGE_MIN, self.policy.window)
+        let (age_min, without_flow) = match self.numbers.is_settled {
+            true => (AGE_MIN, FIRST_PASS),
+            false => (self.numbers.clock.min(FIRST_PASS), 0.0),
+        };
+        let age =
+            if self.numbers.unread_rate > 0.0 { inflow / self.numbers.unread_rate } else { without_flow };
+        age.max(age_min).clamp(AGE_MIN, self.policy.window)
     }
 
     /// What the stored bases of all accounts add up to, when no cash is lost; wraps around as they do.
@@ -481,6 +529,12 @@ impl Payout<'_> {
         let amount = wanted.min(own);
         self.bonus += amount;
         self.give(base, read, amount)
+    }
+
+    /// The history of a page of which nothing before this visit is to count.
+    #[must_use]
+    pub fn begin_history(&self) -> Credit {
+        Credit { history: 0.0, span: 0.0, clock: self.ledger.clock() }
     }
 
     /// Ends the visit: the flows are noted, and the virtual page hands out if it holds too much.

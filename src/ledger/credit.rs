@@ -278,7 +278,11 @@ impl Credits {
         let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());
         let capture = self.record(state, id, outcome, location, is_late, is_silent)?;
         let page = state.page(id)?;
-        self.resolve_links(state, id, &page, outcome, is_silent)?;
+        if outcome.tells_document() && !is_silent {
+            self.resolve_links(state, id, &page, outcome)?;
+        } else {
+            self.resolve_known_links(state, id, &page)?;
+        }
         if is_late {
             // A newer version has said already what the page links to now.
             return Ok(capture);
@@ -314,14 +318,14 @@ impl Credits {
         std::mem::take(&mut self.paying)
     }
 
-    /// Books that a page may not be fetched: it is read as a page without links, so that its cash goes on.
+    /// Books that a page may not be fetched: its cash goes on along the links that are known of it, if there are any.
     ///
     /// # Errors
     /// When the store fails.
     pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
         let page = Self::put_off(state, id, why)?;
         if page.flags.0 & flags::ACCOUNT != 0 {
-            self.targets.clear();
+            self.resolve_known_links(state, id, &page)?;
             self.pay_pages(state, id)?;
         }
         Ok(())

@@ -8,7 +8,7 @@
 use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
 use super::outcome::{Facts, Outcome};
 use super::record::{MICROSECONDS_PER_DAY, describe};
 use super::standing::shown;
@@ -18,7 +18,10 @@ const MICROSECONDS: i64 = 1_000_000;
 
 impl Credits {
     /// Whether the archive has a newer capture of the page.
-    pub(super) fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, CreditError> {
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, StateError> {
         let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|newest| state.capture(newest)).transpose()?;
         Ok(newest.is_some_and(|newest| newest.time > outcome.time.timestamp_micros()))

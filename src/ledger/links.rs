@@ -32,37 +32,44 @@ pub(super) struct Target {
 }
 
 impl Credits {
-    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time. What says nothing of its page
-    /// leaves the links that are known.
+    /// Resolves a page's links to ids, and opens accounts for pages seen for the first time.
     pub(super) fn resolve_links(
         &mut self,
         state: &mut State,
         source: UrlId,
         from: &Page,
         outcome: &Outcome,
-        is_silent: bool,
     ) -> Result<(), CreditError> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        if is_silent || !outcome.tells_document() {
-            for link in state.links(source)?.links {
-                targets.push(self.target(state, from, link.target, LinkCode::from_byte(link.kind), None)?);
-            }
-        } else {
-            state.expect_urls(outcome.facts.links.iter().map(|link| link.hash))?;
-            for link in &outcome.facts.links {
-                let target = self.know(state, &link.url, link.hash)?;
-                let unfollowed = if outcome.facts.copies.is_some() {
-                    Some(Refusal::SameContent)
-                } else {
-                    (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
-                };
-                self.note_link(state, target, source, from, link, unfollowed)?;
-                let code = LinkCode::new(link.kind, link.nofollow, link.template);
-                targets.push(self.target(state, from, target, code, Some(&link.url))?);
-            }
+        state.expect_urls(outcome.facts.links.iter().map(|link| link.hash))?;
+        for link in &outcome.facts.links {
+            let target = self.know(state, &link.url, link.hash)?;
+            let unfollowed = if outcome.facts.copies.is_some() {
+                Some(Refusal::SameContent)
+            } else {
+                (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
+            };
+            self.note_link(state, target, source, from, link, unfollowed)?;
+            let code = LinkCode::new(link.kind, link.nofollow, link.template);
+            targets.push(self.target(state, from, target, code, Some(&link.url))?);
         }
         self.targets = targets;
+        Ok(())
+    }
+
+    /// The same with the links that are known of a page.
+    pub(super) fn resolve_known_links(
+        &mut self,
+        state: &State,
+        source: UrlId,
+        from: &Page,
+    ) -> Result<(), CreditError> {
+        self.targets.clear();
+        for link in state.links(source)?.links {
+            let target = self.target(state, from, link.target, LinkCode::from_byte(link.kind), None)?;
+            self.targets.push(target);
+        }
         Ok(())
     }
 

@@ -5,6 +5,12 @@
 //! every page for as long as the window of the estimates is makes them those of the web as it is known now. On a real
 //! crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, Kendall's tau rises from .70 to .93
 //! (`archive lab passes`).
+//!
+//! The first third of the rounds only lets cash find its places; then all histories begin anew, each at a visit of its page,
+//! and in the end they say what came in over whole rounds. So estimates follow from the links alone, in whatever order
+//! these lie: however often an unchanged web is fetched again, and after a rebuild, importance is what it was. Summed over
+//! all pages of the PostgreSQL documentation it moves by .0002 of all importance; with nine rounds, the fewest for which
+//! this is done, by .007.
 
 use std::collections::HashMap;
 
@@ -20,7 +26,10 @@ use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 const TRANSFERS_MAX: u64 = 60_000_000;
 
 /// Rounds at most, however little cash moves.
-const ROUNDS_MAX: u32 = 16;
+const ROUNDS_MAX: u32 = 24;
+
+/// With fewer rounds than this, what was seen before is worth more than what they would show.
+const ROUNDS_TO_FORGET: u32 = 9;
 
 /// Memory for a URL, and for a page that was read: what stands here, and the changed blocks of the state.
 const URL_BYTES: u64 = 16 + 24;
@@ -77,8 +86,8 @@ struct Accounts {
 }
 
 impl Credits {
-    /// Visits all read pages over their stored links until the clock has moved on by a window, if their accounts fit into so
-    /// many bytes; returns the rounds.
+    /// Visits all read pages over their stored links until the clock has moved on by a measured window, if their accounts fit
+    /// into so many bytes; returns the rounds.
     ///
     /// # Errors
     /// When the store fails.
@@ -91,22 +100,46 @@ impl Credits {
             return Ok(0);
         }
         let mut accounts = Accounts::read(state)?;
-        let begun = self.pages.clock();
+        let unmeasured = if affordable < ROUNDS_TO_FORGET { 0 } else { affordable / 3 };
+        let mut begun = self.pages.clock();
         let mut rounds = 0;
         while rounds < affordable
             && !accounts.read.is_empty()
-            && self.pages.clock() < begun + self.pages.policy().window
+            && (rounds < unmeasured || self.pages.clock() < begun + self.pages.policy().window)
         {
-            self.round(state, &mut accounts)?;
             rounds += 1;
+            self.round(state, &mut accounts, rounds == unmeasured)?;
+            self.call_in(&mut accounts);
+            if rounds == unmeasured {
+                begun = self.pages.clock();
+            }
         }
         if rounds > 0 {
+            self.pages.settle();
+            if unmeasured > 0 {
+                let Accounts { urls, read, .. } = &mut accounts;
+                for page in read {
+                    page.credit = self.pages.evened(urls[page.id.index()].base, page.credit);
+                }
+            }
             accounts.write(state)?;
         }
         Ok(rounds)
     }
 
-    fn round(&mut self, state: &State, accounts: &mut Accounts) -> Result<(), CreditError> {
+    /// Brings idle cash of unread pages back into circulation: those out of scope would gather all of it in the end.
+    fn call_in(&mut self, accounts: &mut Accounts) {
+        let share = self.pages.idle_share();
+        if share > 0.0 {
+            for entry in accounts.urls.iter_mut().filter(|entry| entry.role == Role::UNREAD) {
+                entry.base = self.pages.call_in(entry.base, share);
+            }
+            self.pages.hand_out();
+        }
+    }
+
+    /// Visits every read page once; `forgets` begins the history of each anew at its visit.
+    fn round(&mut self, state: &State, accounts: &mut Accounts, forgets: bool) -> Result<(), CreditError> {
         let Accounts { urls, read, aliases } = accounts;
         let weights = *self.link_weights();
         let mut paid: Vec<(UrlId, Weight)> = Vec::new();
@@ -124,7 +157,7 @@ impl Credits {
             let mut own = Account { base, credit: Some(page.credit) };
             let mut payout = self.pages.visit(&mut own, sum);
             urls[source.index()].base = own.base;
-            page.credit = own.credit.unwrap_or_default();
+            page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
             page.visited = true;
             for &(target, weight) in &paid {
                 let target = &mut urls[target.index()];
@@ -137,8 +170,10 @@ impl Credits {
             if !std::mem::take(&mut page.visited) {
                 let entry = &mut urls[page.id.index()];
                 let mut own = Account { base: entry.base, credit: Some(page.credit) };
-                self.pages.visit(&mut own, 0).finish();
-                (entry.base, page.credit) = (own.base, own.credit.unwrap_or_default());
+                let payout = self.pages.visit(&mut own, 0);
+                page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
+                payout.finish();
+                entry.base = own.base;
             }
         }
         Ok(())

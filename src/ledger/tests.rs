@@ -219,6 +219,33 @@ fn a_copy_of_what_another_page_was_is_a_page() {
     assert_eq!(accounts(&books)[0], accounts(&books)[1]);
 }
 
+/// Links out of the scope lead to pages that nobody ever fetches.
+#[test]
+fn cash_does_not_end_where_nobody_fetches() {
+    let mut books = Books::new();
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    let outside: Vec<OutLink> = (0..5).map(|number| anchor(&format!("http://b.test/{number}"))).collect();
+    books.capture("http://a.test/", 200, 1, &[&outside[..], &[anchor("http://a.test/x")]].concat());
+    books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/"), anchor("http://b.test/0")]);
+    let importance = |books: &Books| {
+        ["http://a.test/", "http://a.test/x", "http://b.test/0", "http://b.test/1"]
+            .map(|url| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap())
+    };
+    books.credits.settle(&mut books.state, 1 << 20).unwrap();
+    books.credits.audit(&books.state).unwrap();
+    let before = importance(&books);
+    for _ in 0..20 {
+        books.not_modified("http://a.test/", 1);
+        books.credits.settle(&mut books.state, 1 << 20).unwrap();
+        books.credits.audit(&books.state).unwrap();
+        for (now, before) in importance(&books).into_iter().zip(before) {
+            assert!((now / before - 1.0).abs() < 0.01, "{:?}, not {before:?}", importance(&books));
+        }
+    }
+    let read = books.cash("http://a.test/") + books.cash("http://a.test/x");
+    assert!(read > crate::importance::ENDOWMENT, "{read} units still go round");
+}
+
 #[test]
 fn redirects_with_the_same_body_lead_to_their_own_targets() {
     let mut books = Books::new();

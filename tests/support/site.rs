@@ -25,6 +25,8 @@ pub(crate) enum Manner {
     OutOfOrder,
     /// With something that is no HTTP.
     NoHttp,
+    /// With status 404.
+    Gone,
 }
 
 /// An answer: status line, further head lines, body.
@@ -148,8 +150,8 @@ fn serve(
             Answer { status: "500 Internal Server Error", head: String::new(), body: "<a href=/>".into() };
         let answer = match answers.get(&path) {
             Some(_) if manner == Manner::OutOfOrder as u8 => &broken,
-            Some(answer) => answer,
-            None => &missing,
+            Some(answer) if manner != Manner::Gone as u8 => answer,
+            _ => &missing,
         };
         if manner == Manner::NoHttp as u8 {
             stream.write_all(b"220 mail.test ESMTP\r\n\r\n")?;

@@ -396,7 +396,7 @@ impl Run<'_> {
         self.watch.start();
         // The records become durable while cash settles, and then the state with them.
         self.begin_sync()?;
-        if self.status.captures > 0 {
+        if self.status.captures + self.status.errors + self.status.refused > 0 {
             let rounds = self.credits.settle(self.store.state_mut(), self.options.memory.settling())?;
             tracing::info!(rounds, "cash was passed along the stored links");
             if rounds > 0 {

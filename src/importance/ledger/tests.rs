@@ -322,3 +322,30 @@ fn an_audit_finds_what_is_missing() {
     }
     assert!(web.audit().is_err());
 }
+
+#[test]
+fn calling_in_idle_cash_changes_no_estimate() {
+    // Two pages that are read again and again, and five that never are.
+    let mut web = Web::new(
+        vec![vec![1, 2, 3, 4, 5, 6], vec![0, 2], vec![], vec![], vec![], vec![], vec![]],
+        Policy::default(),
+    );
+    for _ in 0..20 {
+        web.visit(0, 0.0);
+        web.visit(1, 0.0);
+    }
+    web.ledger.settle();
+    web.audit().unwrap();
+    let (before, unread) = (web.importance(), web.ledger.unread_cash().units());
+    let share = web.ledger.idle_share();
+    assert!(share > 0.5, "{share}");
+    for account in web.accounts.iter_mut().flatten().filter(|account| account.credit.is_none()) {
+        account.base = web.ledger.call_in(account.base, share);
+    }
+    assert!(web.ledger.unread_cash().units() < unread);
+    assert!(web.ledger.idle_share() < 1e-6);
+    for (now, before) in web.importance().into_iter().zip(before) {
+        assert!((now / before - 1.0).abs() < 1e-6, "{now}, not {before}");
+    }
+    web.audit().unwrap();
+}

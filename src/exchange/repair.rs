@@ -17,7 +17,7 @@ use archive_storage::{Digest, Rebuild, SegmentId, Store, StoreError};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
-use crate::crawl::{Control, OpenError};
+use crate::crawl::{Control, Memory, OpenError};
 use crate::search;
 
 /// The folder in an archive for segments that are damaged.
@@ -232,6 +232,7 @@ fn bring_back(path: &Path, options: &SegmentOptions, files: Vec<PathBuf>) -> Res
         threads: thread::available_parallelism().map_or(1, usize::from),
         full_text: path.join(search::FOLDER).is_dir(),
         checkpoint_every: CHECKPOINT_EVERY,
+        memory: Memory::default(),
     };
     let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
     store.close()?;

@@ -9,18 +9,20 @@ use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::{CreditError, Credits};
-use super::outcome::Outcome;
+use super::outcome::{Kind, Outcome};
 use super::record::MICROSECONDS_PER_DAY;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const MICROSECONDS: i64 = 1_000_000;
 
 impl Credits {
-    /// Whether the archive has a newer capture of the page.
+    /// Whether the archive has a newer capture of the page, or any, when this one says nothing of it: an import may know a
+    /// request whose answer is in another file.
     pub(super) fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, CreditError> {
         let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|newest| state.capture(newest)).transpose()?;
-        Ok(newest.is_some_and(|newest| newest.time > outcome.time.timestamp_micros()))
+        let says_nothing = outcome.kind == Kind::Failed && outcome.facts.imported.is_some();
+        Ok(newest.is_some_and(|newest| says_nothing || newest.time > outcome.time.timestamp_micros()))
     }
 
     /// Sums up a page's history anew, in which a capture is new or has become known to be a copy; `signature` is that

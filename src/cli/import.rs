@@ -1,16 +1,18 @@
 //! `archive import`: captures from WARC files and WACZ packages that any tool wrote.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use archive::crawl::Memory;
 use archive::exchange::import::{self, Listener, Note, Options, Status};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, SegmentArgs};
+use super::options::{ArchiveArgs, SegmentArgs, memory};
 use super::{EXIT_STOPPED, interrupt, open, output};
 
 /// Between two checkpoints.
@@ -23,8 +25,9 @@ const NOTES_MAX: u64 = 20;
 #[derive(clap::Args)]
 #[command(
     after_help = "Records are stored as they came; links, titles and texts are read from them as from live captures.
-What is broken is reported with file and offset and passed over. Nothing is imported twice: the
-same command goes on after an interruption. ARC files are not read: make WARC files of them with
+What is broken is reported with file and offset and passed over, and records that hold no capture
+(warcinfo, conversion, continuation) are counted. Nothing is imported twice: the same command goes
+on after an interruption. ARC files are not read: make WARC files of them with
 `warcio recompress OLD.arc.gz NEW.warc.gz`.
 
 Exit code 1 when a file or a record could not be read; everything else of it is in the archive.
@@ -45,6 +48,9 @@ pub(crate) struct Args {
     /// Threads that parse and compress [default: one a core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Memory for records, documents, caches and the full-text index (200MB, 4GiB); longer records go through files
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
+    memory: Memory,
     /// Don't make texts searchable
     #[arg(long)]
     no_full_text: bool,
@@ -72,7 +78,9 @@ struct Summary {
     duplicates: u64,
     broken: u64,
     wrong_digests: u64,
+    renamed: u64,
     left_out: u64,
+    left_out_types: BTreeMap<&'static str, u64>,
     refused_files: u64,
     complete: bool,
 }
@@ -85,6 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
         full_text: !args.no_full_text,
         checkpoint_every: CHECKPOINT_EVERY,
+        memory: args.memory,
     };
     let mut display = Display::start(args);
     let outcome = import::run(&mut store, &options, &stop, &mut display);
@@ -116,7 +125,9 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
             duplicates: status.duplicates,
             broken: status.broken,
             wrong_digests: status.wrong_digests,
-            left_out: status.left_out,
+            renamed: status.renamed,
+            left_out: status.left_out.total(),
+            left_out_types: status.left_out.types().collect(),
             refused_files: status.refused_files,
             complete,
         });
@@ -126,7 +137,7 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
     }
     output::line(&format!(
         "{} captures imported from {} files ({} records, {}); {} were in the archive already, {} revisits, {} of them \
-         without their original, {} places broken{}",
+         without their original, {} places broken{}{}",
         HumanCount(status.captures),
         status.files,
         HumanCount(status.records),
@@ -135,8 +146,16 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
         HumanCount(status.revisits),
         HumanCount(status.open_revisits),
         HumanCount(status.broken),
+        left_out(status),
         if complete { "" } else { "; stopped before the end, the same command goes on" },
     ))
+}
+
+/// What was left out, by types.
+fn left_out(status: &Status) -> String {
+    let types: Vec<String> =
+        status.left_out.types().map(|(name, count)| format!("{} {name}", HumanCount(count))).collect();
+    if types.is_empty() { String::new() } else { format!("; records left out: {}", types.join(", ")) }
 }
 
 /// What is shown while an import runs.

@@ -88,8 +88,8 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
-    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = bytes)]
-    memory: usize,
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
+    memory: Memory,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -135,10 +135,6 @@ impl FetchArgs {
         if !(0.0..=1000.0).contains(&self.delay_factor) {
             return Err(UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
         }
-        if self.memory < Memory::BYTES_MIN {
-            let least = Memory::BYTES_MIN >> 20;
-            return Err(UsageError(format!("--memory has to be at least {least}MiB")).into());
-        }
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
         Ok(crawl::Options {
@@ -179,7 +175,7 @@ impl FetchArgs {
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,
-            memory: Memory::new(self.memory),
+            memory: self.memory,
         })
     }
 }
@@ -253,4 +249,13 @@ enum GuardName {
     Parity,
     /// A second copy at the segment's end: mends any damage to one of the two
     Copy,
+}
+
+/// Reads an amount of memory (200MB, 4GiB).
+pub(crate) fn memory(text: &str) -> Result<Memory, String> {
+    let bytes = bytes(text)?;
+    if bytes < Memory::BYTES_MIN {
+        return Err(format!("it has to be at least {}MiB", Memory::BYTES_MIN >> 20));
+    }
+    Ok(Memory::new(bytes))
 }

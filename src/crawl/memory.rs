@@ -48,6 +48,12 @@ impl Memory {
         self.divided / 32
     }
 
+    /// Documents that may be read at the same time.
+    #[must_use]
+    pub fn documents(self) -> usize {
+        (self.divided / READING_BYTES).max(1)
+    }
+
     /// For the full-text index: the segment being built, and texts that wait.
     #[must_use]
     pub fn index(self) -> search::Options {
@@ -71,6 +77,9 @@ impl Memory {
         self.divided / 4 * 3
     }
 }
+
+/// What reading a document takes at most: a payload without its content coding, and what is drawn from it.
+const READING_BYTES: usize = 128 << 20;
 
 /// A larger segment of the index gains nothing.
 const INDEX_BYTES_MAX: usize = 512 << 20;

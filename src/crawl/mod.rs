@@ -46,6 +46,7 @@ pub(crate) use indexer::{Indexer, index_all};
 pub use memory::Memory;
 pub use options::{End, Options, Plan, SYNC_EVERY, Status, TRAINED_LEVEL};
 pub use order::{CrawlOrder, UnknownOrder};
+pub(crate) use payload::Dechunker;
 pub(crate) use process::{has_text, http_date, take_parsed};
 pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};

@@ -27,7 +27,7 @@ use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::index_damage;
 use crate::columns::{self, ColumnError};
-use crate::crawl::{Control, CrawlError, OpenError};
+use crate::crawl::{Control, CrawlError, Memory, OpenError};
 use crate::search;
 
 /// Between two checkpoints while captures are brought back.
@@ -396,6 +396,7 @@ fn bring_back(
             threads: thread::available_parallelism().map_or(1, usize::from),
             full_text: false,
             checkpoint_every: CHECKPOINT_EVERY,
+            memory: Memory::default(),
         };
         let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
         store.close()?;

@@ -9,7 +9,7 @@ use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
-use super::outcome::{Facts, Outcome};
+use super::outcome::{Facts, Kind, Outcome};
 use super::record::{MICROSECONDS_PER_DAY, describe};
 use super::standing::shown;
 use crate::refresh::rate::{ChangeObservations, Observation};
@@ -17,14 +17,16 @@ use crate::refresh::rate::{ChangeObservations, Observation};
 const MICROSECONDS: i64 = 1_000_000;
 
 impl Credits {
-    /// Whether the archive has a newer capture of the page.
+    /// Whether the archive has a newer capture of the page, or any, when this one says nothing of it: an import may know a
+    /// request whose answer is in another file.
     ///
     /// # Errors
     /// When the state cannot be read.
     pub fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, StateError> {
         let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|newest| state.capture(newest)).transpose()?;
-        Ok(newest.is_some_and(|newest| newest.time > outcome.time.timestamp_micros()))
+        let says_nothing = outcome.kind == Kind::Failed && outcome.facts.imported.is_some();
+        Ok(newest.is_some_and(|newest| says_nothing || newest.time > outcome.time.timestamp_micros()))
     }
 
     /// Sums up a page's history anew, in which a capture is new or has become known to be a copy; `signature` is that

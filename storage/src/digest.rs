@@ -8,6 +8,8 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
@@ -167,19 +169,17 @@ pub struct ParseDigestError(String);
 impl FromStr for Digest {
     type Err = ParseDigestError;
 
-    /// Reads what tools write: label in any case, `sha-256` too, value in hex or base32 of any case, `=` padding.
+    /// Reads what tools write: label in any case, `sha-256` too, value as [`decode`] takes it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseDigestError(text.chars().take(100).collect());
         let (label, value) = text.trim().split_once(':').ok_or_else(error)?;
-        let value = value.trim_end_matches('=');
         let algorithm = match label.to_ascii_lowercase().as_str() {
             "sha256" | "sha-256" => Algorithm::Sha256,
             "sha1" | "sha-1" => Algorithm::Sha1,
             _ => return Err(error()),
         };
         let length = algorithm.length();
-        let decoded = if value.len() == 2 * length { from_hex(value) } else { from_base32(value) };
-        let decoded = decoded.filter(|bytes| bytes.len() == length).ok_or_else(error)?;
+        let decoded = decode(value, length).ok_or_else(error)?;
         let mut bytes = [0; 32];
         bytes.split_at_mut(length).0.copy_from_slice(&decoded);
         Ok(Self { algorithm, bytes })
@@ -222,6 +222,23 @@ fn base32(bytes: &[u8]) -> String {
         push(bits << (5 - count));
     }
     text
+}
+
+/// The value of a digest of so many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` behind it or
+/// without. `None` for any other text.
+#[must_use]
+pub fn decode(value: &str, length: usize) -> Option<Vec<u8>> {
+    let value = value.trim_end_matches('=');
+    let decoded = if value.len() == 2 * length {
+        from_hex(value)
+    } else if value.len() == (8 * length).div_ceil(5) {
+        from_base32(value)
+    } else if value.contains(['-', '_']) {
+        URL_SAFE_NO_PAD.decode(value).ok()
+    } else {
+        STANDARD_NO_PAD.decode(value).ok()
+    };
+    decoded.filter(|bytes| bytes.len() == length)
 }
 
 fn from_base32(text: &str) -> Option<Vec<u8>> {
@@ -280,6 +297,13 @@ mod tests {
         }
         let sha256 = Digest::sha256(b"x");
         assert_eq!(format!("sha256:{}====", base32(sha256.as_bytes())).parse(), Ok(sha256));
+        for text in [
+            "sha1:2jmj7l5rSw0yVb/vlWAYkK/YBwk=",
+            "sha1:2jmj7l5rSw0yVb_vlWAYkK_YBwk",
+            "sha-1:2jmj7l5rSw0yVb/vlWAYkK/YBwk",
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
         for text in ["", "sha1", "sha1:", "md5:d41d8cd98f00b204e9800998ecf8427e", "sha1:AAAA", "sha256:zz"] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }

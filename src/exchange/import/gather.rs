@@ -4,15 +4,20 @@
 //! belongs together says so in `WARC-Concurrent-To`. Old tools leave that out: then a request or metadata record belongs
 //! to a capture of the same URL and date. A few captures are kept open, so that latecomers find theirs.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use archive_storage::warc::{Record, RecordType};
+
+use super::room::Bytes;
 
 /// Captures that are open at the same time, at most.
 const OPEN_MAX: usize = 16;
 
-/// Bytes of content in open captures beyond which the oldest is given out.
-const OPEN_BYTES_MAX: usize = 64 << 20;
+/// Bytes that a field of a head, or an identifier, takes beside its text.
+const FIELD_BYTES: usize = 96;
+
+/// Bytes that a record takes beside its fields and its content.
+const RECORD_BYTES: usize = 1024;
 
 /// The records of a capture.
 #[derive(Debug, Default)]
@@ -24,14 +29,17 @@ pub(super) struct Group {
     /// What the crawler noted.
     pub(super) metadata: Vec<Record>,
     /// Identifiers of its records.
-    ids: Vec<String>,
+    ids: HashSet<String>,
     /// Identifiers that its records refer to.
-    refers: Vec<String>,
+    refers: HashSet<String>,
+    /// What its records take.
+    bytes: Bytes,
 }
 
 impl Group {
-    fn bytes(&self) -> usize {
-        self.records().map(|record| record.content.len()).sum()
+    /// What its records take.
+    pub(super) fn bytes(&self) -> Bytes {
+        self.bytes
     }
 
     fn records(&self) -> impl Iterator<Item = &Record> {
@@ -45,8 +53,7 @@ impl Group {
 
     /// Whether a record that relates to others by these identifiers belongs here.
     fn relates(&self, id: Option<&str>, refers: &[String]) -> bool {
-        refers.iter().any(|other| self.ids.contains(other))
-            || id.is_some_and(|id| self.refers.iter().any(|other| other == id))
+        refers.iter().any(|other| self.ids.contains(other)) || id.is_some_and(|id| self.refers.contains(id))
     }
 
     /// Whether a record is of the same fetch, by URL and date.
@@ -58,6 +65,11 @@ impl Group {
     }
 
     fn add(&mut self, record: Record, refers: Vec<String>) {
+        let fields = record.header.fields.iter().map(|(name, value)| name.len() + value.len() + FIELD_BYTES);
+        let refers_bytes: usize = refers.iter().map(|id| id.len() + FIELD_BYTES).sum();
+        let memory = fields.sum::<usize>() + refers_bytes + record.content.len() + RECORD_BYTES;
+        self.bytes.memory += memory as u64;
+        self.bytes.disk += record.rest.as_ref().map_or(0, |rest| rest.len());
         self.ids.extend(record.header.record_id().map(str::to_owned));
         self.refers.extend(refers);
         match record.header.record_type() {
@@ -72,17 +84,23 @@ impl Group {
 pub(super) enum Gathered {
     /// A capture.
     Group(Box<Group>),
-    /// So many records that belong to no capture.
-    LeftOut(u64),
+    /// A record that belongs to no capture.
+    LeftOut(RecordType),
 }
 
 /// The captures of one file that are open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gatherer {
     open: VecDeque<Group>,
+    /// Bytes in memory beyond which the oldest is given out.
+    bytes_max: u64,
 }
 
 impl Gatherer {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { open: VecDeque::new(), bytes_max }
+    }
+
     /// Takes the next record, and gives out what is complete.
     pub(super) fn take(&mut self, record: Record, out: &mut Vec<Gathered>) {
         let record_type = record.header.record_type();
@@ -90,7 +108,7 @@ impl Gatherer {
             RecordType::Response | RecordType::Revisit | RecordType::Resource => true,
             RecordType::Request | RecordType::Metadata => false,
             _ => {
-                out.push(Gathered::LeftOut(1));
+                out.push(Gathered::LeftOut(record_type));
                 return;
             }
         };
@@ -121,8 +139,8 @@ impl Gatherer {
                 self.open.push_back(group);
             }
         }
-        while self.open.len() > OPEN_MAX || self.open.iter().map(Group::bytes).sum::<usize>() > OPEN_BYTES_MAX
-        {
+        let held = |open: &VecDeque<Group>| open.iter().map(|group| group.bytes.memory).sum::<u64>();
+        while self.open.len() > OPEN_MAX || held(&self.open) > self.bytes_max {
             self.give_out(out);
         }
     }
@@ -135,12 +153,7 @@ impl Gatherer {
     }
 
     fn give_out(&mut self, out: &mut Vec<Gathered>) {
-        let Some(group) = self.open.pop_front() else { return };
-        out.push(if group.main.is_some() || group.request.is_none() {
-            Gathered::Group(Box::new(group))
-        } else {
-            Gathered::LeftOut(group.count())
-        });
+        out.extend(self.open.pop_front().map(|group| Gathered::Group(Box::new(group))));
     }
 }
 
@@ -168,7 +181,7 @@ mod tests {
                  WARC-Date: 2020-01-01T00:00:00Z\r\n{concurrent}Content-Length: 0\r\n\r\n\r\n\r\n"
             ));
         }
-        let (mut gatherer, mut out) = (Gatherer::default(), Vec::new());
+        let (mut gatherer, mut out) = (Gatherer::new(u64::MAX), Vec::new());
         for record in RecordReader::new(file.as_bytes()) {
             gatherer.take(record.unwrap(), &mut out);
         }
@@ -219,10 +232,11 @@ mod tests {
             ("resource", "a2", ""),
             ("metadata", "c3", ""),
             ("response", "a1", "b9"),
+            ("request", "b4", "a9"),
             ("conversion", "d1", "a1"),
         ]);
         let shapes: Vec<_> =
             groups.iter().map(|group| (group.main.is_some(), group.request.is_some())).collect();
-        assert_eq!(shapes, [(true, false), (false, false), (true, false)]);
+        assert_eq!(shapes, [(false, true), (true, false), (false, false), (true, false), (false, true)]);
     }
 }

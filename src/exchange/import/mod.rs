@@ -3,11 +3,15 @@
 //! A thread reads records and puts them together to captures; any number of threads check digests, parse payloads and
 //! compress; the caller's thread, which owns the store, stores and credits them in the order of the files. A foreign
 //! record is stored as it came: its block, its identifier, its fields. Nothing is imported twice, so an import that was
-//! stopped is gone on with by the same command.
+//! stopped is gone on with by the same command. What is not imported is reported.
 
+mod digests;
 mod gather;
+mod known;
+mod left_out;
 mod prepare;
 mod read;
+mod room;
 mod sources;
 mod store;
 
@@ -16,9 +20,10 @@ use std::time::Duration;
 
 use archive_storage::StoreError;
 
-use crate::crawl::CrawlError;
+use crate::crawl::{CrawlError, Memory};
 use crate::ledger::CreditError;
 
+pub use left_out::LeftOut;
 pub use store::run;
 
 /// What to import, and how.
@@ -32,6 +37,8 @@ pub struct Options {
     pub full_text: bool,
     /// Between two checkpoints.
     pub checkpoint_every: Duration,
+    /// What may be held in memory, whatever the files unpack to.
+    pub memory: Memory,
 }
 
 /// How far an import is, and at its end what came of it.
@@ -55,13 +62,15 @@ pub struct Status {
     pub broken: u64,
     /// Records whose stated digest is not that of their content.
     pub wrong_digests: u64,
-    /// Records that belong to no capture: descriptions of files, conversions, requests without an answer.
-    pub left_out: u64,
+    /// Records with an identifier that another record has too, which got a new one.
+    pub renamed: u64,
+    /// Records that belong to no capture.
+    pub left_out: LeftOut,
     /// Files that could not be read, or are no WARC files.
     pub refused_files: u64,
 }
 
-/// What a note tells of.
+/// What a note is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteKind {
     /// A file cannot be read at all.
@@ -70,8 +79,18 @@ pub enum NoteKind {
     Broken,
     /// A stated digest is wrong; the capture was imported with the right one.
     Digest,
+    /// A stated digest is of a kind that cannot be checked, or malformed.
+    UncheckedDigest,
     /// A revisit was imported whose original is not in the archive.
     Revisit,
+    /// Records were left out, because they hold no capture.
+    LeftOut,
+    /// A record has the identifier of another one; it was given a new one.
+    RecordId,
+    /// A date leaves out the second or more; the capture stands at its beginning.
+    Date,
+    /// A URL has control characters, which were taken out or escaped.
+    Url,
 }
 
 impl NoteKind {
@@ -82,7 +101,12 @@ impl NoteKind {
             Self::File => "file",
             Self::Broken => "broken",
             Self::Digest => "digest",
+            Self::UncheckedDigest => "unchecked-digest",
             Self::Revisit => "revisit",
+            Self::LeftOut => "left-out",
+            Self::RecordId => "record-id",
+            Self::Date => "date",
+            Self::Url => "url",
         }
     }
 }

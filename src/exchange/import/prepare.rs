@@ -1,6 +1,7 @@
 //! A foreign capture made ready to be stored: digests checked, payload parsed.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 use archive_storage::Digest;
@@ -9,16 +10,32 @@ use archive_storage::digest::Algorithm;
 use archive_storage::segment::{
     CaptureBody, CaptureGroup, Encoded, Encoder, ImportedRecord, ReplayedCapture, SegmentError,
 };
-use archive_storage::warc::{HttpHead, Record, RecordType, dechunk, parse_fields, split};
+use archive_storage::warc::{Date, Header, Record, RecordType, fields};
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
 
+use super::NoteKind;
+use super::digests::{Digests, Payload, is_http};
 use super::gather::Group;
+use super::known::{Identity, content, telling};
+use super::room::Place;
 use crate::crawl::{has_text, http_date, take_parsed};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
 use crate::reading::{Page, Reader};
+
+/// The metadata field for the identifier that a record had in its file, when it could not be kept.
+pub(super) const IMPORTED_ID: &str = "importedRecordId";
+
+/// Fields of a capture's foreign metadata that are taken over, at most.
+const METADATA_FIELDS_MAX: usize = 100_000;
+
+/// What a capture says of itself that is a request without an answer.
+const REQUEST_ALONE: &str = "the imported file has the request, but no answer to it";
+
+/// Bytes that a link or a metadata field takes in memory beside its text.
+const FIELD_BYTES: u64 = 128;
 
 /// Fields of a main record that a stored capture has in a form of its own, or that name records that are not stored.
 const OWN_FIELDS: [&str; 9] = [
@@ -46,12 +63,16 @@ pub(super) struct Prepared {
     pub(super) revisit: Option<Box<Revisit>>,
     /// The payload digest that the main record states.
     pub(super) stated: Option<Digest>,
-    /// The identifier of the main record.
-    pub(super) record_id: Option<String>,
+    /// What tells it from others of its URL and time.
+    pub(super) identity: Identity,
     /// Title and text for the index.
     pub(super) text: Option<(String, String)>,
-    /// A digest that was stated and is wrong.
-    pub(super) wrong_digest: Option<String>,
+    /// What a person has to know of it.
+    pub(super) notes: Vec<(NoteKind, String)>,
+    /// Records of its own that are not kept.
+    pub(super) left_out: Vec<RecordType>,
+    /// What it takes until it is stored.
+    pub(super) place: Option<Place>,
 }
 
 /// How a capture waits to be stored.
@@ -70,65 +91,135 @@ pub(super) struct Revisit {
     pub(super) reference: Reference,
 }
 
+/// How records are read.
+pub(super) struct Reading {
+    /// What parses.
+    pub(super) reader: Reader,
+    /// Bytes of a body that are read.
+    pub(super) body_bytes_max: usize,
+    /// Whether text is kept for the index.
+    pub(super) full_text: bool,
+    /// What digests are computed by.
+    pub(super) algorithm: Algorithm,
+}
+
 /// Why a capture cannot be imported.
 pub(super) struct Refused {
     pub(super) offset: u64,
+    /// Records it would have been made of.
     pub(super) records: u64,
-    /// Nothing when it is no capture at all.
-    pub(super) why: Option<String>,
+    pub(super) why: Why,
+}
+
+/// The reason.
+pub(super) enum Why {
+    /// It is broken, in words.
+    Broken(String),
+    /// It is no capture, but records of this type.
+    NoCapture(RecordType),
+}
+
+impl From<&str> for Why {
+    fn from(what: &str) -> Self {
+        Self::Broken(what.to_owned())
+    }
 }
 
 /// Makes a capture ready.
 pub(super) fn prepare(
     file: &Arc<str>,
-    group: Group,
-    reader: &mut Reader,
-    full_text: bool,
+    mut group: Group,
+    reading: &mut Reading,
 ) -> Result<Prepared, Refused> {
     let records = group.count();
-    let first = group.main.as_ref().or(group.metadata.first());
+    let mut left_out = Vec::new();
+    if let Some(request) = group.request.take_if(|request| request.rest.is_some()) {
+        left_out.push(request.header.record_type());
+    }
+    let first = group.main.as_ref().or(group.request.as_ref()).or(group.metadata.first());
     let offset = first.map_or(0, |record| record.offset);
-    let refuse = |why: Option<&str>| Refused { offset, records, why: why.map(str::to_owned) };
-    let Some(first) = first else { return Err(refuse(None)) };
-    let fields = group.metadata.iter().filter_map(warc_fields).flatten();
+    let refuse = |why: Why| Refused { offset, records, why };
+    let Some(first) = first else { return Err(refuse(Why::NoCapture(RecordType::Request))) };
+    let (understood, strange): (Vec<_>, Vec<_>) = group.metadata.iter().partition(|record| is_fields(record));
+    left_out.extend(strange.iter().map(|record| record.header.record_type()));
+    let fields = understood.iter().flat_map(|record| fields(&record.content)).take(METADATA_FIELDS_MAX);
     // A page is read again: what is said of its links is needed only where there is nothing to read.
-    let (links, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
+    let (links, mut fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
-        return Err(refuse(None));
+        if group.request.is_none() {
+            return Err(refuse(Why::NoCapture(RecordType::Metadata)));
+        }
+        fields.push(("error".to_owned(), REQUEST_ALONE.to_owned()));
     }
     let Some(uri) = first.header.target_uri() else {
-        return Err(refuse(Some("the record has no WARC-Target-URI")));
+        return Err(refuse("the record has no WARC-Target-URI".into()));
     };
     let Ok(url) = Url::parse(uri) else {
-        return Err(refuse(Some(&format!("'{}' is not a URL", uri.chars().take(200).collect::<String>()))));
+        let what = format!("'{}' is not a URL", uri.chars().take(200).collect::<String>());
+        return Err(refuse(Why::Broken(what)));
     };
-    let Some(time) = first.header.date() else {
-        return Err(refuse(Some("the record has no WARC-Date that can be read")));
+    let stated = first.header.get("WARC-Date").unwrap_or_default().trim();
+    let Some(date) = Date::parse(stated) else {
+        return Err(refuse("the record has no WARC-Date that can be read".into()));
     };
     let mut facts = Facts { imported: Some(file.to_string()), ..Facts::from_fields(&fields) };
     facts.robots |= is_own_robots_txt(&canonical(&url));
     let kept = fields.into_iter().filter(|(name, _)| !Facts::is_field(name));
-    let request = group.request.map(|request| request.content);
-    let capture =
-        Capture { url: &url, uri, time, facts, links, kept: kept.collect(), request, reader, full_text };
+    let capture = Capture {
+        url: &url,
+        uri: without_controls(uri),
+        date: (stated, date),
+        facts,
+        links,
+        kept: kept.collect(),
+        request: group.request.as_ref().map(|request| request.content.clone()),
+        reading,
+    };
+    let notes = capture.notes(uri);
     let prepared = match &group.main {
         Some(main) => capture.of_main(main),
-        None => capture.of_failure(first),
-    }
-    .ok_or_else(|| refuse(Some("the record makes no sense")))?;
-    Ok(Prepared { file: file.clone(), offset, records, ..prepared })
+        None => Ok(capture.of_failure(first)),
+    };
+    let prepared = prepared.map_err(|error| refuse(Why::Broken(format!("cannot be read again: {error}"))))?;
+    let prepared = prepared.ok_or_else(|| refuse("the record makes no sense".into()))?;
+    let notes = [notes, prepared.notes].concat();
+    Ok(Prepared { file: file.clone(), offset, records, notes, left_out, ..prepared })
 }
 
-fn warc_fields(record: &Record) -> Option<Vec<(String, String)>> {
-    let is_fields = record.header.get("Content-Type").is_none_or(|kind| kind.contains("warc-fields"));
-    is_fields.then(|| parse_fields(&record.content))
+/// Whether a metadata record is in the form that is understood. What does not fit into memory is not.
+fn is_fields(record: &Record) -> bool {
+    let is_stated = record.header.get("Content-Type").is_none_or(|kind| kind.contains("warc-fields"));
+    is_stated && record.rest.is_none()
+}
+
+/// A URL as a record may state it: without the characters that its parser passes over (WHATWG URL, section 4.4), and with
+/// all other control characters escaped.
+fn without_controls(uri: &str) -> String {
+    if !uri.contains(char::is_control) {
+        return uri.to_owned();
+    }
+    let mut clean = String::with_capacity(uri.len() + 16);
+    for character in uri.trim_matches(|c: char| c <= ' ').chars() {
+        match character {
+            '\t' | '\n' | '\r' => {}
+            control if control.is_control() => {
+                let mut bytes = [0; 4];
+                let bytes = control.encode_utf8(&mut bytes).bytes();
+                clean.extend(bytes.map(|byte| format!("%{byte:02X}")));
+            }
+            other => clean.push(other),
+        }
+    }
+    clean
 }
 
 /// What is known of a capture before its main record is read.
 struct Capture<'a> {
     url: &'a Url,
-    uri: &'a str,
-    time: DateTime<Utc>,
+    /// The URL as its record will state it.
+    uri: String,
+    /// The date, as stated and as read.
+    date: (&'a str, Date),
     /// Without links.
     facts: Facts,
     /// Metadata fields of the links that the other tool found.
@@ -136,53 +227,88 @@ struct Capture<'a> {
     /// Metadata fields that mean nothing here.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
-    reader: &'a mut Reader,
-    full_text: bool,
+    reading: &'a mut Reading,
 }
 
 impl Capture<'_> {
-    fn of_main(mut self, main: &Record) -> Option<Prepared> {
+    /// What has to be said of its URL and date.
+    fn notes(&self, stated: &str) -> Vec<(NoteKind, String)> {
+        let mut notes = Vec::new();
+        if self.uri != stated {
+            notes.push((
+                NoteKind::Url,
+                format!("the URL has control characters; it was imported as {}", self.uri),
+            ));
+        }
+        let (date, Date { time, is_partial, .. }) = self.date;
+        if is_partial {
+            let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            notes.push((
+                NoteKind::Date,
+                format!("the date is {date}; the capture is listed at its beginning, {time}"),
+            ));
+        }
+        notes
+    }
+
+    fn of_main(mut self, main: &Record) -> io::Result<Option<Prepared>> {
         let record_type = main.header.record_type();
         let is_revisit = record_type == RecordType::Revisit;
-        let digests = Digests::of(main);
-        let mut text = None;
+        let digests = Digests::of(main, self.reading.algorithm)?;
+        let (mut text, mut length) = (None, None);
         let payload_digest = if is_revisit {
             self.take_stated_links();
             digests.stated
         } else {
-            let (payload, head) = payload(main);
-            let entity = digests.entity(main, &head).unwrap_or_else(|| Digest::sha256(&payload));
-            self.facts.entity_digest = (digests.stated != Some(entity)).then_some(entity);
-            text = self.read(main, &payload, entity, &head);
-            // What a payload is outside HTTP is for the tool to say that wrote the record.
-            digests.payload.or_else(|| {
-                let body = || if head.is_chunked() { Digest::sha256(&main.body()) } else { entity };
-                is_http(main).then(body)
-            })
+            let payload = Payload::of(main, &digests, self.reading.body_bytes_max.saturating_add(1))?;
+            self.facts.entity_digest = (digests.stated != Some(payload.entity)).then_some(payload.entity);
+            length = Some(payload.length);
+            text = self.read(main, &payload);
+            payload.payload
         };
+        self.kept.extend(digests.fields);
         let fields = main.header.fields.iter();
         let fields = fields
             .filter(|(name, _)| !OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)))
             .cloned()
             .collect();
+        let (date, Date { is_standard, .. }) = self.date;
         let record = ImportedRecord {
             record_type,
             id: main.header.record_id().map(str::to_owned),
+            date: is_standard.then(|| date.to_owned()),
             block_digest: digests.block,
             fields,
             content: main.content.clone(),
+            rest: main.rest.clone(),
         };
-        let (record_id, url, time) = (record.id.clone(), canonical(self.url), self.time.timestamp_micros());
-        let reference = is_revisit.then(|| Reference::of(&main.header, url, time));
-        let prepared =
-            self.finish(main, CaptureBody::Imported(Box::new(record)), payload_digest, reference)?;
-        Some(Prepared { record_id, text, wrong_digest: digests.wrong, ..prepared })
+        let (id, date) = (record.id.clone(), telling(date));
+        let reference = is_revisit
+            .then(|| Reference::of(&main.header, canonical(self.url), self.time().timestamp_micros()));
+        let body = CaptureBody::Imported(Box::new(record));
+        let Some(mut prepared) = self.finish(main, body, payload_digest, reference, length) else {
+            return Ok(None);
+        };
+        let block = Some(digests.block).filter(|_| main.content_length() > 0);
+        let content = content(block, digests.stated.filter(|_| is_revisit));
+        prepared.identity = Identity { id, date, content };
+        Ok(Some(Prepared { text, notes: digests.notes, ..prepared }))
     }
 
-    fn of_failure(mut self, metadata: &Record) -> Option<Prepared> {
+    /// A capture without an answer, of the record that says so.
+    fn of_failure(mut self, first: &Record) -> Option<Prepared> {
         self.take_stated_links();
-        let empty = Record { content: Bytes::new(), ..metadata.clone() };
-        self.finish(&empty, CaptureBody::Failed, None, None)
+        let id = first.header.record_id().map(str::to_owned);
+        self.kept.extend(id.clone().map(|id| (IMPORTED_ID.to_owned(), id)));
+        let empty = Record { content: Bytes::new(), header: as_metadata(first), ..first.clone() };
+        let mut prepared = self.finish(&empty, CaptureBody::Failed, None, None, None)?;
+        let content = prepared.outcome.facts.error.clone().unwrap_or_default();
+        prepared.identity = Identity { id, date: String::new(), content };
+        Some(prepared)
+    }
+
+    fn time(&self) -> DateTime<Utc> {
+        self.date.1.time
     }
 
     fn finish(
@@ -191,16 +317,18 @@ impl Capture<'_> {
         body: CaptureBody,
         payload_digest: Option<Digest>,
         reference: Option<Reference>,
+        length: Option<u64>,
     ) -> Option<Prepared> {
         let mut metadata = self.facts.to_fields();
         let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
-        let told = ReplayedCapture::of_foreign(main, facts)?;
+        let mut told = ReplayedCapture::of_foreign(main, facts)?;
+        told.payload_length = length.or(told.payload_length);
         // The facts as their record will tell them, which cuts what is long; links stay as they are.
         let facts = Facts { links: self.facts.links, ..Facts::from_fields(&told.metadata) };
         metadata.extend(self.kept);
         let group = CaptureGroup {
-            url: self.uri.to_owned(),
-            time: self.time,
+            url: self.uri,
+            time: self.date.1.time,
             address: None,
             request: self.request,
             body,
@@ -216,9 +344,11 @@ impl Capture<'_> {
             form: Form::Group(Box::new(group)),
             stated: told.payload_digest,
             revisit: reference.map(|reference| Box::new(Revisit { told, reference })),
-            record_id: None,
+            identity: Identity::default(),
             text: None,
-            wrong_digest: None,
+            notes: Vec::new(),
+            left_out: Vec::new(),
+            place: None,
         })
     }
 
@@ -232,27 +362,22 @@ impl Capture<'_> {
     }
 
     /// Parses a payload; what is not to be read again for the index is given back.
-    fn read(
-        &mut self,
-        main: &Record,
-        payload: &Bytes,
-        entity: Digest,
-        head: &HttpHead,
-    ) -> Option<(String, String)> {
+    fn read(&mut self, main: &Record, payload: &Payload) -> Option<(String, String)> {
+        let head = &payload.head;
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
         if self.facts.robots || !matches!(self.url.scheme(), "http" | "https") {
             self.take_stated_links();
             return None;
         }
-        let mut parsed = self.reader.page(Page {
+        let mut parsed = self.reading.reader.page(Page {
             url: self.url.clone(),
             status,
             head: Arc::new(head.clone()),
-            payload: payload.clone(),
-            key: entity.prefix(),
+            payload: payload.beginning.clone(),
+            key: payload.entity.prefix(),
         });
-        let is_searched = self.full_text && status == 200 && has_text(parsed.kind);
+        let is_searched = self.reading.full_text && status == 200 && has_text(parsed.kind);
         let text = is_searched.then(|| (parsed.title.clone(), std::mem::take(&mut parsed.text)));
         take_parsed(&mut self.facts, parsed);
         // What the other tool found wrong with the document may have been found again.
@@ -260,6 +385,17 @@ impl Capture<'_> {
         self.facts.problems.retain(|problem| seen.insert(problem.clone()));
         text
     }
+}
+
+/// The head of the metadata record that a capture without an answer is told by.
+fn as_metadata(first: &Record) -> Header {
+    let mut header = first.header.clone();
+    for (name, value) in &mut header.fields {
+        if name.eq_ignore_ascii_case("WARC-Type") {
+            RecordType::Metadata.as_str().clone_into(value);
+        }
+    }
+    header
 }
 
 impl Prepared {
@@ -272,62 +408,79 @@ impl Prepared {
             form => Ok(Self { form, ..self }),
         }
     }
-}
 
-fn is_http(main: &Record) -> bool {
-    main.header.record_type() == RecordType::Response
-        && main
-            .header
-            .get("Content-Type")
-            .is_some_and(|kind| kind.trim_start().starts_with("application/http"))
-}
-
-/// A record's payload without transfer coding, and its head; a record without HTTP has the head that its type would give.
-fn payload(main: &Record) -> (Bytes, HttpHead) {
-    if is_http(main) {
-        let (head, body) = split(&main.content);
-        let head = HttpHead::parse(&head);
-        let payload = if head.is_chunked() { dechunk(&body) } else { body };
-        return (payload, head);
-    }
-    let kind = main.header.get("Content-Type").map(|kind| ("Content-Type".to_owned(), kind.to_owned()));
-    (main.content.clone(), HttpHead { first_line: String::new(), fields: kind.into_iter().collect() })
-}
-
-/// What a record states of its content, as far as it is right.
-struct Digests {
-    block: Option<Digest>,
-    /// The payload digest as stated, right or wrong.
-    stated: Option<Digest>,
-    payload: Option<Digest>,
-    /// What is wrong, in words.
-    wrong: Option<String>,
-}
-
-impl Digests {
-    fn of(main: &Record) -> Self {
-        let read = |name: &str| main.header.get(name).and_then(|text| text.parse::<Digest>().ok());
-        let block = read("WARC-Block-Digest");
-        let right_block = block.filter(|digest| digest.matches(&main.content));
-        let stated = read("WARC-Payload-Digest");
-        // The standard's words mean the payload without transfer coding, most tools write it with it.
-        let right_payload =
-            stated.filter(|digest| digest.matches(&main.body()) || digest.matches(&main.payload()));
-        let is_revisit = main.header.record_type() == RecordType::Revisit;
-        let mut wrong = Vec::new();
-        if let Some(digest) = block.filter(|_| right_block.is_none()) {
-            wrong.push(format!("the block does not have the stated digest {digest}"));
-        }
-        if let Some(digest) = stated.filter(|_| right_payload.is_none() && !is_revisit) {
-            wrong.push(format!("the payload does not have the stated digest {digest}"));
-        }
-        let wrong = (!wrong.is_empty()).then(|| wrong.join(" and "));
-        Self { block: right_block, stated, payload: right_payload, wrong }
+    /// Keeps its place until it is stored, for what it takes now.
+    pub(super) fn in_place(mut self, mut place: Place) -> Self {
+        let links = &self.outcome.facts.links;
+        let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
+        let group = match &self.form {
+            Form::Encoded(encoded) => encoded.group(),
+            Form::Group(group) => group,
+        };
+        let fields =
+            group.metadata.iter().map(|(name, value)| (name.len() + value.len()) as u64 + FIELD_BYTES);
+        let packed = match &self.form {
+            Form::Encoded(encoded) => encoded.packed_in_memory(),
+            Form::Group(_) => 0,
+        };
+        let text = self.text.as_ref().map_or(0, |(_, text)| text.len() as u64);
+        place.grow(links + fields.sum::<u64>() + packed + text);
+        self.place = Some(place);
+        self
     }
 
-    /// The payload's SHA-256, when it has been stated and is right: without transfer coding there is but one payload.
-    fn entity(&self, main: &Record, head: &HttpHead) -> Option<Digest> {
-        let is_plain = is_http(main) && !head.is_chunked();
-        self.payload.filter(|digest| is_plain && digest.algorithm() == Algorithm::Sha256)
+    /// The identifier that its main record gets when another one has its own: always the same for the same capture, so that
+    /// it is known again.
+    pub(super) fn new_id(&self) -> Option<String> {
+        let Identity { id, date, content } = &self.identity;
+        let (url, time) = (&self.outcome.url, self.outcome.time.timestamp_micros());
+        let name = format!("{}\n{url}\n{time}\n{date}\n{content}", id.as_ref()?);
+        let mut bytes = Digest::sha256(name.as_bytes()).prefix();
+        // Version 8 is what RFC 9562 (section 5.8) leaves to everyone.
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let digits = bytes.map(|byte| format!("{byte:02x}"));
+        let parts = [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..]];
+        Some(format!("urn:uuid:{}", parts.map(<[String]>::concat).join("-")))
+    }
+
+    /// Gives its main record that identifier, and says so in its metadata.
+    pub(super) fn rename(&mut self, encoder: &Encoder) -> Result<(), SegmentError> {
+        let (Some(old), new) = (&self.identity.id, self.new_id()) else { return Ok(()) };
+        let mut group = match &self.form {
+            Form::Encoded(encoded) => encoded.group().clone(),
+            Form::Group(group) => (**group).clone(),
+        };
+        let CaptureBody::Imported(record) = &mut group.body else { return Ok(()) };
+        let what = format!("another record has its identifier {old} too; it was given a new one");
+        self.notes.push((NoteKind::RecordId, what));
+        record.id = new;
+        group.metadata.push((IMPORTED_ID.to_owned(), old.clone()));
+        self.form = match &self.form {
+            Form::Encoded(_) => Form::Encoded(Box::new(encoder.encode(group)?)),
+            Form::Group(_) => Form::Group(Box::new(group)),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever a file states, the record states a URL without controls that is the same in its canonical form.
+        #[test]
+        fn stated_urls_stay_the_same_urls(
+            uri in "[\\x00-\\x20]{0,2}(http|https|ftp|dns|urn)(\r|\n)?:(//)?[a-z\r\n\t.]{1,9}(:8\r0)?[/?#a-z\\x00-\\x1f\u{7f}-\u{a0}%]{0,20}"
+        ) {
+            let clean = without_controls(&uri);
+            prop_assert!(!clean.contains(char::is_control));
+            if let Ok(url) = Url::parse(&uri) {
+                prop_assert_eq!(Url::parse(&clean).map(|url| canonical(&url)), Ok(canonical(&url)));
+            }
+        }
     }
 }

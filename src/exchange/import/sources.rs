@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_storage::warc::RecordReader;
+use archive_storage::warc::{ReadError, ReadLimits, RecordReader};
 use chrono::{DateTime, Utc};
 use flate2::read::MultiGzDecoder;
 use zip::{CompressionMethod, ZipArchive};
@@ -28,6 +28,12 @@ const ZIP_START: &[u8] = b"PK\x03\x04";
 
 /// The folder of a package that holds its records.
 const RECORDS_FOLDER: &str = "archive/";
+
+/// Bytes of a package's directory that are read: some 80 000 files.
+const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
+
+/// Bytes of a record's content that are unpacked for its date.
+const DATED_BYTES_MAX: u64 = 64 << 10;
 
 /// A file of records, or what cannot be read as one.
 pub(super) struct Source {
@@ -70,8 +76,15 @@ impl Source {
 
     fn first_date(&self) -> Option<DateTime<Utc>> {
         let bytes = self.bytes.as_ref().ok()?;
-        let records = RecordReader::new(part(&self.path, bytes).ok()?);
-        records.take(DATED_WITHIN).find_map(|record| record.ok()?.header.date())
+        let mut limits = ReadLimits::default();
+        limits.content_bytes_max = DATED_BYTES_MAX;
+        let records = RecordReader::new(part(&self.path, bytes).ok()?).with_limits(limits);
+        records.take(DATED_WITHIN).find_map(|record| match record {
+            Ok(record) => record.header.date(),
+            // Its content was too long to be unpacked.
+            Err(ReadError::Broken(place)) => place.header?.date(),
+            Err(_) => None,
+        })
     }
 }
 
@@ -108,7 +121,8 @@ fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
     if start != ZIP_START {
         return Ok(None);
     }
-    let mut zip = ZipArchive::new(BufReader::new(File::open(path)?))?;
+    let file = BufReader::new(File::open(path)?);
+    let mut zip = ZipArchive::new(Metered { file, left: DIRECTORY_BYTES_MAX })?;
     let mut records = Vec::new();
     for place in 0..zip.len() {
         let file = zip.by_index_raw(place)?;
@@ -126,7 +140,49 @@ fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
         };
         records.push((name, bytes));
     }
+    refuse_overlaps(&mut records);
     Ok(Some(records))
+}
+
+/// Refuses files of records that share bytes with another: so a package could hold far more than it is long.
+fn refuse_overlaps(records: &mut [Packed]) {
+    let start = |(_, bytes): &Packed| bytes.as_ref().map_or(0, |bytes| bytes.start);
+    records.sort_by_key(start);
+    let mut end = 0;
+    for (_, bytes) in records {
+        let Ok(range) = bytes else { continue };
+        let is_shared = range.start < end;
+        end = end.max(range.end);
+        if is_shared {
+            let what = "lies where another file of the package lies; the package is damaged, or made to exhaust its readers";
+            *bytes = Err(what.to_owned());
+        }
+    }
+}
+
+/// A file of which so many bytes are read and no more.
+struct Metered {
+    file: BufReader<File>,
+    left: u64,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "the directory of the package is longer than {} MiB; unzip it and import the files of its folder `archive`",
+                DIRECTORY_BYTES_MAX >> 20
+            ))
+        })?;
+        Ok(count)
+    }
+}
+
+impl Seek for Metered {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 fn is_records(name: &str) -> bool {

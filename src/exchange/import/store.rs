@@ -1,31 +1,37 @@
 //! The thread that owns the store: takes prepared captures in their order, stores and credits them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_storage::segment::{CaptureBody, Encoder, ReplayedCapture, SegmentError};
+use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, SegmentError};
+use archive_storage::warc::RecordType;
 use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
 use chrono::{DateTime, SecondsFormat};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use super::prepare::{Form, Prepared, Refused, prepare};
-use super::read::{Item, read_files};
+use super::known::{Known, Seen};
+use super::left_out::LeftOut;
+use super::prepare::{Form, Prepared, Reading, Refused, Why, prepare};
+use super::read::{Item, Reader};
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
 use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
-use crate::ledger::{Candidate, Credits, Kind, Outcome, fetched_url};
+use crate::ledger::{Candidate, Credits, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
-use crate::reading::{Reader, Readers};
+use crate::reading::Readers;
 use crate::search::Document;
 
 /// How often the caller is told how far the import is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// Captures between two threads, for each thread that prepares them.
-const WAITING_PER_THREAD: usize = 16;
+/// Captures that wait to be prepared, for each thread that does that: what they will take is known only then.
+const WAITING_PER_THREAD: usize = 1;
+
+/// Captures that were prepared, for each thread that does that.
+const READY_PER_THREAD: usize = 16;
 
 /// What comes out of the threads that prepare captures.
 enum Ready {
@@ -48,25 +54,29 @@ pub fn run(
     stop: &Control,
     listener: &mut dyn Listener,
 ) -> Result<(bool, Status), ImportError> {
-    let threads = options.threads.max(1);
+    let memory = options.memory;
+    let threads = options.threads.clamp(1, memory.documents());
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
-    let (ready_sender, ready) = bounded(threads * WAITING_PER_THREAD);
+    let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
-    let memory = Memory::default();
     let index = if options.full_text { Some(Indexer::open(store, memory)?) } else { None };
     let credits = Credits::open(store.state())?;
-    let readers = Readers::of_archive(store.path(), Limits::default());
+    let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
+    let readers = Readers::of_archive(store.path(), Limits { body_bytes_max, ..Limits::default() });
     thread::scope(|scope| {
-        let (files, counted) = (&options.files, Arc::clone(&bytes));
+        let spools = store.path().join(segment::FOLDER);
+        let reader = Reader { files: &options.files, bytes: Arc::clone(&bytes), stop, memory, spools };
         thread::Builder::new()
             .name("read".to_owned())
-            .spawn_scoped(scope, move || read_files(files, &item_sender, &counted, stop))?;
+            .spawn_scoped(scope, move || reader.run(&item_sender))?;
         for number in 0..threads {
             let (items, ready, encoder) = (items.clone(), ready_sender.clone(), store.encoder()?);
-            let (full_text, reader) = (options.full_text, readers.reader());
+            let full_text = options.full_text;
+            let reading =
+                Reading { reader: readers.reader(), body_bytes_max, full_text, algorithm: encoder.algorithm() };
             thread::Builder::new()
                 .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&items, &ready, &encoder, reader, full_text))?;
+                .spawn_scoped(scope, move || work(&items, &ready, &encoder, reading))?;
         }
         drop(ready_sender);
         drop(items);
@@ -74,13 +84,15 @@ pub fn run(
             store,
             credits,
             index,
-            known: HashMap::new(),
+            known: Known::new(memory.state() / 4),
             candidates: Vec::new(),
             status: Status::default(),
+            left_out: LeftOut::default(),
             checkpoints: CheckpointTimer::new(options.checkpoint_every),
             memory,
         };
-        import.drive(&ready, &bytes, listener)?;
+        // Whatever ends it, nobody waits for it any longer.
+        import.drive(ready, &bytes, listener)?;
         import.finish(listener)?;
         Ok((!stop.is_stopped(), import.status))
     })
@@ -91,14 +103,13 @@ fn work(
     items: &Receiver<(u64, Item)>,
     ready: &Sender<(u64, Ready)>,
     encoder: &Encoder,
-    mut reader: Reader,
-    full_text: bool,
+    mut reading: Reading,
 ) {
     for (number, item) in items {
         let done = match item {
-            Item::Group(file, group) => match prepare(&file, *group, &mut reader, full_text) {
+            Item::Group(file, group, place) => match prepare(&file, *group, &mut reading) {
                 Ok(prepared) => match prepared.encoded(encoder) {
-                    Ok(prepared) => Ready::Capture(Box::new(prepared)),
+                    Ok(prepared) => Ready::Capture(Box::new(prepared.in_place(place))),
                     Err(error) => Ready::Failed(error),
                 },
                 Err(refused) => Ready::Refused(file, refused),
@@ -116,10 +127,11 @@ struct Import<'a> {
     store: &'a mut Store,
     credits: Credits,
     index: Option<Indexer>,
-    /// Captures of this import by the beginnings of their stated digests, where the archive finds them by another.
-    known: HashMap<[u8; 16], CaptureId>,
+    known: Known,
     candidates: Vec<Candidate>,
     status: Status,
+    /// Of the file under way.
+    left_out: LeftOut,
     checkpoints: CheckpointTimer,
     memory: Memory,
 }
@@ -127,7 +139,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn drive(
         &mut self,
-        ready: &Receiver<(u64, Ready)>,
+        ready: Receiver<(u64, Ready)>,
         bytes: &AtomicU64,
         listener: &mut dyn Listener,
     ) -> Result<(), ImportError> {
@@ -162,12 +174,12 @@ impl Import<'_> {
             Ready::Refused(file, Refused { offset, records, why }) => {
                 self.status.records += records;
                 match why {
-                    Some(what) => {
+                    Why::Broken(what) => {
                         self.status.broken += 1;
                         let (file, offset) = (file.to_string(), Some(offset));
                         listener.note(&Note { file, offset, kind: NoteKind::Broken, what });
                     }
-                    None => self.status.left_out += records,
+                    Why::NoCapture(record_type) => self.leave_out(&record_type, records),
                 }
             }
             Ready::Other(Item::Note(note)) => {
@@ -175,11 +187,17 @@ impl Import<'_> {
                 self.status.refused_files += u64::from(note.kind == NoteKind::File);
                 listener.note(&note);
             }
-            Ready::Other(Item::LeftOut(records)) => {
-                self.status.records += records;
-                self.status.left_out += records;
+            Ready::Other(Item::LeftOut(record_type)) => {
+                self.status.records += 1;
+                self.leave_out(&record_type, 1);
             }
-            Ready::Other(Item::FileDone) => self.status.files += 1,
+            Ready::Other(Item::FileEnd { name, is_whole }) => {
+                self.status.files += u64::from(is_whole);
+                if let Some(what) = std::mem::take(&mut self.left_out).words() {
+                    let (file, kind) = (name.to_string(), NoteKind::LeftOut);
+                    listener.note(&Note { file, offset: None, kind, what });
+                }
+            }
             // Groups were prepared.
             Ready::Other(Item::Group(..)) => {}
             Ready::Failed(error) => return Err(StoreError::from(error).into()),
@@ -187,44 +205,51 @@ impl Import<'_> {
         Ok(())
     }
 
+    fn leave_out(&mut self, record_type: &RecordType, records: u64) {
+        self.left_out.add(record_type, records);
+        self.status.left_out.add(record_type, records);
+    }
+
     fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), ImportError> {
         self.status.records += prepared.records;
-        if self.is_known(&prepared)? {
-            self.status.duplicates += 1;
-            return Ok(());
+        for record_type in std::mem::take(&mut prepared.left_out) {
+            self.leave_out(&record_type, 1);
         }
-        let mut note = |kind, what| {
+        match self.known.look(self.store, &prepared)? {
+            Seen::Before => {
+                self.status.duplicates += 1;
+                return Ok(());
+            }
+            Seen::Namesake => prepared.rename(&self.store.encoder()?).map_err(StoreError::from)?,
+            Seen::Never => {}
+        }
+        for (kind, what) in std::mem::take(&mut prepared.notes) {
+            self.status.wrong_digests += u64::from(kind == NoteKind::Digest);
+            self.status.renamed += u64::from(kind == NoteKind::RecordId);
             let (file, offset) = (prepared.file.to_string(), Some(prepared.offset));
             listener.note(&Note { file, offset, kind, what });
-        };
-        if let Some(what) = prepared.wrong_digest.take() {
-            self.status.wrong_digests += 1;
-            note(NoteKind::Digest, what);
         }
         let mut is_open = false;
         if let Some(revisit) = prepared.revisit.take() {
-            let known = |digest: &Digest| self.known.get(&digest.prefix()).copied();
+            let known = |digest: &Digest| self.known.payload(digest);
             match originals::find(self.store, &revisit.reference, &known)? {
                 Some(original) => self.refer(&mut prepared, &revisit.told, original)?,
                 None => is_open = true,
             }
             self.status.revisits += 1;
         }
-        let encoded = match prepared.form {
-            Form::Encoded(encoded) => *encoded,
-            Form::Group(group) => self.store.encoder()?.encode(*group).map_err(StoreError::from)?,
+        let location = match &prepared.form {
+            Form::Encoded(encoded) => self.store.append(encoded)?,
+            Form::Group(group) => {
+                let encoded = self.store.encoder()?.encode((**group).clone()).map_err(StoreError::from)?;
+                self.store.append(&encoded)?
+            }
         };
-        let location = self.store.append(&encoded)?;
         let outcome = &prepared.outcome;
         let id = self.credits.credit(self.store.state_mut(), outcome, location, &mut self.candidates)?;
         self.candidates.clear();
+        self.known.add(self.store, &prepared, id)?;
         self.status.captures += 1;
-        if outcome.kind.has_payload()
-            && let Some(stated) = prepared.stated.map(|digest| digest.prefix())
-            && stated != outcome.digest
-        {
-            self.known.entry(stated).or_insert(id);
-        }
         if is_open {
             self.status.open_revisits += 1;
         }
@@ -258,35 +283,6 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Whether the archive has this very capture: its URL, its time, its record.
-    fn is_known(&self, prepared: &Prepared) -> Result<bool, ImportError> {
-        let state = self.store.state();
-        let outcome = &prepared.outcome;
-        let time = outcome.time.timestamp_micros();
-        let Some(id) = state.find(&outcome.name()).map_err(StoreError::from)? else { return Ok(false) };
-        let nearest = state.nearest(id, time).map_err(StoreError::from)?;
-        if nearest.is_none_or(|(_, nearest)| nearest.time != time) {
-            return Ok(false);
-        }
-        for capture in state.history(id).map_err(StoreError::from)? {
-            let (_, capture) = capture.map_err(StoreError::from)?;
-            if capture.time > time {
-                continue;
-            }
-            if capture.time < time {
-                break;
-            }
-            let is_same = match &prepared.record_id {
-                Some(id) => self.store.record(capture.location)?.header.record_id() == Some(id),
-                None => outcome.kind == Kind::Failed || capture.digest == outcome.digest,
-            };
-            if is_same {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Hands a page's text to the index, unless a newer version is in it.
     fn index(
         &mut self,
@@ -297,7 +293,7 @@ impl Import<'_> {
     ) -> Result<(), ImportError> {
         let Some(index) = &mut self.index else { return Ok(()) };
         let state = self.store.state();
-        let Some(page) = state.find(&outcome.url).map_err(StoreError::from)? else { return Ok(()) };
+        let Some(page) = state.find(&outcome.name()).map_err(StoreError::from)? else { return Ok(()) };
         let visit = state.visit(page).map_err(StoreError::from)?;
         if let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) {
             let replaces = visit.captures > 1;
@@ -324,8 +320,7 @@ impl Import<'_> {
 
     fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), ImportError> {
         if self.status.open_revisits > 0 || originals::open_count(self.store.state()) > 0 {
-            let open =
-                originals::resolve_open(self.store, &|digest| self.known.get(&digest.prefix()).copied())?;
+            let open = originals::resolve_open(self.store, &|digest| self.known.payload(digest))?;
             self.status.open_revisits = open.len() as u64;
             for capture in open {
                 let note = self.open_note(&capture)?;

@@ -139,11 +139,20 @@ fn drop_root_dot(parts: &mut Parts<'_>) {
     parts.host = without_root_dot(parts.host);
 }
 
-/// Drops the dots at the end of a name, unless what is left would read as an address (`a.1.`).
+/// Drops the dots at the end of a name, unless what is left would read as an address (`a.1..`).
 pub(super) fn without_root_dot(host: &str) -> &str {
     let name = host.trim_end_matches('.');
     let last_label = name.rsplit('.').next().unwrap_or_default();
-    if last_label.is_empty() || last_label.starts_with(|c: char| c.is_ascii_digit()) { host } else { name }
+    if last_label.is_empty() || is_number(last_label) { host } else { name }
+}
+
+/// Whether a label at the end of a name makes it an address (WHATWG URL, "ends in a number checker"). `0000xa` does not: of
+/// hexadecimal numbers only `0x` is the beginning.
+fn is_number(label: &str) -> bool {
+    match label.strip_prefix("0x").or_else(|| label.strip_prefix("0X")) {
+        Some(hex) => hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => label.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 fn normalise_escapes(parts: &mut Parts<'_>) {

@@ -17,7 +17,7 @@ pub fn surt(url: &str) -> String {
         return "-".to_owned();
     }
     if url.starts_with("filedesc") || url.starts_with("warcinfo") {
-        return url.to_owned();
+        return String::from_utf8_lossy(&escape_once(url.as_bytes())).into_owned();
     }
     let cleaned: Vec<u8> = url.trim().bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | b'\t')).collect();
     let split = Split::of(&cleaned);
@@ -36,10 +36,11 @@ pub fn surt(url: &str) -> String {
         }
         key.push(b')');
     }
-    key.extend_from_slice(&canonical_path(&split.path, !host.is_empty()));
+    let path = canonical_path(&split.path, !host.is_empty());
     let query = canonical_query(&split.query);
+    key.extend_from_slice(&path);
     if !query.is_empty() {
-        key.push(b'?');
+        key.extend_from_slice(if path.is_empty() { b"/?" } else { b"?" });
         key.extend_from_slice(&query);
     }
     String::from_utf8_lossy(&key).into_owned()
@@ -56,7 +57,14 @@ struct Split {
 
 impl Split {
     fn of(url: &[u8]) -> Self {
-        let (scheme, rest) = split_scheme(last_scheme(url));
+        let with_scheme;
+        let url = if has_scheme(url) {
+            url
+        } else {
+            with_scheme = [b"http://", url].concat();
+            &with_scheme
+        };
+        let (scheme, rest) = split_at_byte(last_scheme(url), b':');
         let rest = rest.split(|&byte| byte == b'#').next().unwrap_or_default();
         let (rest, query) = split_at_byte(rest, b'?');
         let (authority, path) = match rest.strip_prefix(b"//") {
@@ -115,19 +123,12 @@ fn last_scheme(mut url: &[u8]) -> &[u8] {
     }
 }
 
-fn split_scheme(url: &[u8]) -> (&[u8], &[u8]) {
-    let colon = url.iter().position(|&byte| byte == b':');
-    match colon {
-        Some(colon)
-            if url[0].is_ascii_alphabetic()
-                && url[..colon]
-                    .iter()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')) =>
-        {
-            (&url[..colon], &url[colon + 1..])
-        }
-        _ => (b"http", url),
-    }
+/// Whether a text begins with what looks like a scheme, as `example.org:` does.
+fn has_scheme(url: &[u8]) -> bool {
+    let (scheme, rest) = split_at_byte(url, b':');
+    scheme.len() + rest.len() < url.len()
+        && scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
 fn split_at_byte(text: &[u8], separator: u8) -> (&[u8], &[u8]) {
@@ -159,15 +160,22 @@ fn canonical_host(host: &[u8]) -> Vec<u8> {
     let mut host = unescape_repeatedly(host);
     if !host.is_ascii() {
         let text = String::from_utf8_lossy(&host).replace('\u{FFFD}', "");
-        if let Ok(url::Host::Domain(ascii)) = url::Host::parse(&text) {
-            host = ascii.into_bytes();
-        }
+        let labels: Vec<String> = text.split('.').map(label_in_ascii).collect();
+        host = labels.join(".").into_bytes();
     }
     let text: Vec<u8> = replace_double_dots(&host);
     let trimmed = trim_dots(&text);
     match address_of(trimmed) {
         Some(address) => address.to_string().into_bytes(),
         None => escape_once(&trimmed.to_ascii_lowercase()),
+    }
+}
+
+/// A label by itself, for what stands beside it may be no host.
+fn label_in_ascii(label: &str) -> String {
+    match url::Host::parse(label) {
+        Ok(url::Host::Domain(ascii)) if !label.is_ascii() => ascii,
+        _ => label.to_owned(),
     }
 }
 

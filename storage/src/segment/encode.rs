@@ -93,6 +93,12 @@ impl Encoded {
         self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.packed.len() as u64
     }
 
+    /// Bytes of them that are in memory.
+    #[must_use]
+    pub fn packed_in_memory(&self) -> u64 {
+        self.packed.len() as u64
+    }
+
     /// Bytes of its records before compression.
     #[must_use]
     pub fn plain_length(&self) -> u64 {
@@ -143,7 +149,9 @@ impl Encoder {
         &self.shared.ids
     }
 
-    pub(super) fn algorithm(&self) -> Algorithm {
+    /// What digests are computed by.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
         self.shared.algorithm
     }
 

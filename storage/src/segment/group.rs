@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
-use crate::warc::{HeadWriter, RecordIds, RecordType, media_type};
+use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, media_type};
 
 /// `WARC-Profile` of a revisit that found the payload of an earlier capture again (WARC/1.1 section 6.7.2).
 pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -122,13 +122,17 @@ pub struct ImportedRecord {
     pub record_type: RecordType,
     /// `WARC-Record-ID` without its brackets; a new one is given to a record that had none.
     pub id: Option<String>,
-    /// The digest of the block that the record stated, if it is right; a missing one is computed.
-    pub block_digest: Option<Digest>,
+    /// `WARC-Date` as it was stated, where the capture's time is not all that it says: `2014-01`.
+    pub date: Option<String>,
+    /// The digest of the block.
+    pub block_digest: Digest,
     /// All further fields in their order, without those that a capture has anyway (`WARC-Type`, `WARC-Record-ID`,
     /// `WARC-Date`, `WARC-Target-URI`, `WARC-Payload-Digest`, `WARC-Block-Digest`, `Content-Length`).
     pub fields: Vec<(String, String)>,
-    /// The block.
+    /// The block, or the beginning of one that is too long for memory.
     pub content: Bytes,
+    /// What follows of it then.
+    pub rest: Option<Arc<Spool>>,
 }
 
 impl ImportedRecord {
@@ -247,7 +251,12 @@ pub(super) fn blocks<'a>(
 }
 
 fn start(group: &CaptureGroup, record_type: &str, id: &str) -> HeadWriter {
-    let mut head = HeadWriter::new(record_type, id, group.time);
+    let mut head = match &group.body {
+        CaptureBody::Imported(record) if let Some(date) = &record.date => {
+            HeadWriter::new(record_type, id, date)
+        }
+        _ => HeadWriter::new(record_type, id, WarcDate(group.time)),
+    };
     head.field("WARC-Target-URI", &group.url);
     head
 }
@@ -268,7 +277,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
         CaptureBody::Response { .. } | CaptureBody::Spooled { .. } => "response",
         CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
         CaptureBody::Resource { .. } => "resource",
-        CaptureBody::Imported(record) => return Ok(Some(imported_block(group, record, id, algorithm))),
+        CaptureBody::Imported(record) => return Ok(Some(imported_block(group, record, id))),
         CaptureBody::Failed => return Ok(None),
     };
     let mut head = start(group, record_type, id);
@@ -313,12 +322,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
     })
 }
 
-fn imported_block<'a>(
-    group: &CaptureGroup,
-    record: &'a ImportedRecord,
-    id: &str,
-    algorithm: Algorithm,
-) -> Block<'a> {
+fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str) -> Block<'a> {
     let mut head = start(group, record.record_type.as_str(), id);
     if let Some(digest) = group.payload_digest {
         head.field("WARC-Payload-Digest", digest);
@@ -326,11 +330,12 @@ fn imported_block<'a>(
     for (name, value) in &record.fields {
         head.field(name, value);
     }
-    match record.block_digest {
-        Some(digest) => head.field("WARC-Block-Digest", digest),
-        None => head.field("WARC-Block-Digest", Digest::of(algorithm, &record.content)),
-    }
-    Block { head: head.finish(record.content.len() as u64), content: (&record.content[..]).into() }
+    head.field("WARC-Block-Digest", record.block_digest);
+    let content = match &record.rest {
+        Some(rest) => Content::Spooled(&record.content, rest),
+        None => (&record.content[..]).into(),
+    };
+    Block { head: head.finish(content.len()), content }
 }
 
 fn refer(head: &mut HeadWriter, profile: &str, original_url: &str, original_time: DateTime<Utc>) {

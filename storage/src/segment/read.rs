@@ -12,7 +12,7 @@ use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DDict};
 
-use super::codec::{Codec, cut};
+use super::codec::{Codec, FRAME_BYTES_MAX, cut};
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
@@ -24,6 +24,10 @@ const FILES_MAX: usize = 128;
 /// Bytes of dictionaries that are kept ready. Making one ready takes milliseconds, so this is as many as a history of some
 /// years has segments.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
+/// Bytes that hold a record's first frame or member, packed: its head, and the content unless that is long.
+const FIRST_FRAME_BYTES_MAX: u64 = 2 * FRAME_BYTES_MAX as u64;
+/// Bytes of room for a member that is being unpacked, before it grows.
+const INFLATED_AT_FIRST_MAX: usize = 1 << 20;
 /// Bytes that one record may unpack to.
 const RECORD_BYTES_MAX: u64 = super::CONTENT_BYTES_MAX + warc::HEAD_BYTES_MAX as u64 + 4;
 
@@ -124,21 +128,54 @@ impl SegmentReader {
             what,
         };
         let record = match segment.name.codec {
-            Codec::Gzip => inflate(&packed).map_err(corrupted)?,
-            Codec::Zstd => {
-                let dictionary = match zstd_safe::get_dict_id_from_frame(&packed) {
-                    None => None,
-                    Some(_) => Some(self.dictionary(location.segment)?),
-                };
-                let mut context = locked(&self.shared.contexts).pop().unwrap_or_default();
-                let dictionary = dictionary.as_ref().map(|prepared| &prepared.dictionary);
-                let outcome = decompress(&mut context, &packed, dictionary);
-                locked(&self.shared.contexts).push(context);
-                outcome.map_err(corrupted)?
-            }
+            Codec::Gzip => inflate(&packed, |_| false).map_err(corrupted)?,
+            Codec::Zstd => self.unpack(location.segment, &packed)?.map_err(corrupted)?,
         };
         let (header, content) = cut(&Bytes::from(record)).map_err(corrupted)?;
         Ok(StoredRecord { location, header, content })
+    }
+
+    /// Reads the head of a record, without what else there is of it; its content may be long.
+    ///
+    /// # Errors
+    /// As [`SegmentReader::read`].
+    pub fn header(&self, location: Location) -> Result<Header, SegmentError> {
+        let segment = self.segment(location.segment)?;
+        let path = || self.shared.folder.join(segment.name.to_string());
+        let corrupted = |what: String| SegmentError::Corrupted {
+            segment: location.segment,
+            offset: location.offset,
+            what,
+        };
+        let length = segment.file.len().context("read", &path())?.saturating_sub(location.offset);
+        let count = u64::from(location.length).min(length).min(FIRST_FRAME_BYTES_MAX);
+        let mut packed = vec![0; count as usize];
+        read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
+        let beginning = match segment.name.codec {
+            Codec::Gzip => {
+                inflate(&packed, |record| warc::head_length(record).is_some()).map_err(corrupted)?
+            }
+            Codec::Zstd => {
+                let explain = |code| corrupted(zstd_safe::get_error_name(code).to_owned());
+                let frame = zstd_safe::find_frame_compressed_size(&packed).map_err(explain)?;
+                packed.truncate(frame);
+                self.unpack(location.segment, &packed)?.map_err(corrupted)?
+            }
+        };
+        Ok(Header::parse(&beginning).map_err(|error| corrupted(error.to_string()))?.0)
+    }
+
+    /// Unpacks whole frames of a segment; what is wrong with them is handed back in words.
+    fn unpack(&self, segment: SegmentId, packed: &[u8]) -> Result<Result<Vec<u8>, String>, SegmentError> {
+        let dictionary = match zstd_safe::get_dict_id_from_frame(packed) {
+            None => None,
+            Some(_) => Some(self.dictionary(segment)?),
+        };
+        let mut context = locked(&self.shared.contexts).pop().unwrap_or_default();
+        let dictionary = dictionary.as_ref().map(|prepared| &prepared.dictionary);
+        let outcome = decompress(&mut context, packed, dictionary);
+        locked(&self.shared.contexts).push(context);
+        Ok(outcome)
     }
 
     /// The file of a segment, and where it lies.
@@ -232,14 +269,16 @@ fn decompress(
     Ok(record)
 }
 
-fn inflate(packed: &[u8]) -> Result<Vec<u8>, String> {
+/// Unpacks a member, or as much of it as is asked for.
+fn inflate(packed: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
     let mut inflater = Decompress::new_gzip(15);
-    let mut record = Vec::with_capacity(packed.len().saturating_mul(4));
+    let mut record = Vec::with_capacity(packed.len().clamp(4096, INFLATED_AT_FIRST_MAX));
     loop {
         let rest = packed.get(inflater.total_in() as usize..).unwrap_or_default();
         let length = record.len();
         match inflater.decompress_vec(rest, &mut record, FlushDecompress::None) {
             Ok(Status::StreamEnd) => return Ok(record),
+            Ok(_) if is_enough(&record) => return Ok(record),
             Ok(_) if record.len() as u64 > RECORD_BYTES_MAX => {
                 return Err("more bytes than a record can have".into());
             }

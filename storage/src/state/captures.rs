@@ -96,6 +96,12 @@ impl State {
         Ok(History::new(&self.captures, newest))
     }
 
+    /// The captures of a capture's URL from it on to the oldest.
+    #[must_use]
+    pub fn history_from(&self, capture: CaptureId) -> History<'_> {
+        History::new(&self.captures, Some(capture))
+    }
+
     /// A URL's capture nearest to a time in microseconds since 1970; of two equally near ones the older.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ impl Header {
         Some((url, self.get("WARC-Refers-To-Date").and_then(parse_date)))
     }
 
-    /// `WARC-Date`.
+    /// `WARC-Date`; of a date that is shorter than a second its beginning.
     #[must_use]
     pub fn date(&self) -> Option<DateTime<Utc>> {
         parse_date(self.get("WARC-Date")?)
@@ -175,20 +175,66 @@ impl fmt::Display for Header {
     }
 }
 
-/// Reads the date forms that WARC files hold: RFC 3339 with any fraction, the W3C profile's shorter forms, and the
-/// bare 14 digits some tools wrote. A missing part is taken as its lowest value.
+/// A date as a record states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Date {
+    /// The time, or the beginning of what is meant: `2014-01` begins with the year.
+    pub time: DateTime<Utc>,
+    /// Whether it leaves out the second, or more.
+    pub is_partial: bool,
+    /// Whether it is written as WARC/1.1 has it (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` behind a
+    /// time of day), down to the hour.
+    pub is_standard: bool,
+}
+
+impl Date {
+    /// Reads the forms that WARC files hold: those of the standard, RFC 3339 with any offset and fraction, and the bare
+    /// digits that some tools wrote.
+    #[must_use]
+    pub fn parse(value: &str) -> Option<Self> {
+        let value = value.trim();
+        let is_utc = value.ends_with('Z');
+        let with_offset = DateTime::parse_from_rfc3339(value)
+            .or_else(|_| DateTime::parse_from_str(value, "%Y-%m-%dT%H:%M:%S%.f%z"));
+        if let Ok(date) = with_offset {
+            let is_standard = is_utc && value.get(10..11) == Some("T");
+            return Some(Self { time: date.to_utc(), is_partial: false, is_standard });
+        }
+        let stated = value.strip_suffix(['Z', 'z']).unwrap_or(value);
+        let (stated, fraction) = stated.split_once('.').unwrap_or((stated, ""));
+        let marks_of = |pattern: &str| stated.bytes().zip(pattern.bytes()).all(fits);
+        let lowest = match stated.len() {
+            4 | 7 | 10 | 13 | 16 | 19 if marks_of("0000-00-00T00:00:00") => "0000-01-01T00:00:00",
+            4 | 6 | 8 | 10 | 12 | 14.. if stated.bytes().all(|byte| byte.is_ascii_digit()) => {
+                "00000101000000"
+            }
+            _ => return None,
+        };
+        let is_dashed = lowest.contains('-');
+        let rest = lowest.get(stated.len().min(lowest.len())..)?;
+        let digits: String =
+            stated.chars().take(lowest.len()).chain(rest.chars()).filter(char::is_ascii_digit).collect();
+        let time = NaiveDateTime::parse_from_str(&digits, "%Y%m%d%H%M%S").ok()?.and_utc();
+        let is_standard = fraction.is_empty()
+            && is_utc == (stated.len() > 10)
+            && stated.len() < lowest.len()
+            && (is_dashed && !stated.contains(['t', ' ']) || stated.len() == 4);
+        Some(Self { time, is_partial: !rest.is_empty(), is_standard })
+    }
+}
+
+/// Whether a character may stand where a pattern has this one.
+fn fits((found, pattern): (u8, u8)) -> bool {
+    match pattern {
+        b'0' => found.is_ascii_digit(),
+        b'T' => matches!(found, b'T' | b't' | b' '),
+        mark => found == mark,
+    }
+}
+
+/// The time of a date in whatever form, or the beginning of what it means.
 pub(crate) fn parse_date(value: &str) -> Option<DateTime<Utc>> {
-    let value = value.trim();
-    if let Ok(date) = DateTime::parse_from_rfc3339(value) {
-        return Some(date.to_utc());
-    }
-    let digits: String = value.split('.').next()?.chars().filter(char::is_ascii_digit).take(14).collect();
-    if digits.len() < 4 || !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let lowest = "00000101000000";
-    let padded = format!("{digits}{}", lowest.get(digits.len()..)?);
-    NaiveDateTime::parse_from_str(&padded, "%Y%m%d%H%M%S").ok().map(|date| date.and_utc())
+    Date::parse(value).map(|date| date.time)
 }
 
 fn without_brackets(value: &str) -> &str {
@@ -206,17 +252,20 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// The lines of an `application/warc-fields` block: names and values in their order, names may repeat.
 #[must_use]
 pub fn parse_fields(content: &[u8]) -> Vec<(String, String)> {
+    fields(content).collect()
+}
+
+/// The same one after the other: a line of two bytes is a field of fifty in memory.
+pub fn fields(content: &[u8]) -> impl Iterator<Item = (String, String)> {
     let lines = content.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let colon = memchr::memchr(b':', line)?;
-            let (name, value) = line.split_at(colon);
-            let value = value.strip_prefix(b":").unwrap_or(value);
-            let value = value.strip_prefix(b" ").unwrap_or(value);
-            Some((text(name), text(value)))
-        })
-        .collect()
+    lines.filter_map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let colon = memchr::memchr(b':', line)?;
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        Some((text(name), text(value)))
+    })
 }
 
 fn line_end(input: &[u8]) -> IResult<&[u8], &[u8]> {
@@ -308,6 +357,34 @@ mod tests {
         assert_eq!(seconds("2014"), Some(1_388_534_400));
         assert_eq!(seconds("soon"), None);
         assert_eq!(seconds("2014-13-77T99:99:99Z"), None);
+        assert_eq!(seconds("2014-01-03T03:03:21-0100"), Some(1_388_721_801));
+        assert_eq!(seconds("20140103030321123"), Some(1_388_718_201));
+        for text in ["2014-1-1", "20140", "03 Jan 2010 10:00:00", "2014-01-", "2014-01-01T0", "2014/01/01"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn says_how_much_of_a_date_is_stated() {
+        for (text, time, is_partial, is_standard) in [
+            ("2014", "2014-01-01T00:00:00", true, true),
+            ("2014-02", "2014-02-01T00:00:00", true, true),
+            ("2014-02-03", "2014-02-03T00:00:00", true, true),
+            ("2014-02-03T04Z", "2014-02-03T04:00:00", true, true),
+            ("2014-02-03T04:05Z", "2014-02-03T04:05:00", true, true),
+            ("2014-02-03T04:05:06Z", "2014-02-03T04:05:06", false, true),
+            ("2014-02-03T04:05:06.000000007Z", "2014-02-03T04:05:06.000000007", false, true),
+            ("2014-02-03T04:05:06+00:00", "2014-02-03T04:05:06", false, false),
+            ("2014-02-03 04:05:06Z", "2014-02-03T04:05:06", false, false),
+            ("2014-02-03T04:05", "2014-02-03T04:05:00", true, false),
+            ("2014-02-03T04:05:06", "2014-02-03T04:05:06", false, false),
+            ("201402", "2014-02-01T00:00:00", true, false),
+            ("20140203040506", "2014-02-03T04:05:06", false, false),
+        ] {
+            let date = Date::parse(text).expect(text);
+            assert_eq!(date.time.naive_utc().format("%FT%T%.f").to_string(), time, "{text}");
+            assert_eq!((date.is_partial, date.is_standard), (is_partial, is_standard), "{text}");
+        }
     }
 
     proptest::proptest! {

@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use super::HEAD_BYTES_MAX;
 use super::header::{Header, RecordType, text};
 
 /// Bytes of a media type that is counted as one. RFC 6838 allows each of its two names so many; the longest registered ones
@@ -22,9 +23,11 @@ pub struct HttpHead {
 }
 
 impl HttpHead {
-    /// Reads a head; the empty line at its end may be missing.
+    /// Reads a head; the empty line at its end may be missing. Of a head that is longer than [`HEAD_BYTES_MAX`] the
+    /// beginning is read.
     #[must_use]
     pub fn parse(head: &[u8]) -> Self {
+        let head = head.get(..head.len().min(HEAD_BYTES_MAX)).unwrap_or_default();
         let mut lines =
             head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let first_line = text(lines.next().unwrap_or_default().trim_ascii());
@@ -97,6 +100,15 @@ pub fn media_type(value: &str) -> Option<String> {
     is_type.then(|| essence.to_ascii_lowercase())
 }
 
+/// Bytes up to and including the first line end that another one follows at once, and that.
+pub(super) fn empty_line(text: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'\n', text).find_map(|end| match text.get(end + 1..)? {
+        [b'\n', ..] => Some(end + 2),
+        [b'\r', b'\n', ..] => Some(end + 3),
+        _ => None,
+    })
+}
+
 /// Bytes up to and including the first empty line, if there is one.
 pub(crate) fn head_length(message: &[u8]) -> Option<usize> {
     let mut start = 0;
@@ -141,6 +153,12 @@ pub fn dechunk(body: &Bytes) -> Bytes {
         next = after;
     }
     single.map_or_else(|| Bytes::from(joined), |first| body.slice(first))
+}
+
+/// Whether a body begins with a chunk: many tools store bodies without their chunks under the head that announces them.
+#[must_use]
+pub fn begins_with_chunk(body: &[u8]) -> bool {
+    chunk(body, 0).is_some()
 }
 
 /// The chunk that starts at a position: where its data lie, and where the next one starts.

@@ -11,12 +11,13 @@ mod unpack;
 mod write;
 
 pub(crate) use header::text;
-pub use header::{Header, HeaderError, RecordType, parse_fields};
-pub use http::{HttpHead, MEDIA_TYPE_BYTES_MAX, dechunk, media_type, payload, split};
+pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
+pub(crate) use http::head_length;
+pub use http::{HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, media_type, payload, split};
 pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
-pub(crate) use write::{HeadWriter, RecordIds};
+pub(crate) use write::{HeadWriter, RecordIds, WarcDate};
 
 /// Bytes that one record's head may take; a longer one is reported as broken.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;

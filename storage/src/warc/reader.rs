@@ -5,29 +5,50 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::header::{Header, HeaderError};
 use super::unpack::{Packing, Step, UnpackError, Unpacker};
 use super::{HEAD_BYTES_MAX, http};
+use crate::backend::{Disk, Spool};
 
-/// What a reader is willing to hold in memory.
+/// What a reader takes of a record, and holds in memory.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ReadLimits {
     /// Bytes of one record's content; a longer record is reported as broken and passed over.
     pub content_bytes_max: u64,
+    /// Bytes of content up to which it stays in memory, if there is a folder for longer ones
+    /// ([`RecordReader::with_spools`]).
+    pub memory_bytes_max: u64,
+    /// Bytes of a zstd frame's window, rounded down to a power of two; a frame that needs a larger one is damaged.
+    pub window_bytes_max: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { content_bytes_max: 1 << 30 }
+        Self { content_bytes_max: 1 << 30, memory_bytes_max: 16 << 20, window_bytes_max: 128 << 20 }
     }
 }
 
+/// Bytes at the beginning of a content that stay in memory when the rest does not.
+const BEGINNING_BYTES: usize = 1 << 20;
+
+/// Bytes of content that are written to a file at once.
+const SPOOLED_AT_ONCE: usize = 1 << 20;
+
+/// Bytes of line ends behind a record that still count as part of it.
+const LINE_ENDS_MAX: u64 = 4096;
+
+/// Bytes of unpacked content whose memory is kept for the next record.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// A record and where it lies in its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Record {
     /// Its named fields.
     pub header: Header,
@@ -36,19 +57,28 @@ pub struct Record {
     /// Compressed bytes it takes with the empty lines behind it; 0 when it shares a gzip member with others, so that it
     /// can't be read on its own.
     pub length: u64,
-    /// Its block.
+    /// Its block, or the first MiB of one that is too long for memory.
     pub content: Bytes,
+    /// What follows of the block then.
+    pub rest: Option<Arc<Spool>>,
 }
 
 impl Record {
+    /// Bytes of its block.
+    #[must_use]
+    pub fn content_length(&self) -> u64 {
+        self.content.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.len())
+    }
+
     /// The content without the HTTP head, if it is an HTTP message: what `WARC-Payload-Digest` covers in practice,
-    /// transfer coding included.
+    /// transfer coding included. Of a block that is not in memory the beginning.
     #[must_use]
     pub fn body(&self) -> Bytes {
         http::body(&self.header, &self.content)
     }
 
-    /// The content without head and transfer coding, if it is an HTTP message, else the content.
+    /// The content without head and transfer coding, if it is an HTTP message, else the content. Of a block that is not
+    /// in memory the beginning.
     #[must_use]
     pub fn payload(&self) -> Bytes {
         http::payload(&self.header, &self.content)
@@ -101,7 +131,16 @@ pub struct RecordReader<R> {
     start: usize,
     /// Unpacked bytes before `unpacked`.
     base: u64,
+    /// In their order; no two start at the same unpacked position.
     members: VecDeque<Member>,
+    /// Where the search for the end of a head has come to, and the end it found, as unpacked positions: so that a stretch
+    /// without an empty line is searched once, however many heads seem to start in it.
+    head_searched: u64,
+    head_end: u64,
+    /// Bytes of a content to be passed over before the next record.
+    to_skip: u64,
+    /// Where contents go that are too long for memory.
+    spools: Option<(Arc<dyn Disk>, PathBuf)>,
     /// What stopped the unpacking; the bytes before it are still to be read.
     damage: Option<String>,
     finished: bool,
@@ -136,15 +175,27 @@ impl<R: Read> RecordReader<R> {
             start: 0,
             base: 0,
             members: VecDeque::new(),
+            head_searched: 0,
+            head_end: 0,
+            to_skip: 0,
+            spools: None,
             damage: None,
             finished: false,
         }
     }
 
-    /// Sets what may be held in memory.
+    /// Sets what is taken of a record, and held in memory. To be called before the first record is read.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;
+        self.unpacker.limit_window(limits.window_bytes_max);
+        self
+    }
+
+    /// Lets contents that are too long for memory go to files without a name in a folder.
+    #[must_use]
+    pub fn with_spools(mut self, disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
+        self.spools = Some((disk, folder));
         self
     }
 
@@ -178,6 +229,10 @@ impl<R: Read> RecordReader<R> {
             Ok(Step::Data) => {}
             Ok(Step::Start(offset)) => {
                 let from = self.base + self.unpacked.len() as u64;
+                // Members without content say nothing, however many there are.
+                if self.members.back().is_some_and(|member| member.from == from) {
+                    self.members.pop_back();
+                }
                 self.members.push_back(Member { from, offset, end: None });
             }
             Ok(Step::End(offset)) => {
@@ -205,14 +260,16 @@ impl<R: Read> RecordReader<R> {
         Ok(true)
     }
 
-    /// Passes over line ends, within and between members; `false` when nothing follows.
-    fn skip_line_ends(&mut self) -> io::Result<bool> {
+    /// Passes over line ends, within and between members, so many bytes of them and a little more; `false` when nothing
+    /// follows.
+    fn skip_line_ends(&mut self, bytes_max: u64) -> io::Result<bool> {
+        let end = self.here().saturating_add(bytes_max);
         loop {
             let rest = self.rest();
-            let blank = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let blank = rest.iter().take_while(|byte| is_line_end(byte)).count();
             let is_all = blank == rest.len();
             self.start += blank;
-            if !is_all {
+            if !is_all || self.here() >= end {
                 return Ok(true);
             }
             if !self.more()? {
@@ -223,7 +280,14 @@ impl<R: Read> RecordReader<R> {
 
     /// The member that holds an unpacked position, if the file has members.
     fn member_at(&self, position: u64) -> Option<&Member> {
-        self.members.iter().rev().find(|member| member.from <= position)
+        let after = self.members.partition_point(|member| member.from <= position);
+        self.members.get(after.checked_sub(1)?)
+    }
+
+    /// Where the first member starts behind a position.
+    fn member_after(&self, position: u64) -> Option<u64> {
+        let after = self.members.partition_point(|member| member.from <= position);
+        self.members.get(after).map(|member| member.from)
     }
 
     /// Compressed bytes before the member (or, in a plain file, the byte) at an unpacked position.
@@ -231,19 +295,15 @@ impl<R: Read> RecordReader<R> {
         self.member_at(position).map_or(position, |member| member.offset)
     }
 
-    /// Compressed bytes from one unpacked position to another, if both are member limits.
-    fn length_between(&self, from: u64, to: u64) -> u64 {
-        let Some(first) = self.member_at(from) else { return to - from };
+    /// Compressed bytes from one unpacked position, in a member that starts there at an offset, to another, if that is a
+    /// member's end.
+    fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
+        let Some((start, first_offset)) = first else { return to - from };
         // Line ends may stand in a member of their own behind the record.
-        let last = self
-            .members
-            .iter()
-            .rev()
-            .find_map(|member| member.end.filter(|(end, _)| *end <= to && *end > from));
-        match last {
-            Some((end, offset)) if first.from == from && self.only_line_ends(end, to) => {
-                offset - first.offset
-            }
+        let ended = self.members.partition_point(|member| member.end.is_some_and(|(end, _)| end <= to));
+        let last = ended.checked_sub(1).and_then(|last| self.members.get(last)?.end);
+        match last.filter(|(end, _)| *end > from) {
+            Some((end, offset)) if start == from && self.only_line_ends(end, to) => offset - first_offset,
             _ => 0,
         }
     }
@@ -251,7 +311,7 @@ impl<R: Read> RecordReader<R> {
     fn only_line_ends(&self, from: u64, to: u64) -> bool {
         let index = |position: u64| usize::try_from(position.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let bytes = self.unpacked.get(index(from)..index(to));
-        bytes.is_some_and(|bytes| bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')))
+        bytes.is_some_and(|bytes| bytes.iter().all(is_line_end))
     }
 
     fn broken(
@@ -270,14 +330,19 @@ impl<R: Read> RecordReader<R> {
         }))
     }
 
-    /// Forgets what is done with.
+    /// Forgets what is done with. Bytes are moved only when at least as many are dropped.
     fn forget(&mut self) {
-        self.unpacked.drain(..self.start);
-        self.base += self.start as u64;
-        self.start = 0;
-        let position = self.base;
+        if self.start * 2 >= self.unpacked.len() {
+            self.unpacked.drain(..self.start);
+            self.base += self.start as u64;
+            self.start = 0;
+            if self.unpacked.capacity() > 2 * KEPT_BYTES && self.unpacked.len() <= KEPT_BYTES {
+                self.unpacked.shrink_to(KEPT_BYTES);
+            }
+        }
+        let position = self.here();
         while self.members.len() > 1
-            && self.members.front().and_then(|member| member.end).is_some_and(|(to, _)| to <= position)
+            && self.members.front().and_then(|member| member.end).is_some_and(|(to, _)| to < position)
         {
             self.members.pop_front();
         }
@@ -306,7 +371,7 @@ impl<R: Read> RecordReader<R> {
                 // A zstd frame holds no more than one record: what looks like one within is somebody's content.
                 let at_line_start = !is_zstd && found > 0 && rest.get(found - 1) == Some(&b'\n');
                 let position = self.here() + found as u64;
-                let at_member_start = self.members.iter().any(|member| member.from == position);
+                let at_member_start = self.member_at(position).is_some_and(|member| member.from == position);
                 if found > 0 && (at_line_start || at_member_start) {
                     self.start += found;
                     return Ok(());
@@ -332,21 +397,35 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn read_head(&mut self) -> io::Result<Result<(Header, usize), String>> {
-        let mut searched = 0;
         loop {
-            let rest = self.rest();
-            match http::head_length(rest.get(..rest.len().min(HEAD_BYTES_MAX)).unwrap_or_default()) {
-                Some(length) => {
-                    let head = rest.get(..length).unwrap_or_default();
+            let (length, available) = (self.head_length(), self.rest().len());
+            match length {
+                Some(length) if length <= HEAD_BYTES_MAX => {
+                    let head = self.rest().get(..length).unwrap_or_default();
                     return Ok(Header::parse(head).map_err(|error: HeaderError| error.to_string()));
                 }
-                None if rest.len() >= HEAD_BYTES_MAX => return Ok(Err("the record head is too long".into())),
-                None => searched = rest.len().max(searched),
+                None if available < HEAD_BYTES_MAX => {}
+                _ => return Ok(Err("the record head is too long".into())),
             }
-            if !self.ensure(searched + 1)? {
+            if !self.ensure(available + 1)? {
                 return Ok(Err(self.cut_off("its head")));
             }
         }
+    }
+
+    /// Bytes of the head that starts here, its empty line included, as far as they are unpacked.
+    fn head_length(&mut self) -> Option<usize> {
+        let here = self.here();
+        if self.head_end <= here {
+            // The last bytes looked at may be the beginning of an empty line.
+            let from = self.head_searched.saturating_sub(2).max(here);
+            let rest = self.rest().get((from - here) as usize..).unwrap_or_default();
+            match http::empty_line(rest) {
+                Some(end) => self.head_end = from + end as u64,
+                None => self.head_searched = from + rest.len() as u64,
+            }
+        }
+        self.head_end.checked_sub(here).filter(|length| *length > 0).map(|length| length as usize)
     }
 
     fn cut_off(&self, place: &str) -> String {
@@ -356,60 +435,74 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Whether a gzip member that starts within `count` bytes from here starts a record of its own: then the record
-    /// before it is shorter than it says.
-    fn next_record_within(&mut self, count: usize) -> io::Result<Option<usize>> {
-        if self.unpacker.packing().ok() != Some(Packing::Gzip) {
-            return Ok(None);
-        }
-        let (from, to) = (self.here(), self.here() + count as u64);
-        let starts: Vec<u64> = self
-            .members
-            .iter()
-            .map(|member| member.from)
-            .filter(|start| *start > from && *start < to)
-            .collect();
-        for start in starts {
-            let index = (start - from) as usize;
-            if self.ensure(index + 5)?
-                && self.rest().get(index..).is_some_and(|rest| rest.starts_with(b"WARC/"))
-            {
-                return Ok(Some(index));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Waits for so many bytes of content; says how many there are and why not more.
-    fn read_content(&mut self, length: usize) -> io::Result<Result<(), (usize, String)>> {
-        let mut members = self.members.len();
-        while self.unpacked.len() - self.start < length {
-            let goes_on = self.more()?;
-            if self.members.len() > members {
-                members = self.members.len();
-                if let Some(available) = self.next_record_within(length)? {
-                    return Ok(Err((available, "the record is shorter than its Content-Length".into())));
+    /// Waits for so many bytes of a content that starts and ends at these positions; says how many there are and why not
+    /// more. A gzip member that starts within and starts a record of its own shows that the content is shorter than stated.
+    fn read_content(
+        &mut self,
+        length: usize,
+        within: &Range<u64>,
+    ) -> io::Result<Result<(), (usize, String)>> {
+        let is_gzip = self.unpacker.packing().ok() == Some(Packing::Gzip);
+        let end = within.end.min(self.here().saturating_add(length as u64));
+        let mut looked_at = within.start.max(self.here().saturating_sub(1));
+        loop {
+            while let Some(from) = self.member_after(looked_at).filter(|from| is_gzip && *from < end) {
+                looked_at = from;
+                let index = (from - self.here()) as usize;
+                if self.ensure(index + 5)?
+                    && self.rest().get(index..).is_some_and(|rest| rest.starts_with(b"WARC/"))
+                {
+                    return Ok(Err((index, "the record is shorter than its Content-Length".into())));
                 }
             }
-            if !goes_on {
-                let available = (self.unpacked.len() - self.start).min(length);
-                return Ok(if available == length {
-                    Ok(())
-                } else {
-                    Err((available, self.cut_off("its content")))
-                });
+            let available = self.rest().len().min(length);
+            if available == length {
+                return Ok(Ok(()));
+            }
+            if !self.more()? && self.rest().len() == available {
+                return Ok(Err((available, self.cut_off("its content"))));
             }
         }
-        Ok(Ok(()))
     }
 
-    /// Passes over content that is too long to hold.
-    fn skip_content(&mut self, mut length: u64) -> io::Result<()> {
+    /// Takes the content of so many bytes: its beginning, or all of it, the rest, and why not more is there.
+    fn take_content(&mut self, length: u64) -> io::Result<(Bytes, Option<Spool>, Option<String>)> {
+        let within = self.here()..self.here().saturating_add(length);
+        let mut rest = match &self.spools {
+            Some((disk, folder)) if length > self.limits.memory_bytes_max => {
+                Some(Spool::create(disk.as_ref(), folder)?)
+            }
+            _ => None,
+        };
+        let whole = usize::try_from(length).unwrap_or(usize::MAX);
+        let count = if rest.is_some() { whole.min(BEGINNING_BYTES) } else { whole };
+        let mut missing = self.read_content(count, &within)?.err();
+        let available = missing.as_ref().map_or(count, |(available, _)| *available);
+        let beginning = Bytes::copy_from_slice(self.rest().get(..available).unwrap_or_default());
+        self.start += available;
+        while let (Some(rest), None) = (&mut rest, &missing) {
+            self.forget();
+            let left = usize::try_from(within.end - self.here()).unwrap_or(usize::MAX);
+            if left == 0 {
+                break;
+            }
+            let count = left.min(SPOOLED_AT_ONCE);
+            missing = self.read_content(count, &within)?.err();
+            let available = missing.as_ref().map_or(count, |(available, _)| *available);
+            rest.append(self.unpacked.get(self.start..self.start + available).unwrap_or_default())?;
+            self.start += available;
+        }
+        Ok((beginning, rest, missing.map(|(_, why)| why)))
+    }
+
+    /// Passes over the content of a record that was not taken.
+    fn skip_content(&mut self) -> io::Result<()> {
+        let mut left = std::mem::take(&mut self.to_skip);
         loop {
-            let available = ((self.unpacked.len() - self.start) as u64).min(length);
+            let available = (self.rest().len() as u64).min(left);
             self.start += available as usize;
-            length -= available;
-            if length == 0 {
+            left -= available;
+            if left == 0 {
                 return Ok(());
             }
             self.forget();
@@ -435,48 +528,65 @@ impl<R: Read> RecordReader<R> {
         };
         let Some(length) = header.content_length() else {
             let error = self.broken(start, "the record has no Content-Length", Some(header), Bytes::new());
+            // Its lines were read as one head; the last of its line ends may stand before a record.
+            self.start += head_length - 1;
             self.resynchronise()?;
             return Err(error);
         };
-        let offset = self.offset_of(start);
+        let first = self.member_at(start).map(|member| (member.from, member.offset));
+        let offset = first.map_or(start, |(_, offset)| offset);
         self.start += head_length;
         if length > self.limits.content_bytes_max {
-            let what = format!("{length} bytes of content are more than may be held in memory");
-            let error = self.broken(start, what, Some(header), Bytes::new());
-            self.skip_content(length)?;
-            return Err(error);
+            let most = self.limits.content_bytes_max;
+            let what = format!("the record has {length} bytes of content, and no more than {most} are read");
+            self.to_skip = length;
+            return Err(self.broken(start, what, Some(header), Bytes::new()));
         }
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if let Err((available, what)) = self.read_content(length)? {
-            let content = Bytes::copy_from_slice(self.rest().get(..available).unwrap_or_default());
-            let error = self.broken(start, what, Some(header), content);
-            self.start += available;
+        let (content, rest, missing) = self.take_content(length)?;
+        let broken = |what, content| {
+            let header = Some(Box::new(header.clone()));
+            ReadError::Broken(Box::new(Broken { offset, what, header, content }))
+        };
+        if let Some(what) = missing {
             if self.damage.is_some() {
                 self.leave_damage()?;
             }
-            return Err(error);
+            return Err(broken(what, content));
         }
-        let content = Bytes::copy_from_slice(self.rest().get(..length).unwrap_or_default());
-        self.start += length;
-        self.skip_line_ends()?;
+        self.skip_line_ends(LINE_ENDS_MAX)?;
         let is_unfinished =
             self.members.back().is_some_and(|member| member.end.is_none() && member.from < self.here());
         if let Some(what) = self.damage.clone().filter(|_| is_unfinished) {
             // The bytes are all there, but not the checksum that vouches for them.
-            let error = self.broken(start, what, Some(header), content);
             self.leave_damage()?;
-            return Err(error);
+            return Err(broken(what, content));
         }
-        Ok(Record { header, offset, length: self.length_between(start, self.here()), content })
+        let length = self.length_between(first, start, self.here());
+        Ok(Record { header, offset, length, content, rest: rest.map(Arc::new) })
     }
+}
+
+fn is_line_end(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
 }
 
 impl<R: Read> Iterator for RecordReader<R> {
     type Item = Result<Record, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.forget();
-        match self.skip_line_ends() {
+        if self.to_skip > 0
+            && let Err(error) = self.skip_content()
+        {
+            return Some(Err(error.into()));
+        }
+        let more = loop {
+            self.forget();
+            match self.skip_line_ends(LINE_ENDS_MAX) {
+                Ok(true) if self.rest().first().is_none_or(is_line_end) => {}
+                other => break other,
+            }
+        };
+        match more {
             Ok(true) => {}
             Ok(false) => {
                 let what = self.damage.clone()?;

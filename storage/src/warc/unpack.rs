@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
-use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
+use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::input::Input;
 
@@ -110,7 +110,12 @@ pub(super) struct Unpacker<R> {
     /// Where the member starts that is or was unpacked last.
     member_start: u64,
     at_file_start: bool,
+    /// The binary logarithm of the window that a zstd frame may need.
+    window_log_max: u32,
 }
+
+/// Bytes of window that zstd can be told of: at least 2^10, at most 2^27 where more was not asked for.
+const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=27;
 
 /// A decompressor of gzip members and a place for what it puts out: into a vector it would clear all the room there is
 /// before every step, which took a third of an import's time.
@@ -130,7 +135,14 @@ impl<R: Read> Unpacker<R> {
     /// Unpacks a file from its start.
     pub(super) fn new(source: R) -> Self {
         let (input, codec) = (Input::new(source, 0), Codec::Unknown(None));
-        Self { input, codec, inside: false, member_start: 0, at_file_start: true }
+        Self {
+            input,
+            codec,
+            inside: false,
+            member_start: 0,
+            at_file_start: true,
+            window_log_max: *WINDOW_LOGS.end(),
+        }
     }
 
     /// Unpacks a file from a member on that starts at `offset`.
@@ -142,7 +154,13 @@ impl<R: Read> Unpacker<R> {
             inside: false,
             member_start: offset,
             at_file_start: false,
+            window_log_max: *WINDOW_LOGS.end(),
         }
+    }
+
+    /// Limits the window that a zstd frame may need; to be called before anything is unpacked.
+    pub(super) fn limit_window(&mut self, bytes: u64) {
+        self.window_log_max = bytes.max(1).ilog2().clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -166,7 +184,11 @@ impl<R: Read> Unpacker<R> {
             Packing::Gzip => {
                 Codec::Gzip(Box::new(Inflater { member: Decompress::new_gzip(15), output: [0; STEP_BYTES] }))
             }
-            Packing::Zstd => Codec::Zstd(DCtx::create()),
+            Packing::Zstd => {
+                let mut context = DCtx::create();
+                context.set_parameter(DParameter::WindowLogMax(self.window_log_max)).map_err(corrupt)?;
+                Codec::Zstd(context)
+            }
         };
         match dictionary {
             Some(dictionary) => self.load(&dictionary),

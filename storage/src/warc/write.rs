@@ -17,12 +17,12 @@ pub(crate) struct HeadWriter {
 
 impl HeadWriter {
     /// Starts a WARC/1.1 head with the four mandatory fields but `Content-Length`.
-    pub(crate) fn new(record_type: &str, id: &str, date: DateTime<Utc>) -> Self {
+    pub(crate) fn new(record_type: &str, id: &str, date: impl fmt::Display) -> Self {
         let mut head = Self { text: String::with_capacity(768) };
         head.text.push_str("WARC/1.1\r\n");
         head.field("WARC-Type", record_type);
         head.field("WARC-Record-ID", format_args!("<{id}>"));
-        head.field("WARC-Date", WarcDate(date));
+        head.field("WARC-Date", date);
         head
     }
 
@@ -53,7 +53,7 @@ impl HeadWriter {
 }
 
 /// A date as WARC/1.1 writes it: UTC, with microseconds if there are any.
-struct WarcDate(DateTime<Utc>);
+pub(crate) struct WarcDate(pub(crate) DateTime<Utc>);
 
 impl fmt::Display for WarcDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_value_cannot_start_a_field() {
-        let mut head = HeadWriter::new("metadata", "urn:x", DateTime::UNIX_EPOCH);
+        let mut head = HeadWriter::new("metadata", "urn:x", WarcDate(DateTime::UNIX_EPOCH));
         head.field("WARC-Target-URI", "http://a/\r\nWARC-Type: response\n\nbody");
         let text = head.finish(7);
         let (header, length) = Header::parse(text.as_bytes()).expect("a head");

@@ -1,0 +1,238 @@
+//! What the archive has already: captures, identifiers of records, payloads.
+//!
+//! A capture is the same as another of its URL and time if its record has the same identifier, states the same date, and has
+//! the same content. Captures of one URL and one time are read from the archive once and then remembered, so that any
+//! number of them costs no more than as many others.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use archive_storage::warc::Date;
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Store, StoreError, UrlId};
+
+use super::prepare::{IMPORTED_ID, Prepared};
+
+/// Marks of captures that are remembered, at most; beyond, all are read again.
+const MARKS_MAX: usize = 1 << 20;
+
+/// What tells captures of one URL and one time apart.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Identity {
+    /// `WARC-Record-ID`.
+    pub(super) id: Option<String>,
+    /// The date, if it says another than the time: less of it, or more.
+    pub(super) date: String,
+    /// What stands for its content: see [`content`].
+    pub(super) content: String,
+}
+
+/// What is known of a capture that is to be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The archive has it.
+    Before,
+    /// Another record has its identifier.
+    Namesake,
+    /// Nothing is.
+    Never,
+}
+
+/// What the archive has, as far as an import came across it.
+pub(super) struct Known {
+    hasher: RandomState,
+    /// Marks of the captures of a URL and a time.
+    moments: HashMap<(UrlId, i64), HashSet<u64>>,
+    marks: usize,
+    /// Identifiers of the records of this import.
+    ids: Recent<u64, ()>,
+    /// Captures by the beginnings of their stated digests, where the archive finds them by another.
+    payloads: Recent<[u8; 16], CaptureId>,
+}
+
+impl Known {
+    /// Remembers what fits into so many bytes, and the marks of some captures beside.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self {
+            hasher: RandomState::new(),
+            moments: HashMap::new(),
+            marks: 0,
+            ids: Recent::new(bytes / 3 / 16),
+            payloads: Recent::new(bytes / 3 * 2 / 48),
+        }
+    }
+
+    fn mark(&self, what: impl Hash) -> u64 {
+        self.hasher.hash_one(what)
+    }
+
+    /// What makes out a capture: itself, itself but for its identifier, its identifier.
+    fn marks(&self, identity: &Identity) -> [Option<u64>; 3] {
+        let Identity { id, date, content } = identity;
+        [
+            id.as_ref().map(|id| self.mark((0, id, date, content))),
+            Some(self.mark((1, date, content))),
+            id.as_ref().map(|id| self.mark((2, id))),
+        ]
+    }
+
+    /// Looks a capture up, and remembers its identifier.
+    pub(super) fn look(&mut self, store: &Store, prepared: &Prepared) -> Result<Seen, StoreError> {
+        let identity = &prepared.identity;
+        let [whole, nameless, name] = self.marks(identity);
+        let is_namesake = name.is_some_and(|name| self.ids.get(&name).is_some());
+        if let Some(name) = name {
+            self.ids.insert(name, ());
+        }
+        let state = store.state();
+        let time = prepared.outcome.time.timestamp_micros();
+        let Some(url) = state.find(&prepared.outcome.name())? else { return Ok(Seen::of(is_namesake)) };
+        if !self.moments.contains_key(&(url, time)) {
+            let Some((newest, _)) = state.nearest(url, time)?.filter(|(_, nearest)| nearest.time == time)
+            else {
+                return Ok(Seen::of(is_namesake));
+            };
+            self.read_moment(store, (url, time), newest)?;
+        }
+        let moment = self.moments.get(&(url, time));
+        let has = |mark: u64| moment.is_some_and(|moment| moment.contains(&mark));
+        let renamed = self.marks(&Identity { id: prepared.new_id(), ..identity.clone() });
+        let is_same = match whole {
+            Some(whole) => has(whole) || renamed[0].is_some_and(has),
+            None => nameless.is_some_and(has),
+        };
+        Ok(if is_same { Seen::Before } else { Seen::of(is_namesake || name.is_some_and(has)) })
+    }
+
+    fn read_moment(
+        &mut self,
+        store: &Store,
+        moment: (UrlId, i64),
+        newest: CaptureId,
+    ) -> Result<(), StoreError> {
+        if self.marks >= MARKS_MAX {
+            (self.moments, self.marks) = (HashMap::new(), 0);
+        }
+        let mut marks = HashSet::new();
+        for capture in store.state().history_from(newest) {
+            let (_, capture) = capture?;
+            if capture.time != moment.1 {
+                break;
+            }
+            marks.extend(self.marks(&stored(store, &capture)?).into_iter().flatten());
+        }
+        self.marks += marks.len();
+        self.moments.insert(moment, marks);
+        Ok(())
+    }
+
+    /// Remembers a capture that is now in the archive.
+    pub(super) fn add(
+        &mut self,
+        store: &Store,
+        prepared: &Prepared,
+        capture: CaptureId,
+    ) -> Result<(), StoreError> {
+        let Capture { url, time, digest, .. } = store.state().capture(capture)?;
+        let marks = self.marks(&prepared.identity);
+        if let Some(moment) = self.moments.get_mut(&(url, time)) {
+            let before = moment.len();
+            moment.extend(marks.into_iter().flatten());
+            self.marks += moment.len() - before;
+        }
+        if prepared.outcome.kind.has_payload()
+            && let Some(stated) = prepared.stated.map(|stated| stated.prefix())
+            && stated != digest
+            && self.payloads.get(&stated).is_none()
+        {
+            self.payloads.insert(stated, capture);
+        }
+        Ok(())
+    }
+
+    /// The capture of this import that states a digest.
+    pub(super) fn payload(&self, digest: &Digest) -> Option<CaptureId> {
+        self.payloads.get(&digest.prefix()).copied()
+    }
+}
+
+impl Seen {
+    const fn of(is_namesake: bool) -> Self {
+        if is_namesake { Self::Namesake } else { Self::Never }
+    }
+}
+
+/// What makes out a capture of the archive.
+fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
+    if capture.kind == CaptureKind::Failed {
+        let record = store.record(capture.location)?;
+        let fields = record.fields();
+        let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        return Ok(Identity {
+            id: field(IMPORTED_ID),
+            date: String::new(),
+            content: field("error").unwrap_or_default(),
+        });
+    }
+    let header = store.reader().header(capture.location)?;
+    let digest = |name| header.get(name).and_then(|text| text.parse().ok());
+    // What has no block need not state its digest.
+    let block = digest("WARC-Block-Digest").filter(|_| header.content_length() != Some(0));
+    let payload = digest("WARC-Payload-Digest").filter(|_| !capture.kind.has_payload());
+    Ok(Identity {
+        id: header.record_id().map(str::to_owned),
+        date: header.get("WARC-Date").map(telling).unwrap_or_default(),
+        content: content(block, payload),
+    })
+}
+
+/// What stands for the content of a record: the digest of its block, and of a revisit that of its payload. Of a capture that
+/// nothing answered it is the reason.
+pub(super) fn content(block: Option<Digest>, payload: Option<Digest>) -> String {
+    [block, payload].into_iter().flatten().map(|digest| digest.to_string()).collect()
+}
+
+/// A date, as far as it says another than its time to the microsecond.
+pub(super) fn telling(date: &str) -> String {
+    let is_time = |date: Date| !date.is_partial && date.time.timestamp_subsec_nanos().is_multiple_of(1000);
+    if Date::parse(date).is_some_and(is_time) { String::new() } else { date.to_owned() }
+}
+
+/// A map that forgets what is oldest, in halves.
+struct Recent<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+    half: usize,
+}
+
+impl<K: Hash + Eq, V> Recent<K, V> {
+    fn new(entries_max: usize) -> Self {
+        Self { young: HashMap::new(), old: HashMap::new(), half: (entries_max / 2).max(1) }
+    }
+
+    fn get(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
+    fn insert(&mut self, key: K, value: V) {
+        if self.young.len() >= self.half {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_oldest_is_forgotten() {
+        let mut recent = Recent::new(8);
+        for number in 0..100 {
+            recent.insert(number, ());
+        }
+        assert!((96..100).all(|number| recent.get(&number).is_some()));
+        assert!((0..90).all(|number| recent.get(&number).is_none()));
+        assert!(recent.young.len() + recent.old.len() <= 8);
+    }
+}

@@ -1,0 +1,228 @@
+//! Files made to exhaust whoever reads them. Memory and processor time are limited by the operating system: who takes more is
+//! ended by it. Both limits are many times what an import takes, and a small part of what these files once took.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use serde_json::Value;
+use zip::CompressionMethod;
+use zip::write::SimpleFileOptions;
+
+use crate::support::program::{Finished, start};
+use crate::support::warc::{answer, member, record, response};
+use crate::support::{Archive, captures};
+
+/// What `--memory` is given.
+const MEMORY: &str = "192MiB";
+
+/// Writable memory that the operating system lets an import of that have, in MiB: with what every process takes before it does
+/// anything.
+const DATA_MIB_MAX: u64 = 512;
+
+/// Seconds of processor time for any of these files, of a program that was not optimised.
+const CPU_SECONDS_MAX: u64 = 60;
+
+const DAY: &str = "2014-01-03T03:03:21Z";
+
+/// Imports a file within limits.
+fn import(archive: &Archive, name: &str, content: impl AsRef<[u8]>) -> Finished {
+    let file = archive.file(name, content);
+    let mut limited = Command::new("prlimit");
+    limited.arg(format!("--data={}", DATA_MIB_MAX << 20)).arg(format!("--cpu={CPU_SECONDS_MAX}"));
+    limited.arg(env!("CARGO_BIN_EXE_archive")).arg("import").arg("--archive").arg(&archive.path);
+    limited.args(["--memory", MEMORY, "--no-full-text", "--threads", "8", "--json"]).arg(file);
+    start(limited.env_remove("ARCHIVE_DIR")).wait()
+}
+
+/// The summary of an import that came to its end.
+fn summary(finished: &Finished) -> Value {
+    assert!(matches!(finished.code, Some(0 | 1)), "{:?}: {}", finished.status, finished.errors);
+    finished.json().pop().unwrap()
+}
+
+/// Records that unpack to gigabytes: all of them are imported.
+#[test]
+fn contents_that_unpack_to_gigabytes_go_through_files() {
+    const RECORDS: usize = 5;
+    const BYTES: usize = 200 << 20;
+    for coding in ["", "Transfer-Encoding: chunked\r\n"] {
+        let archive = Archive::new();
+        let mut file = Vec::new();
+        let zeros = vec![b'0'; 1 << 20];
+        for number in 0..RECORDS {
+            let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{:x}\r\n", BYTES);
+            let head = answer(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &[], "");
+            let head = String::from_utf8(head).unwrap();
+            let head = head
+                .trim_end()
+                .replace("Content-Length: 0", &format!("Content-Length: {}", http.len() + BYTES));
+            let mut packer = flate2::write::GzEncoder::new(&mut file, flate2::Compression::fast());
+            write!(packer, "{head}\r\n\r\n{http}").unwrap();
+            (0..BYTES >> 20).for_each(|_| packer.write_all(&zeros).unwrap());
+            packer.write_all(b"\r\n\r\n").unwrap();
+            packer.finish().unwrap();
+        }
+        assert!(file.len() < 12 << 20, "{}", file.len());
+        let summary = summary(&import(&archive, "bomb.warc.gz", file));
+        assert_eq!((&summary["captures"], &summary["broken"]), (&RECORDS.into(), &0.into()));
+        let lengths: Vec<u32> =
+            captures(&archive.path).0.values().map(|captures| captures[0].length).collect();
+        let chunk_line = format!("{BYTES:x}\r\n").len();
+        let expected = if coding.is_empty() { BYTES + chunk_line } else { BYTES };
+        assert_eq!(lengths, [expected as u32; RECORDS]);
+    }
+}
+
+/// Heads and metadata of short lines take much more in memory than in a file.
+#[test]
+fn floods_of_fields_are_cut() {
+    let archive = Archive::new();
+    let lines = ":\n".repeat(8 << 20);
+    let metadata = |number: usize| {
+        let fields = [
+            "WARC-Type: metadata",
+            "Content-Type: application/warc-fields",
+            "WARC-Target-URI: http://m.example/",
+        ];
+        let (id, to) =
+            (format!("WARC-Record-ID: <urn:m:{number}>"), format!("WARC-Concurrent-To: <urn:a:{number}>"));
+        let date = format!("WARC-Date: {DAY}");
+        record(&[&fields[..], &[&id, &to, &date]].concat(), &lines[..3 << 20])
+    };
+    let mut file = Vec::new();
+    for number in 0..6 {
+        let url = format!("http://a.example/{number}");
+        file.extend(member(&answer(
+            &format!("urn:a:{number}"),
+            &url,
+            DAY,
+            &[],
+            &format!("HTTP/1.1 200 OK\r\n{lines}"),
+        )));
+        file.extend(member(&metadata(number)));
+    }
+    let summary = summary(&import(&archive, "fields.warc.gz", file));
+    assert_eq!(summary["captures"], 6);
+}
+
+/// A base as long as it may be, for ten thousand links of two bytes.
+#[test]
+fn pages_of_long_links_wait_for_their_turn() {
+    let archive = Archive::new();
+    let base = format!("http://a.example/{}/", "b".repeat(1900));
+    let links: String = (0..10_000).map(|number| format!("<a href={number}>")).collect();
+    let file: Vec<_> = (0..12)
+        .map(|number| {
+            let body = format!("<base href={base}{number}/>{links}");
+            member(&response(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &body))
+        })
+        .collect();
+    let finished = import(&archive, "links.warc.gz", file.concat());
+    assert_eq!(summary(&finished)["captures"], 12);
+}
+
+/// However a file is cut into members, and however many of them say nothing.
+#[test]
+fn many_small_members_cost_no_more_than_few() {
+    const MEMBERS: usize = 200_000;
+    let archive = Archive::new();
+    let http = "HTTP/1.1 200 OK\r\n\r\n";
+    let head = String::from_utf8(answer("urn:1", "http://a.example/", DAY, &[], "")).unwrap();
+    let head =
+        head.trim_end().replace("Content-Length: 0", &format!("Content-Length: {}", http.len() + MEMBERS));
+    let (letter, line_end, nothing) = (member(b"a"), member(b"\n"), member(b""));
+    let mut file = member(format!("{head}\r\n\r\n{http}").as_bytes());
+    (0..MEMBERS).for_each(|_| file.extend_from_slice(&letter));
+    (0..MEMBERS)
+        .for_each(|number| file.extend_from_slice(if number % 2 == 0 { &line_end } else { &nothing }));
+    file.extend(member(&response("urn:2", "http://a.example/2", DAY, "last")));
+    let summary = summary(&import(&archive, "members.warc.gz", file));
+    assert_eq!((&summary["captures"], &summary["broken"]), (&2.into(), &0.into()));
+}
+
+/// Everything looks like the beginning of a record, and nothing is one.
+#[test]
+fn beginnings_of_records_without_end_cost_no_more_than_other_text() {
+    let line = "WARC/1.0\r\n";
+    let without_end = line.repeat((3 << 20) / line.len());
+    let without_length = format!("{}\r\n", line.repeat((1 << 20) / line.len() - 1));
+    let last = response("urn:2", "http://a.example/2", DAY, "last");
+    let tiny: Vec<u8> = (0..100_000).flat_map(|_| member(b"xWARC/1")).collect();
+    for (name, content) in [
+        ("end.warc", without_end.clone().into_bytes()),
+        ("end.warc.gz", member(without_end.as_bytes())),
+        ("length.warc", without_length.repeat(3).into_bytes()),
+        ("length.warc.zst", zstd::encode_all(without_length.repeat(3).as_bytes(), 1).unwrap()),
+        ("tiny.warc.gz", tiny),
+    ] {
+        let archive = Archive::new();
+        let last = match name.rsplit('.').next() {
+            Some("gz") => member(&last),
+            Some("zst") => zstd::encode_all(&last[..], 1).unwrap(),
+            _ => last.clone(),
+        };
+        let finished = import(
+            &archive,
+            name,
+            [content, b"\r\n\r\n".to_vec().repeat(usize::from(name.ends_with("warc"))), last].concat(),
+        );
+        assert_eq!(summary(&finished)["captures"], 1, "{name}");
+    }
+}
+
+/// Captures of one URL and one second are told apart by their records, each of which is read once.
+#[test]
+fn captures_of_one_second_cost_no_more_than_others() {
+    const CAPTURES: usize = 3000;
+    let archive = Archive::new();
+    let body = "x".repeat(2000);
+    let all = |range: std::ops::Range<usize>| {
+        range
+            .map(|number| response(&format!("urn:{number}"), "http://a.example/", DAY, &body))
+            .collect::<Vec<_>>()
+            .concat()
+    };
+    for (name, range, captures) in [
+        ("one.warc", 0..CAPTURES, CAPTURES),
+        ("two.warc", 0..CAPTURES, 0),
+        ("three.warc", CAPTURES..2 * CAPTURES, CAPTURES),
+    ] {
+        let summary = summary(&import(&archive, name, all(range)));
+        assert_eq!(summary["captures"], captures, "{name}");
+    }
+}
+
+/// Files of a package that share their bytes; a directory that is longer than any package needs.
+#[test]
+fn packages_that_are_larger_within_than_without_are_refused() {
+    let archive = Archive::new();
+    let content = response("urn:1", "http://a.example/", DAY, "a");
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for name in ["archive/1.warc", "archive/2.warc", "archive/3.warc"] {
+        zip.start_file(name, stored).unwrap();
+        zip.write_all(&content).unwrap();
+    }
+    let whole = zip.finish().unwrap().into_inner();
+    let finished = import(&archive, "whole.wacz", &whole);
+    assert_eq!((&summary(&finished)["captures"], &summary(&finished)["duplicates"]), (&1.into(), &2.into()));
+
+    // The directory's entries of the second and third file name the place of the first (APPNOTE 4.3.12).
+    let entries: Vec<usize> = memchr::memmem::find_iter(&whole, b"PK\x01\x02").collect();
+    let mut overlapping = whole.clone();
+    for entry in &entries[1..] {
+        overlapping[entry + 42..entry + 46].fill(0);
+    }
+    let finished = import(&archive, "overlapping.wacz", overlapping);
+    let refused: Vec<_> = finished.json().into_iter().filter(|line| line["kind"] == "file").collect();
+    assert_eq!((refused.len(), &summary(&finished)["duplicates"]), (2, &1.into()), "{refused:?}");
+    assert!(refused[0]["what"].as_str().unwrap().contains("another file of the package"), "{refused:?}");
+
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for number in 0..120_000 {
+        zip.start_file(format!("archive/{number:060}.warc"), stored).unwrap();
+    }
+    let finished = import(&archive, "many.wacz", zip.finish().unwrap().into_inner());
+    let what = finished.json()[0]["what"].to_string();
+    assert!(what.contains("longer than 8 MiB") && what.contains("unzip"), "{what}");
+}

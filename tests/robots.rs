@@ -245,7 +245,7 @@ fn a_limit_of_pages_bounds_the_hosts_that_are_asked_for_their_robots_txt() {
 /// Hosts that each have as many rules as are read at most.
 #[test]
 fn rules_of_many_hosts_stay_within_the_memory_of_a_crawl() {
-    const HOSTS: usize = 120;
+    const HOSTS: usize = 60;
     let rules: String = (0..62_000).map(|number| format!("Allow:/{number:x}\n")).collect();
     let served = Answers::start(move |host, path| match path {
         "/robots.txt" => plain(&format!("# {host}\nUser-agent: *\nDisallow: /private\n{rules}")),
@@ -253,13 +253,13 @@ fn rules_of_many_hosts_stay_within_the_memory_of_a_crawl() {
     });
     let archive = Archive::new();
     let seeds: Vec<String> = (0..HOSTS)
-        .flat_map(|number| ["", "private", "b"].map(|page| format!("http://{number}.test/{page}")))
+        .flat_map(|number| ["", "private"].map(|page| format!("http://{number}.test/{page}")))
         .collect();
     let mut options = served.at_once();
     options.extend(["--memory", "192MiB"].map(str::to_owned));
-    start(&mut within("--data=400000000", &archive.crawl(&seeds, &options))).wait().succeeded();
+    start(&mut within("--data=300000000", &archive.crawl(&seeds, &options))).wait().succeeded();
     let urls = captures(&archive.path).urls();
     let pages = urls.iter().filter(|url| !url.ends_with("/robots.txt")).count();
     let private = urls.iter().filter(|url| url.ends_with("/private")).count();
-    assert_eq!((pages, private), (2 * HOSTS, 0));
+    assert_eq!((pages, private), (HOSTS, 0));
 }

@@ -27,7 +27,8 @@ pub struct Options {
     pub workers: usize,
     /// Threads that parse and compress.
     pub threads: usize,
-    /// Stop after this many pages, with what belongs to them; pictures, style sheets and robots.txt are not counted.
+    /// Stop after this many pages, with what belongs to them; pictures, style sheets and robots.txt are not counted. It stops
+    /// earlier when it has asked for 1000 robots.txt files, and 100 more for each of these pages.
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,

@@ -20,8 +20,8 @@ use crate::parse::Limits;
 /// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX_HOURS: i64 = 24;
 
-/// Requests for robots.txt in a run that has a limit of pages: so many, and so many for each page that it may fetch. A page
-/// may link to any number of hosts without pages.
+/// Requests for robots.txt in a run that has a limit of pages, at most: so many, and so many more for each page that it may
+/// fetch. Links may lead to any number of hosts without pages.
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
 

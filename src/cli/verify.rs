@@ -1,14 +1,13 @@
 //! `archive verify`: prove that the archive holds what it says.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use archive_storage::{Store, verify};
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::output;
+use super::{output, progress};
 
 /// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
@@ -48,9 +47,9 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::read_only(&args.archive.path)?;
     let total = store.state().totals().captures / args.sample.max(1);
-    let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let bar = progress::counting(total, "captures");
     let verified = verify(&store, args.sample, &mut |captures| bar.set_position(captures))?;
-    bar.finish_and_clear();
+    progress::end();
     for finding in &verified.findings {
         let segment = finding.segment.map(|segment| segment.0);
         let (offset, what) = (finding.offset, finding.what.as_str());

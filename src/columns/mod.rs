@@ -4,9 +4,13 @@
 //! URL or site by its id; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
 //! came later have no value, and whoever renumbers ids has to remove the folder. A file is replaced as a whole.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+
+use archive_storage::backend::{OpenMode, open_regular};
+
+use crate::files::{WholeFile, make_folder};
 
 /// The folder in an archive.
 pub const FOLDER: &str = "columns";
@@ -94,24 +98,27 @@ impl Column {
 /// # Errors
 /// When the name does not fit queries, or the folder cannot be written.
 pub fn write(archive: &Path, kind: Kind, name: &str, values: &[Option<f64>]) -> Result<(), ColumnError> {
-    let fits = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !fits(name) || RESERVED.contains(&name) {
+    if !is_name(name) {
         return Err(ColumnError::Name(name.to_owned()));
     }
     let folder = archive.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+    make_folder(&folder).map_err(io_error(&folder))?;
     let path = folder.join(format!("{}.{name}", kind.name()));
-    let partial = folder.join(format!("{}.{name}.partial", kind.name()));
     let save = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(&partial)?);
+        let mut out = BufWriter::new(WholeFile::begin(&path)?);
         out.write_all(&MAGIC)?;
         for value in values {
             out.write_all(&value.map_or(f32::NAN, |value| value as f32).to_le_bytes())?;
         }
-        out.into_inner()?.sync_all()?;
-        fs::rename(&partial, &path)
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     };
     save().map_err(io_error(&path))
+}
+
+/// Whether a name fits queries, and so the file of a column.
+fn is_name(name: &str) -> bool {
+    let fits = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !RESERVED.contains(&name)
 }
 
 /// Reads all columns of an archive, by name.
@@ -129,7 +136,8 @@ pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> 
         let entry = entry.map_err(io_error(&folder))?;
         let file = entry.file_name();
         let name = file.to_str().and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
-        if let Some((_, name)) = name.filter(|(_, name)| !name.contains('.')) {
+        // Other names are of unfinished files, or not of this program.
+        if let Some((_, name)) = name.filter(|(_, name)| is_name(name)) {
             columns.push(read(&entry.path(), name)?);
         }
     }
@@ -138,7 +146,10 @@ pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> 
 }
 
 fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
-    let bytes = fs::read(path).map_err(io_error(path))?;
+    let mut bytes = Vec::new();
+    open_regular(path, OpenMode::Read)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(io_error(path))?;
     let numbers = bytes.strip_prefix(&MAGIC).ok_or_else(|| ColumnError::Format { path: path.into() })?;
     let (numbers, rest) = numbers.as_chunks::<4>();
     if !rest.is_empty() {
@@ -198,7 +209,7 @@ mod tests {
         }
         fs::remove_file(&path).unwrap();
         // A write that was cut off leaves no column.
-        fs::write(archive.path().join(FOLDER).join("page.a.partial"), b"arch").unwrap();
+        fs::write(archive.path().join(FOLDER).join("page.a.part"), b"arch").unwrap();
         assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
     }
 }

@@ -31,19 +31,19 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 #[non_exhaustive]
 pub enum RepairError {
     /// The store failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// A segment failed.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The rebuild failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Rebuild(#[from] RebuildError),
     /// Captures could not be brought back.
     #[error(transparent)]
     Import(#[from] ImportError),
     /// The archive could not be opened after it was repaired.
-    #[error(transparent)]
+    #[error("{0}")]
     Open(#[from] OpenError),
     /// The file system says so.
     #[error("{}: {source}", path.display())]

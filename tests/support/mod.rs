@@ -7,6 +7,7 @@ pub(crate) mod judges;
 pub(crate) mod program;
 pub(crate) mod reach;
 pub(crate) mod small_disk;
+pub(crate) mod terminal;
 
 use std::env;
 use std::net::SocketAddr;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let totals = state.totals();
-    let (mut fetches, mut failures) = (0, 0);
+    let (mut fetches, mut failures) = (0_u64, 0_u64);
     for host in state.hosts() {
         let (_, _, host) = host?;
         fetches += u64::from(host.captures);
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stats = Stats {
         urls: totals.urls,
         fetched: totals.fetched,
-        captures: fetches - failures,
+        captures: fetches.saturating_sub(failures),
         failures,
         robots: totals.captures.saturating_sub(fetches),
         hosts: totals.hosts,
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
     table.add_row(["fetches of robots.txt", &HumanCount(stats.robots).to_string()]);
     table.add_row(["URLs fetched", &HumanCount(stats.fetched).to_string()]);
-    table.add_row(["URLs only linked to", &HumanCount(stats.urls - stats.fetched).to_string()]);
+    table.add_row(["URLs only linked to", &HumanCount(stats.urls.saturating_sub(stats.fetched)).to_string()]);
     table.add_row(["hosts fetched or linked to", &HumanCount(stats.hosts).to_string()]);
     table.add_row(["sites fetched or linked to", &HumanCount(stats.sites).to_string()]);
     table.add_row(["links", &HumanCount(stats.links).to_string()]);

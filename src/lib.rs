@@ -2,7 +2,8 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
 //! `review`, `lab` and `testweb`, and `exchange` uses `crawl`; these use `change` and `ledger`; it uses `importance`,
-//! `refresh`, `search`, `reading`, `parse` and `fetch`; all of them stand on the crate [`archive_storage`].
+//! `refresh`, `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
+//! [`archive_storage`].
 
 pub mod change;
 pub mod columns;
@@ -10,6 +11,7 @@ pub mod crawl;
 pub mod currency;
 pub mod exchange;
 pub mod fetch;
+pub mod files;
 pub mod importance;
 pub mod lab;
 pub mod ledger;

@@ -54,7 +54,11 @@ fn options_that_make_no_sense_are_told() {
     crawl(&["--for", "soon"]).refused(USAGE, &["'soon' is not a span of time", "10m"]);
     crawl(&["--per-host", "4"]).refused(USAGE, &["--per-host above 1 needs --delay 0"]);
     crawl(&["--connect-to", "a:b"]).refused(USAGE, &["HOST:PORT:ADDR:PORT"]);
+    for workers in ["0", "4097", "1000000000000"] {
+        crawl(&["--workers", workers]).refused(USAGE, &["--workers has to be from 1 to 4096"]);
+    }
     assert!(!archive.path.exists());
+    crawl(&["--workers", "4096"]).refused(FAILED, &["no seed gave anything"]);
 }
 
 #[test]
@@ -123,7 +127,8 @@ fn a_full_disk_ends_a_crawl_which_goes_on_when_there_is_room() {
 fn hosts_that_do_not_answer_are_told_and_recorded() {
     let archive = Archive::new();
     let seeds = ["http://nothing.invalid/a".to_owned(), "http://127.0.0.1:9/".to_owned()];
-    let ended = start(&mut archive.crawl::<&str>(&seeds, &[])).wait().succeeded();
+    let ended =
+        start(&mut archive.crawl::<&str>(&seeds, &[])).wait().refused(FAILED, &["no seed gave anything"]);
     let reasons =
         ["the host name cannot be resolved", "127.0.0.1 is not a public address; --allow-private permits it"];
     for (url, reason) in seeds.iter().zip(reasons) {

@@ -230,7 +230,8 @@ fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
     let seeds = paths.map(|path| format!("http://faults.test/{path}"));
     let mut options = served.at_once();
     options.extend(["--obey-nofollow", "--obey-noarchive"].map(str::to_owned));
-    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    let ended = start(&mut archive.crawl(&seeds, &options)).wait();
+    ended.refused(1, &["0 captures (0 unchanged)", "2 refused", "no seed gave anything"]);
     for url in &seeds {
         let told = archive.json("why", &[url]).remove(0);
         assert_eq!(told["last_fetch"]["kind"], "failed", "{told}");

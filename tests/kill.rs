@@ -3,11 +3,16 @@
 //! Two processes of one machine share its page cache, so a kill does not lose what was written; what power failures
 //! lose is the subject of the storage crate's simulated disk.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
 
 use archive::search::{self, Reader};
+use chrono::TimeDelta;
 
+use crate::change::{clock, crawled};
 use crate::crawl::{everything, lively};
 use crate::support::captures::assert_same;
 use crate::support::program::{Running, start};
@@ -102,4 +107,190 @@ fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
         let records = judges.check(&archive.segments());
         assert_eq!(records.captures(), captured.count(), "records of captures in the WARC files");
     }
+}
+
+/// Starts a command and kills it at any moment of the time that it took when it was left in peace.
+fn kill_in(command: &mut Command, dice: &mut Dice, peace: Duration) {
+    let running = start(command);
+    std::thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
+    running.kill();
+}
+
+/// The files of a folder and of those below that a command left behind half done.
+fn half_done(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let endings = [".part", ".partial", ".new", ".tmp", ".open", "-part"];
+        if endings.iter().any(|ending| name.ends_with(ending)) {
+            found.push(entry.path().display().to_string());
+        } else if entry.file_type().unwrap().is_dir() {
+            found.extend(half_done(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_refresh_killed_again_and_again_loses_nothing_and_goes_on() {
+    let mut dice = Dice::new("refresh");
+    let (served, archive) = crawled(lively(22, 4, 120));
+    let refresh = |archive: &Archive| {
+        let mut command = archive.command("refresh");
+        command.args(["--budget", "400"]).args(served.at_once()).args(clock(&served));
+        command
+    };
+    served.web.clock().advance(TimeDelta::days(9));
+    let peace = start(&mut refresh(&archive)).wait().succeeded().elapsed;
+    let mut before = captures(&archive.path);
+    for _ in 0..kills(KILLS) {
+        served.web.clock().advance(TimeDelta::days(1));
+        kill_in(&mut refresh(&archive), &mut dice, peace);
+        let after = captures(&archive.path);
+        assert!(after.count() >= before.count());
+        before = after;
+    }
+    start(&mut refresh(&archive)).wait().succeeded();
+    let after = captures(&archive.path);
+    for (url, known) in &before.0 {
+        assert_eq!(after.0[url][..known.len()], known[..], "{url}");
+    }
+    // No page twice at one time of the web, whose clock stood still during each run.
+    for (url, captures) in &after.0 {
+        let days: BTreeSet<i64> = captures.iter().map(|one| one.time / 3_600_000_000).collect();
+        assert!(
+            captures.len() <= days.len() + usize::from(url.ends_with("/robots.txt")),
+            "{url}: {captures:?}"
+        );
+    }
+    assert_eq!(archive.verify(), after.count());
+    ledger_balances(&archive.path);
+    assert_eq!(half_done(&archive.path), Vec::<String>::new());
+}
+
+#[test]
+fn an_export_killed_again_and_again_leaves_the_old_file_or_the_new_one() {
+    let mut dice = Dice::new("export");
+    let (_, archive) = crawled(lively(23, 4, 300));
+    let out = archive.folder().join("out");
+    fs::create_dir(&out).unwrap();
+    for (format, name) in [
+        ("warc", "all.warc.gz"),
+        ("wacz", "all.wacz"),
+        ("cdxj", "all.cdxj"),
+        ("parquet", "all.parquet"),
+        ("links", "all.tsv.gz"),
+        ("graph", "web"),
+    ] {
+        let export = || {
+            let mut command = archive.command("export");
+            command.arg(format).arg("--output").arg(out.join(name));
+            command
+        };
+        let peace = start(&mut export()).wait().succeeded().elapsed;
+        let files = || -> Vec<(String, u64)> {
+            let files = fs::read_dir(&out).unwrap().map(Result::unwrap);
+            let sizes = files.map(|file| {
+                (file.file_name().to_string_lossy().into_owned(), file.metadata().unwrap().len())
+            });
+            let mut sizes: Vec<_> = sizes.collect();
+            sizes.sort();
+            sizes
+        };
+        let whole = files();
+        let is_named = |file: &(String, u64)| whole.iter().any(|(name, _)| *name == file.0);
+        for _ in 0..kills(KILLS).div_ceil(6) {
+            kill_in(&mut export(), &mut dice, peace);
+            let left: Vec<_> = files().into_iter().filter(is_named).collect();
+            // A package has its time in it, packed; a graph without properties is none for any reader.
+            let is_whole = left.len() == whole.len()
+                && left.iter().zip(&whole).all(|(a, b)| a.0 == b.0 && a.1.abs_diff(b.1) < 64);
+            let is_closed = format == "graph" && !left.iter().any(|(name, _)| name.ends_with(".properties"));
+            assert!(is_whole || is_closed, "{format}: {left:?} for {whole:?}");
+        }
+        start(&mut export()).wait().succeeded();
+        let names = |files: Vec<(String, u64)>| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(files()), names(whole.clone()), "{format}");
+    }
+}
+
+#[test]
+fn a_watch_killed_again_and_again_reports_all_time_once() {
+    let mut dice = Dice::new("watch");
+    let (served, archive) = crawled(lively(24, 2, 60));
+    let run = |command: &str, arguments: &[&str]| {
+        let mut whole = archive.command(command);
+        whole.args(arguments).args(clock(&served));
+        whole
+    };
+    let peace = start(&mut run("watch", &["page", "--name", "calm"])).wait().succeeded().elapsed;
+    // Making watches: each is there whole or not at all.
+    let adds = kills(KILLS).div_ceil(2);
+    for number in 0..adds {
+        kill_in(&mut run("watch", &["page", "--name", &format!("killed-{number}")]), &mut dice, peace);
+        archive.run::<&str>("watch list", &[]).succeeded();
+    }
+    let report = || {
+        let mut command = run("watch report", &["calm", "--now"]);
+        command.args(served.at_once());
+        command
+    };
+    served.web.clock().advance(TimeDelta::days(8));
+    let peace = start(&mut report()).wait().succeeded().elapsed;
+    for _ in 0..kills(KILLS) - adds {
+        served.web.clock().advance(TimeDelta::days(8));
+        kill_in(&mut report(), &mut dice, peace);
+        archive.run::<&str>("watch list", &[]).succeeded();
+    }
+    served.web.clock().advance(TimeDelta::days(8));
+    start(&mut report()).wait().succeeded();
+    // The next watch of a name takes away what was left of it.
+    for number in 0..adds {
+        let name = format!("killed-{number}");
+        if !archive.path.join(format!("watches/{name}.json")).exists() {
+            start(&mut run("watch", &["page", "--name", &name])).wait().succeeded();
+        }
+    }
+    let reports = archive.path.join("watches/calm");
+    let mut spans: Vec<(String, String)> = Vec::new();
+    for path in files_with(&reports, &[".json"]) {
+        let report: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        spans.push((
+            report["since"].as_str().unwrap().to_owned(),
+            report["until"].as_str().unwrap().to_owned(),
+        ));
+    }
+    spans.sort();
+    assert!(spans.len() > 1);
+    for pair in spans.windows(2) {
+        assert_eq!(pair[0].1, pair[1].0, "a gap or an overlap: {spans:?}");
+    }
+    assert_eq!(archive.verify(), captures(&archive.path).count());
+    assert_eq!(half_done(&archive.path), Vec::<String>::new());
+}
+
+#[test]
+fn a_review_killed_again_and_again_leaves_the_old_sheet_or_the_new_one() {
+    let mut dice = Dice::new("review");
+    let (_, archive) = crawled(lively(25, 8, 300));
+    let sheet = archive.folder().join("sheet.html");
+    let review = || {
+        let mut command = archive.command("review export");
+        command.arg("--output").arg(&sheet);
+        command
+    };
+    let peace = start(&mut review()).wait().succeeded().elapsed;
+    let begun = Instant::now();
+    for _ in 0..kills(KILLS) {
+        kill_in(&mut review(), &mut dice, peace);
+        let text = fs::read_to_string(&sheet).unwrap();
+        assert!(
+            text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>"),
+            "{} bytes",
+            text.len()
+        );
+    }
+    println!("{} kills in {:?}", kills(KILLS), begun.elapsed());
+    start(&mut review()).wait().succeeded();
+    assert!(half_done(archive.folder()).is_empty(), "{:?}", half_done(archive.folder()));
 }

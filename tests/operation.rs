@@ -60,7 +60,7 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
     assert!(running.wait_until(|| served.server.requests() > 30));
 
     let text = fs::read_to_string(&log).unwrap();
-    let (_, address) = text.split_once("told at http://").unwrap();
+    let (_, address) = text.split_once("served at http://").unwrap();
     let address = address.split('/').next().unwrap();
     let status: Value = serde_json::from_str(&ask(address, "/status").unwrap()).unwrap();
     assert!(status["captures"].is_u64() && status["paused"].is_null(), "{status}");
@@ -93,7 +93,25 @@ fn a_crawl_is_paused_steered_and_watched_while_it_runs() {
     let of = |target: &str| lines.iter().filter(|line| line["target"] == target).count();
     println!("{} lines of log, {} of them captures", lines.len(), of("capture"));
     assert!(of("capture") > 30 && lines.iter().all(|line| line["timestamp"].is_string()));
-    assert!(lines.iter().any(|line| line["message"] == "checkpoint"));
+    let said = |words: &str| {
+        let line =
+            lines.iter().find(|line| line["message"].as_str().is_some_and(|said| said.contains(words)));
+        line.unwrap_or_else(|| panic!("'{words}' is not in the log"))
+    };
+    // Numbers are numbers, and only what deserves a look is a warning.
+    let capture = lines.iter().find(|line| line["target"] == "capture").unwrap();
+    for (line, fields) in [
+        (said("checkpoint"), &["captures", "milliseconds"][..]),
+        (capture, &["status", "bytes", "milliseconds"]),
+        (said("the run has begun"), &["queued"]),
+        (said("the run has ended"), &["captures"]),
+        (said("passed along"), &["rounds"]),
+    ] {
+        assert!(fields.iter().all(|field| line[field].is_u64()), "{line}");
+    }
+    for (words, level) in [("served at", "INFO"), ("going on", "INFO"), ("paused: ", "WARN")] {
+        assert_eq!(said(words)["level"], level);
+    }
 }
 
 #[test]

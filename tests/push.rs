@@ -21,7 +21,8 @@ fn run(archive: &Archive, served: &TestWeb, command: &str, arguments: &[&str]) -
 
 fn refresh(archive: &Archive, served: &TestWeb, budget: &str) -> Finished {
     let mut command = archive.command("refresh");
-    start(command.args(["--budget", budget]).args(served.at_once()).args(clock(served))).wait().succeeded()
+    command.args(["--budget", budget, "--outputs"]).arg(archive.folder());
+    start(command.args(served.at_once()).args(clock(served))).wait().succeeded()
 }
 
 /// The HTML pages that changed in a time, as the web knows it.

@@ -109,7 +109,8 @@ fn robots_are_asked_for_over_the_scheme_of_the_host() {
     let served = TestWeb::start(Config::plain(92, 1, 5));
     let archive = Archive::new();
     let seeds = ["https://robots-delay.faults.test/private/".to_owned()];
-    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let ended = start(&mut archive.crawl(&seeds, &served.at_once())).wait();
+    ended.refused(1, &["gave nothing: robots.txt forbids it", "no seed gave anything"]);
     let (first, _) = why(&archive, "https://robots-delay.faults.test/robots.txt");
     let error = first["last_fetch"]["error"].as_str().unwrap();
     assert!(error.contains("no secure connection"), "{error}");

@@ -4,10 +4,14 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
-use archive::query::Value;
+use archive::query::{Context, Plan, Value, Zone};
 use archive_storage::{Store, UrlId};
+use chrono::Utc;
 
 use super::{UsageError, query};
+
+/// The mistake of favouring sites.
+const SITES_FAVOURED: &str = "--favour needs a query for pages that selects their url, not one for sites";
 
 /// What is not said stays as the archive has it.
 #[derive(clap::Args)]
@@ -45,12 +49,12 @@ impl CashArgs {
             let Topic::Query(text) = topic else { continue };
             highest = f64::max(highest, *bonus);
             if !archive.join("state").is_dir() {
+                check(text)?;
                 continue;
             }
             let (answer, _) = query::ask(archive, text, None)?;
             let column = answer.headings.iter().position(|heading| heading.name == "url");
-            let column =
-                column.ok_or_else(|| UsageError("--favour needs a query for pages, not sites".to_owned()))?;
+            let column = column.ok_or_else(|| UsageError(SITES_FAVOURED.to_owned()))?;
             urls.extend(answer.rows.iter().filter_map(|row| match row.get(column) {
                 Some(Value::Text(url)) => Some(url.clone()),
                 _ => None,
@@ -97,6 +101,17 @@ impl CashArgs {
         rules.sites = self.sites.unwrap_or(rules.sites);
         Ok(rules)
     }
+}
+
+/// Checks a query before there is an archive to ask.
+fn check(text: &str) -> Result<(), UsageError> {
+    let context = Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[] };
+    let plan = Plan::parse(text, &context)
+        .map_err(|mistake| UsageError(format!("in the query of --favour, {mistake}")))?;
+    if plan.asks_for_sites() {
+        return Err(UsageError(SITES_FAVOURED.to_owned()));
+    }
+    Ok(())
 }
 
 /// Two parts like `1:3`, not both 0.

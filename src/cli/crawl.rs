@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use archive::crawl::{self, Budgets, CrawlOrder, End, Plan, Seed, Timings, read_seeds, scope_of};
-use archive::ledger::ScopeKind;
+use archive::ledger::{Refusal, ScopeKind, page_flags};
 use archive_storage::Store;
 use archive_storage::address::canonical;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::CellAlignment;
 
 use super::cash::CashArgs;
 use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     conduct.same_content = args.same_content;
     conduct.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
-    args.fetch.start_log()?;
+    args.fetch.start_log(&args.archive.path)?;
     let favoured = args.cash.favoured(&args.archive.path)?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
@@ -111,21 +111,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {
             progress.show(status);
         })?;
-    let failed = failed_seeds(&store, &urls)?;
+    let mut failed = failed_seeds(&store, &urls)?;
+    let none_gave = failed.len() == urls.len();
     store.close()?;
     progress.finish(end, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
         print_course(&status.timings)?;
     }
+    let more = failed.len().saturating_sub(FAILED_SEEDS_MAX);
+    failed.truncate(FAILED_SEEDS_MAX);
     for line in failed {
-        eprintln!("archive: {line}");
+        output::note(format_args!("{line}"));
     }
-    Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+    if more > 0 {
+        output::note(format_args!("{more} more seeds gave nothing; see `archive why URL`"));
+    }
+    if end == End::Stopped {
+        return Ok(ExitCode::from(EXIT_STOPPED));
+    }
+    if none_gave {
+        output::note(format_args!("no seed gave anything; the next crawl asks them again"));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Stages with their processor time, in microseconds a capture.
-fn timings_table(timings: &Timings) -> Table {
+fn timings_table(timings: &Timings) -> output::Table {
     let mut table = output::table(&["stage", "\u{b5}s a capture", "share"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
     let total = timings.total.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -166,15 +179,14 @@ fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
     for url in urls {
         let Some(id) = store.state().find(url)? else { continue };
         let newest = store.state().history(id)?.next().transpose()?;
-        let Some((_, capture)) = newest else { continue };
-        lines.extend(
-            super::failure(store, &capture)?.map(|error| format!("the seed {url} gave nothing: {error}")),
-        );
-    }
-    let more = lines.len().saturating_sub(FAILED_SEEDS_MAX);
-    lines.truncate(FAILED_SEEDS_MAX);
-    if more > 0 {
-        lines.push(format!("{more} more seeds gave nothing; see `archive history URL`"));
+        let why = match newest {
+            Some((_, capture)) => super::failure(store, &capture)?,
+            None => {
+                let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags.0));
+                refusal.map(|why| why.sentence().to_owned())
+            }
+        };
+        lines.extend(why.map(|why| format!("the seed {url} gave nothing: {why}")));
     }
     Ok(lines)
 }

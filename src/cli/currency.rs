@@ -103,7 +103,7 @@ pub(crate) fn copies(
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
     let copies = currency::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
     if copies.is_empty() {
-        eprintln!("archive: no page that fits has a copy");
+        output::note(format_args!("no page that fits has a copy"));
     }
     Ok((store, copies))
 }

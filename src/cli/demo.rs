@@ -88,7 +88,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "page type = xml order by importance desc limit 5 select importance, url, title",
         "page text contains \"library\" order by score limit 5 select score, importance, url",
     ] {
-        output::line(&format!("\n$ archive query '{text}' --archive {}", args.path.display()))?;
+        output::line("")?;
+        output::line(&format!("$ archive query '{text}' --archive {}", args.path.display()))?;
         query::print(&args.path, text)?;
     }
 
@@ -108,7 +109,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
     heading("5. The history of a page")?;
     if let Some(url) = changed {
-        output::line(&format!("\n$ archive history {url} --archive {}", args.path.display()))?;
+        output::line("")?;
+        output::line(&format!("$ archive history {url} --archive {}", args.path.display()))?;
         history::print(&args.path, &url, false)?;
     }
 
@@ -119,18 +121,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
     heading("Where everything is")?;
     let path = args.path.display();
-    output::line(&format!(
+    output::text(&format!(
         "{path}/segments   the archive itself: standard WARC files and their manifest\n\
          {path}/state      catalogue, pages, histories, links: derived, can be rebuilt\n\
          {path}/state/fulltext   the full-text index: derived\n\
-         Next: archive stats --archive {path}"
+         Next: archive stats --archive {path}\n"
     ))?;
     server.stop();
     Ok(ExitCode::SUCCESS)
 }
 
 fn heading(text: &str) -> anyhow::Result<()> {
-    output::line(&format!("\n{text}\n{}", "=".repeat(text.chars().count())))
+    output::text(&format!("\n{text}\n{}\n", "=".repeat(text.chars().count())))
 }
 
 /// Makes an empty folder, in place of an earlier demo but never of anything else.

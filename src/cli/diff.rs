@@ -80,15 +80,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let local = |capture: &Capture| captured(capture).with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
         let paint = Paint::on_terminal();
-        output::line(
-            &paint.piece(Mark::Gone, &format!("--- {} of {}", output::harmless(&args.url), local(&old))),
-        )?;
-        output::line(
-            &paint.piece(Mark::Fresh, &format!("+++ {} of {}", output::harmless(&args.url), local(&new))),
-        )?;
+        paint.line(&[(Mark::Gone, format!("--- {} of {}", args.url, local(&old)))])?;
+        paint.line(&[(Mark::Fresh, format!("+++ {} of {}", args.url, local(&new)))])?;
         print(&comparison, paint)?;
         if old.time == new.time {
-            eprintln!("archive: both are the same version; `archive history` shows which there are");
+            output::note(format_args!("both are the same version; `archive history` shows which there are"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -122,12 +118,7 @@ fn versions(
 
 /// Prints a comparison for people.
 pub(crate) fn print(comparison: &Comparison, paint: Paint) -> anyhow::Result<()> {
-    for line in lines(comparison, paint.is_on) {
-        let pieces: String =
-            line.iter().map(|(mark, text)| paint.piece(*mark, &output::harmless(text))).collect();
-        output::line(&pieces)?;
-    }
-    Ok(())
+    lines(comparison, paint.is_on).iter().try_for_each(|line| paint.line(line))
 }
 
 /// Colours, or none.
@@ -143,13 +134,15 @@ impl Paint {
         Self { is_on: io::stdout().is_terminal() && !is_off }
     }
 
-    fn piece(self, mark: Mark, text: &str) -> String {
-        let code = match mark {
-            Mark::Gone => "31",
-            Mark::Fresh => "32",
-            Mark::Moved => "36",
-            Mark::Plain => return text.to_owned(),
+    fn line(self, pieces: &[(Mark, String)]) -> anyhow::Result<()> {
+        let colour = |mark: Mark| match mark {
+            Mark::Gone => Some(31),
+            Mark::Fresh => Some(32),
+            Mark::Moved => Some(36),
+            Mark::Plain => None,
         };
-        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        let pieces: Vec<_> =
+            pieces.iter().map(|(mark, text)| (colour(*mark).filter(|_| self.is_on), text.as_str())).collect();
+        output::coloured_line(&pieces)
     }
 }

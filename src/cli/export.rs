@@ -1,18 +1,18 @@
 //! `archive export`: the archive, or the result of a query, for other tools.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::exchange::export::{self, Format, Selection};
+use archive::exchange::export::{self, Format, Selection, Settings};
+use archive::files::is_standard_output;
 use archive::query::{ArchiveRows, Error, FullText};
 use archive_storage::{Store, UrlId};
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::{open, output, query};
+use super::{UsageError, open, output, progress, query};
 
 /// Write captures or an index of them as a file that other tools read.
 #[derive(clap::Args)]
@@ -38,7 +38,8 @@ Examples:
 pub(crate) struct Args {
     /// What to write
     format: FormatName,
-    /// File to write (of a graph the NAME); one that is there is replaced when the new one is whole
+    /// File to write (of a graph the NAME); one that is there is replaced when the new one is whole. Pipes and devices are
+    /// written to; - is standard output
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
     /// Pack with gzip, whatever the output is called
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Only what a query finds, as for `archive query`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<String>,
+    /// Write a file even if nothing is in it
+    #[arg(long)]
+    allow_empty: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
     /// One JSON object at the end
@@ -88,20 +92,27 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::check_exists(&args.archive.path)?;
+    if args.json && is_standard_output(&args.output) {
+        let text = "--json and --output - would both write to standard output; give --output a file";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
     let selection = match &args.query {
         Some(text) => Selection::of_pages(&store, pages(&store, text)?, text.clone())?,
         None => Selection::all(),
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
-    let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-    let mut progress = |rows| bar.set_position(rows);
-    let outcome = match args.format.format() {
-        Some(format) => export::run(&store, &selection, format, &args.output, args.gzip, &mut progress),
-        None => export::graph(&store, &selection, &args.output),
+    let settings = Settings { gzip: args.gzip, allow_empty: args.allow_empty };
+    let exported = match args.format.format() {
+        Some(format) => {
+            let bar = progress::counting(total, "captures");
+            let mut progress = |rows| bar.set_position(rows);
+            export::run(&store, &selection, format, &args.output, settings, &mut progress)?
+        }
+        None => export::graph(&store, &selection, &args.output, settings)?,
     };
-    bar.finish_and_clear();
-    let exported = outcome?;
+    progress::end();
     let output = args.output.display();
     if args.json {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
@@ -115,11 +126,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             0 => String::new(),
             records => format!(" ({} records)", HumanCount(records)),
         };
-        eprintln!(
-            "archive: {} {what}{records} in {output}, {}",
+        output::note(format_args!(
+            "{} {what}{records} in {output}, {}",
             HumanCount(exported.rows),
             HumanBytes(exported.bytes)
-        );
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,5 @@
 //! `archive get`: what the archive has of a URL.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -9,8 +8,8 @@ use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureKind, Store};
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
-use super::UsageError;
 use super::options::ArchiveArgs;
+use super::{UsageError, output};
 
 /// Bytes a payload may decode to.
 const DECODED_BYTES_MAX: usize = 1 << 30;
@@ -57,18 +56,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let original =
         store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;
     let record = store.record(original.location)?;
-    let mut out = io::stdout().lock();
     if args.raw {
-        out.write_all(&record.content)?;
+        output::content(&record.content)?;
     } else if args.headers {
-        out.write_all(&split(&record.content).0)?;
+        output::content(&split(&record.content).0)?;
     } else {
         let head = HttpHead::parse(&split(&record.content).0);
         let payload = record.payload();
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
-        out.write_all(&plain.body)?;
+        output::content(&plain.body)?;
     }
-    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,6 @@
 //! `archive import`: captures from WARC files and WACZ packages that any tool wrote.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -9,11 +8,11 @@ use std::time::Duration;
 
 use archive::crawl::Memory;
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, SegmentArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output};
+use super::{EXIT_STOPPED, interrupt, open, output, progress};
 
 /// Between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let mut display = Display::start(args);
     let outcome = import::run(&mut store, &options, &stop, &mut display);
-    display.bar.finish_and_clear();
+    progress::end();
     let (complete, status) = outcome?;
     store.close()?;
     if let Some(error) = display.failure {
@@ -133,7 +132,7 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
         });
     }
     if notes > NOTES_MAX {
-        eprintln!("archive: {} more findings; --json lists all", HumanCount(notes - NOTES_MAX));
+        output::note(format_args!("{} more findings; --json lists all", HumanCount(notes - NOTES_MAX)));
     }
     output::line(&format!(
         "{} captures imported from {} files ({} records, {}); {} were in the archive already, {} revisits, {} of them \
@@ -171,10 +170,7 @@ impl Display {
     fn start(args: &Args) -> Self {
         let size = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
         let total = args.files.iter().map(size).sum();
-        let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
-        // The template is fixed text, so a mistake in it would show at the first run.
-        bar.set_style(style.expect("the template is well-formed"));
+        let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
         Self { bar, json: args.json, notes: 0, failure: None }
     }
 }
@@ -200,8 +196,7 @@ impl Listener for Display {
             }
         } else if self.notes <= NOTES_MAX {
             let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
-            let line = format!("archive: {file}{place}: {}", output::harmless(what));
-            self.bar.suspend(|| eprintln!("{line}"));
+            output::note(format_args!("{file}{place}: {what}"));
         }
     }
 }

@@ -1,16 +1,23 @@
-//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends the program at once. SIGUSR1 pauses, SIGUSR2
-//! goes on.
+//! Ctrl-C, SIGTERM and SIGHUP (a terminal that closes): the first asks for a clean stop, another one later ends the program
+//! at once. SIGUSR1 pauses, SIGUSR2 goes on.
 
+use std::fs;
 use std::process;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use archive::crawl::Control;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::output;
 
 /// Exit code after a second signal, as shells have it for SIGINT.
 const EXIT_KILLED: i32 = 130;
+
+/// Terminals and process managers often send a signal twice, or two of them: within this time they are one request.
+const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Listens for signals and tells them to what it returns.
 pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
@@ -28,27 +35,47 @@ pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
 }
 
 async fn listen(control: &Control) {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut pause), Ok(mut resume)) = (
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup), Ok(mut pause), Ok(mut resume)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
+        hangup(),
         signal(SignalKind::user_defined1()),
         signal(SignalKind::user_defined2()),
     ) else {
         return;
     };
+    let mut asked = None;
     loop {
         tokio::select! {
-            _ = interrupt.recv() => stop(control),
-            _ = terminate.recv() => stop(control),
+            _ = interrupt.recv() => stop(control, &mut asked),
+            _ = terminate.recv() => stop(control, &mut asked),
+            Some(()) = async { hangup.as_mut()?.recv().await } => stop(control, &mut asked),
             _ = pause.recv() => control.pause(),
             _ = resume.recv() => control.resume(),
         }
     }
 }
 
-fn stop(control: &Control) {
-    if control.stop() {
-        process::exit(EXIT_KILLED);
+/// SIGHUP, unless the program was started with it ignored, as by nohup.
+fn hangup() -> std::io::Result<Option<Signal>> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let kind = SignalKind::hangup();
+    let bit = 1 << (kind.as_raw_value() - 1);
+    if ignored & bit == 0 { signal(kind).map(Some) } else { Ok(None) }
+}
+
+fn stop(control: &Control, asked: &mut Option<Instant>) {
+    control.stop();
+    match asked {
+        None => {
+            *asked = Some(Instant::now());
+            output::note(format_args!(
+                "stopping; what is under way is still stored (once more to stop at once)"
+            ));
+        }
+        Some(first) if first.elapsed() < DOUBLED_WITHIN => {}
+        Some(_) => process::exit(EXIT_KILLED),
     }
-    eprintln!("archive: stopping; what is under way is still stored (once more to stop at once)");
 }

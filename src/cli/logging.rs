@@ -7,14 +7,17 @@ use std::sync::Mutex;
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
+use super::open;
+
 /// The environment variable that filters the log.
 const FILTER: &str = "ARCHIVE_LOG";
 
 /// What is logged without a filter: captures, checkpoints, pauses, and whatever deserves a look.
 const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
 
-/// Begins to log into a file, behind what is in it.
-pub(crate) fn start(path: &Path) -> anyhow::Result<()> {
+/// Begins to log into a file, after what is in it.
+pub(crate) fn start(path: &Path, archive: &Path) -> anyhow::Result<()> {
+    open::check_output(archive, path)?;
     let file = OpenOptions::new()
         .create(true)
         .append(true)

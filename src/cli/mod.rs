@@ -104,7 +104,22 @@ pub(crate) struct UsageError(pub(crate) String);
 /// Reads the command line, runs the command, and turns its outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = match cli.command {
+    progress::working();
+    let outcome = run(cli.command);
+    progress::end();
+    match outcome {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let advice = if is_disk_full(&error) { DISK_FULL } else { "" };
+            output::note(format_args!("{}{advice}", sentence(&error)));
+            exit_code(&error)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Crawl(args) => crawl::run(&args),
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
@@ -127,17 +142,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "archive", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "archive", &mut script);
+            output::write(&script)?;
             Ok(ExitCode::SUCCESS)
-        }
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            let advice = if is_disk_full(&error) { DISK_FULL } else { "" };
-            eprintln!("archive: {}{advice}", sentence(&error));
-            exit_code(&error)
         }
     }
 }
@@ -170,7 +178,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
     if is_usage {
         ExitCode::from(EXIT_USAGE)
-    } else if is_locked || open::is_in_use(error) {
+    } else if is_locked {
         ExitCode::from(EXIT_IN_USE)
     } else {
         ExitCode::FAILURE

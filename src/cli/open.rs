@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use archive::crawl::{self, OpenError};
+use anyhow::Context;
+use archive::crawl;
 use archive::fetch;
+use archive::files::refuse_link_in;
+use archive_storage::Store;
 use archive_storage::segment::{self, SegmentOptions};
-use archive_storage::{StateError, Store, StoreError};
 
 use super::options::SegmentArgs;
+use super::output;
 
 /// How segments are written: what every `warcinfo` record says, and what was asked for of new ones.
 pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {
@@ -40,16 +43,21 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
         eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
     }
     if opened.replayed > 0 || opened.cut_bytes > 0 {
-        eprintln!(
-            "archive: the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \
+        output::note(format_args!(
+            "the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \
              captures cut off",
             opened.replayed, opened.cut_bytes
-        );
+        ));
     }
     for (segment, broken) in &opened.broken {
-        eprintln!("archive: segment {segment}, offset {}: {}", broken.offset, broken.what);
+        output::note(format_args!("segment {segment}, offset {}: {}", broken.offset, broken.what));
     }
     Ok(opened.store)
+}
+
+/// Refuses an output that is a link in the archive's folder: in an archive that came from a stranger it may lead anywhere.
+pub(crate) fn check_output(archive: &Path, output: &Path) -> anyhow::Result<()> {
+    refuse_link_in(archive, output).with_context(|| output.display().to_string())
 }
 
 /// Says that there is no archive, before one is made by mistake.
@@ -58,14 +66,4 @@ pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     anyhow::bail!("there is no archive in {}; begin one with `archive crawl --seeds FILE`", path.display())
-}
-
-/// Whether an error says that another process owns the archive.
-pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        matches!(
-            cause.downcast_ref::<OpenError>(),
-            Some(OpenError::Store(StoreError::State(StateError::Locked { .. })))
-        ) || matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::State(StateError::Locked { .. })))
-    })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Conduct, Memory, Politeness, read_duration};
+use archive::crawl::{self, Conduct, Memory, Politeness, WORKERS_MAX, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive_storage::Clock;
 use archive_storage::segment::{Codec, Guard};
@@ -48,7 +48,7 @@ pub(crate) struct FetchArgs {
     /// Connections to one host; more than 1 only with --delay 0, where it is 32
     #[arg(long, value_name = "N")]
     per_host: Option<u32>,
-    /// Requests under way at the same time
+    /// Requests under way at the same time, at most 4096
     #[arg(long, default_value_t = 256, value_name = "N")]
     workers: usize,
     /// URLs that wait in memory, about: the best of each host; all others wait on disk
@@ -81,7 +81,8 @@ pub(crate) struct FetchArgs {
     /// Pause while less than this is free on the disk of the archive; 0: a full disk ends the crawl
     #[arg(long, default_value_t = 256, value_name = "MIB")]
     disk_min: u64,
-    /// Tell the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics
+    /// Serve the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics. Clients have to ask by
+    /// address or as localhost
     #[arg(long, value_name = "ADDR:PORT")]
     status: Option<SocketAddr>,
     /// Write a log to this file, a JSON object a line; $ARCHIVE_LOG filters it, as in 'info,capture=off'
@@ -95,6 +96,15 @@ pub(crate) struct FetchArgs {
     no_full_text: bool,
     #[command(flatten)]
     clock: ClockArgs,
+}
+
+/// Where reports may go.
+#[derive(clap::Args)]
+pub(crate) struct OutputsArgs {
+    /// Let watches write their files (`archive watch --output`) below this folder; may be repeated. Without it reports that
+    /// have a file are printed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) outputs: Vec<PathBuf>,
 }
 
 /// What time it is.
@@ -114,16 +124,19 @@ impl ClockArgs {
 
 impl FetchArgs {
     /// Begins the log, if there is to be one.
-    pub(crate) fn start_log(&self) -> anyhow::Result<()> {
-        self.log.as_deref().map_or(Ok(()), logging::start)
+    pub(crate) fn start_log(&self, archive: &Path) -> anyhow::Result<()> {
+        self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archive))
     }
 
     /// What was typed, checked and turned into what it means.
     pub(crate) fn options(&self) -> anyhow::Result<crawl::Options> {
         let at_once = self.delay.is_zero();
         let per_host = self.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
-        if per_host == 0 || self.workers == 0 {
-            return Err(UsageError("--per-host and --workers have to be at least 1".to_owned()).into());
+        if per_host == 0 {
+            return Err(UsageError("--per-host has to be at least 1".to_owned()).into());
+        }
+        if !(1..=WORKERS_MAX).contains(&self.workers) {
+            return Err(UsageError(format!("--workers has to be from 1 to {WORKERS_MAX}")).into());
         }
         if per_host > 1 && !at_once {
             let text = "--per-host above 1 needs --delay 0: with a delay a host gets one request at a time";

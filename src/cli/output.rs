@@ -1,67 +1,238 @@
-//! What results look like: JSON lines for scripts, tables for people.
+//! What results and messages look like: JSON lines for scripts, tables and sentences for people.
+//!
+//! Whatever people read goes through here. Titles, URLs, records and names of files may be a stranger's: characters that
+//! would steer a terminal are written as escapes, such as `\u{1b}`. Data stays what it is: JSON has escapes of its own,
+//! and bytes change only on their way to a terminal.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use anyhow::bail;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::progress;
+
+/// Columns of a table that are no wider keep their width, in characters.
+const NARROW: usize = 20;
+
+/// The least that a table's wide columns are worth to keep the others as they are.
+const WIDE_MIN: usize = 8;
+
+/// Space on both sides of a column.
+const PADDING: usize = 2;
 
 /// Prints `value` as one line of JSON.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, value)?;
-    out.write_all(b"\n")?;
-    Ok(())
+    let mut line = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut line, Harmless))?;
+    line.push(b'\n');
+    write(&line)
 }
 
-/// An empty table with `headers` that fits the terminal.
-pub(crate) fn table(headers: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    table.set_header(headers);
-    table
-}
+/// JSON without characters that steer terminals. JSON itself only escapes those below U+0020.
+struct Harmless;
 
-/// Aligns columns, which count from 0.
-pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
-    for number in columns {
-        if let Some(column) = table.column_mut(*number) {
-            column.set_cell_alignment(alignment);
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
+        for part in text.split_inclusive(steers) {
+            let plain = part.trim_end_matches(steers);
+            writer.write_all(plain.as_bytes())?;
+            // None of them is above U+FFFF.
+            part.chars()
+                .skip(plain.chars().count())
+                .try_for_each(|c| write!(writer, "\\u{:04x}", c as u32))?;
         }
+        Ok(())
     }
 }
 
 /// Prints one line of text.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{text}")?;
-    Ok(())
+    write(format!("{}\n", visible(text)).as_bytes())
 }
 
-/// Prints text as it is.
+/// Prints one line of pieces, each with the number of its colour (ECMA-48, SGR) if it has one.
+pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()> {
+    let mut line = String::new();
+    for (colour, text) in pieces {
+        match colour {
+            Some(colour) => line.push_str(&format!("\u{1b}[{colour}m{}\u{1b}[0m", visible(text))),
+            None => line.push_str(&visible(text)),
+        }
+    }
+    line.push('\n');
+    write(line.as_bytes())
+}
+
+/// Prints text as it is, except on a terminal.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(())
+    if !io::stdout().is_terminal() {
+        return write(text.as_bytes());
+    }
+    write(visible_lines(text).as_bytes())
+}
+
+/// Prints the content of a page as it is. A terminal gets no binary content, and text as [`text`] shows it.
+pub(crate) fn content(bytes: &[u8]) -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        return write(bytes);
+    }
+    // The sign by which curl knows binary content too.
+    if bytes.contains(&0) {
+        bail!("this is binary content, which can disturb a terminal; write it to a file with > FILE");
+    }
+    text(&String::from_utf8_lossy(bytes))
+}
+
+/// Prints bytes as they are.
+pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    let write = || io::stdout().lock().write_all(bytes);
+    Ok(if io::stdout().is_terminal() { progress::aside(write) } else { write() }?)
+}
+
+/// Says something on standard error. That nobody reads it is no reason to fail.
+pub(crate) fn note(message: fmt::Arguments<'_>) {
+    let message = format!("archive: {}\n", visible_lines(&message.to_string()));
+    let _ = progress::aside(|| io::stderr().lock().write_all(message.as_bytes()));
+}
+
+/// Text as a terminal may show it, in one line.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The same for text of several lines.
+fn visible_lines(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => format!("{}\n", visible(line.strip_suffix('\r').unwrap_or(line))),
+        None => visible(line).into_owned(),
+    });
+    lines.collect()
+}
+
+/// Whether a character steers a terminal (C0, DEL, C1), or the direction of the text after it.
+fn steers(c: char) -> bool {
+    c.is_control() && c != '\t'
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A table that fits the terminal, or is as wide as it has to be elsewhere.
+pub(crate) struct Table {
+    /// The first one has the headings.
+    rows: Vec<Vec<String>>,
+    alignments: Vec<(usize, CellAlignment)>,
+}
+
+/// An empty table with `headings`.
+pub(crate) fn table(headings: &[&str]) -> Table {
+    let mut table = Table { rows: Vec::new(), alignments: Vec::new() };
+    table.add_row(headings.iter().copied());
+    table
+}
+
+/// Aligns columns, which count from 0.
+pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
+    table.alignments.extend(columns.iter().map(|column| (*column, alignment)));
+}
+
+impl Table {
+    /// Adds a row, with a cell for each column.
+    pub(crate) fn add_row(&mut self, cells: impl IntoIterator<Item: Into<String>>) {
+        self.rows.push(cells.into_iter().map(|cell| visible(&cell.into()).into_owned()).collect());
+    }
+
+    /// The widths of columns in so much room: narrow ones keep theirs if that leaves something for the others, and these
+    /// share the rest.
+    fn widths(&self, room: usize) -> Vec<usize> {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let natural: Vec<usize> = (0..columns)
+            .map(|column| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        let kept: usize = natural.iter().filter(|width| **width <= NARROW).sum();
+        let wide = natural.iter().filter(|width| **width > NARROW).count();
+        let keeps = kept + wide * WIDE_MIN <= room;
+        let mut order: Vec<usize> = (0..columns).collect();
+        order.sort_by_key(|column| natural[*column]);
+        let (mut widths, mut left) = (vec![0; columns], room);
+        for (place, column) in order.into_iter().enumerate() {
+            let share = left / (columns - place);
+            let own = natural[column];
+            widths[column] = if keeps && own <= NARROW { own } else { own.min(share).max(1) };
+            left = left.saturating_sub(widths[column]);
+        }
+        widths
+    }
+
+    fn render(&self, columns: Option<usize>) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING);
+        let mut rows = self.rows.clone();
+        if let Some(columns) = columns {
+            let count = rows.first().map_or(0, Vec::len);
+            let widths = self.widths(columns.saturating_sub(count * PADDING));
+            for (cell, width) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&widths)) {
+                let words: Vec<Cow<'_, str>> = cell.split(' ').map(|word| shortened(word, *width)).collect();
+                *cell = words.join(" ");
+            }
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+            let fixed = |width: &usize| {
+                let width = u16::try_from(width + PADDING).unwrap_or(u16::MAX);
+                ColumnConstraint::Absolute(Width::Fixed(width))
+            };
+            table.set_header(rows.remove(0)).set_constraints(widths.iter().map(fixed));
+        } else {
+            table.set_header(rows.remove(0));
+        }
+        table.add_rows(rows);
+        for (column, alignment) in &self.alignments {
+            if let Some(column) = table.column_mut(*column) {
+                column.set_cell_alignment(*alignment);
+            }
+        }
+        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
 }
 
 /// Prints a finished table.
 pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    for text in table.lines() {
-        writeln!(out, "{}", text.trim_end())?;
-    }
-    Ok(())
+    // Without a terminal there is no width.
+    let columns = comfy_table::Table::new().width().map(usize::from);
+    write(table.render(columns.filter(|columns| *columns > 0)).as_bytes())
 }
 
-/// Text from strangers as a terminal may see it: without control characters, which could steer it, and without marks that
-/// turn the direction of what follows.
-pub(crate) fn harmless(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// A word that is cut in the middle if it is too wide: of a URL both ends say most.
+fn shortened(word: &str, width: usize) -> Cow<'_, str> {
+    if word.width() <= width {
+        return Cow::Borrowed(word);
+    }
+    let fits = |room: usize| {
+        let mut used = 0;
+        move |c: &char| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        }
     };
-    text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
+    let room = width.saturating_sub(1);
+    let head: String = word.chars().take_while(fits(room.div_ceil(2))).collect();
+    let tail: Vec<char> = word.chars().rev().take_while(fits(room / 2)).collect();
+    Cow::Owned(format!("{head}…{}", tail.iter().rev().collect::<String>()))
 }
 
 /// Whether `error` only says that the reader of our output went away, which is no failure.
@@ -72,4 +243,54 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
                 .downcast_ref::<serde_json::Error>()
                 .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Harmless, Serializer, shortened, table, visible};
+    use serde::Serialize;
+
+    const EVIL: &str = "a\u{1b}[31m\u{9b}b\u{7f}\u{202e}\u{2066}c\n";
+
+    #[test]
+    fn what_steers_a_terminal_is_shown() {
+        assert_eq!(visible("plain é \u{65e5}\t"), "plain é \u{65e5}\t");
+        assert_eq!(visible(EVIL), "a\\u{1b}[31m\\u{9b}b\\u{7f}\\u{202e}\\u{2066}c\\n");
+    }
+
+    #[test]
+    fn json_is_harmless_and_says_the_same() {
+        let mut json = Vec::new();
+        let text = format!("{EVIL}{EVIL}\u{200f}");
+        text.serialize(&mut Serializer::with_formatter(&mut json, Harmless)).unwrap();
+        assert!(json.iter().all(|byte| (b' '..=b'~').contains(byte)), "{:?}", String::from_utf8_lossy(&json));
+        assert_eq!(serde_json::from_slice::<String>(&json).unwrap(), text);
+    }
+
+    #[test]
+    fn long_words_are_cut_in_the_middle() {
+        assert_eq!(shortened("http://example.org/", 19), "http://example.org/");
+        assert_eq!(shortened("http://example.org/", 10), "http:…org/");
+        assert_eq!(shortened("\u{65e5}\u{672c}\u{8a9e}\u{65e5}\u{672c}", 6), "\u{65e5}…\u{672c}");
+        assert_eq!(shortened("abc", 1), "…");
+    }
+
+    #[test]
+    fn tables_fit_and_cut_only_what_is_wide() {
+        let url = format!("http://www.example.org/{}/end.html", "folder/".repeat(9));
+        let mut long = table(&["importance", "url", "last seen"]);
+        long.add_row(["12.00".to_owned(), url.clone(), "2026-01-31 10:00".to_owned()]);
+        assert!(long.render(None).contains(&url));
+        for columns in [40, 60, 80] {
+            let shown = long.render(Some(columns));
+            assert!(shown.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{shown}");
+            assert!(columns < 60 || shown.lines().count() == 2, "{columns}:\n{shown}");
+            assert!(shown.contains('…'), "{shown}");
+        }
+        assert!(long.render(Some(200)).contains(&url));
+        // Words stay whole.
+        let mut words = table(&["", ""]);
+        words.add_row(["why", "the host name of it cannot be resolved by anybody at all today"]);
+        assert!(!words.render(Some(40)).contains('…'));
+    }
 }

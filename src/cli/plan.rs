@@ -113,12 +113,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print(&rows)?;
     }
     if sample.is_part() {
-        eprintln!("archive: computed with a sample of {} pages", HumanCount(sample.len() as u64));
+        output::note(format_args!("computed with a sample of {} pages", HumanCount(sample.len() as u64)));
     }
     if let Some((target, None)) = reached {
-        eprintln!(
-            "archive: no budget reaches {target}: even if every run fetched all pages, it would be less"
-        );
+        output::note(format_args!(
+            "no budget reaches {target}: even if every run fetched all pages, it would be less"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,16 +2,80 @@
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use archive::crawl::{End, Status};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::output::{note, visible};
 
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Over which the current rate is measured.
 const RATE_SPAN: Duration = Duration::from_secs(5);
+
+/// What is done sooner shows no bar.
+const APPEARS_AFTER: Duration = Duration::from_secs(2);
+
+/// Between two looks of what moves by itself.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The bar that is shown, or will be. There is one at a time.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A bar on standard error that appears if what it is for takes long, in the place of the one before; with a total of 0 it only
+/// says that something is done. Without a terminal there is none.
+pub(crate) fn bar(total: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+    // Templates are fixed text, so a mistake in one would show at the first run.
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is well-formed"));
+    replace(Some(bar.clone()));
+    if stderr().is_terminal() {
+        let shown = bar.downgrade();
+        thread::spawn(move || {
+            thread::sleep(APPEARS_AFTER);
+            if let Some(bar) = shown.upgrade().filter(|bar| !bar.is_finished()) {
+                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+                bar.enable_steady_tick(TICK);
+            }
+        });
+    }
+    bar
+}
+
+/// How many of how many, with a word on what they are.
+pub(crate) fn counting(total: u64, what: &'static str) -> ProgressBar {
+    bar(total, "{bar:30} {human_pos}/{human_len} {msg}  {elapsed}").with_message(what)
+}
+
+/// For a command that cannot say how far it has come.
+pub(crate) fn working() {
+    bar(0, "{spinner} working for {elapsed}");
+}
+
+/// Takes the bar away.
+pub(crate) fn end() {
+    replace(None);
+}
+
+fn replace(bar: Option<ProgressBar>) {
+    let mut shown = BAR.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(before) = std::mem::replace(&mut *shown, bar) {
+        before.finish_and_clear();
+    }
+}
+
+/// Writes something while the bar is out of the way.
+pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
+    let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
 
 /// The display of one run.
 pub(crate) struct Progress {
@@ -24,12 +88,10 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn start(limit: Option<u64>) -> Self {
+        let template = if limit.is_some() { "{bar:30} {pos}/{len}  {msg}" } else { "{spinner} {msg}" };
+        let bar = bar(limit.unwrap_or(0), template);
         let bar = stderr().is_terminal().then(|| {
-            let bar = limit.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
-            let template = if limit.is_some() { "{bar:30} {pos}/{len}  {msg}" } else { "{spinner} {msg}" };
-            // The template is fixed text, so a mistake in it would show at the first run.
-            bar.set_style(ProgressStyle::with_template(template).expect("the template is well-formed"));
             bar
         });
         let now = Instant::now();
@@ -38,10 +100,7 @@ impl Progress {
 
     pub(crate) fn show(&mut self, status: &Status) {
         for notice in &status.notices {
-            match &self.bar {
-                Some(bar) => bar.println(format!("archive: {notice}")),
-                None => eprintln!("archive: {notice}"),
-            }
+            note(format_args!("{notice}"));
         }
         let now = Instant::now();
         let span = now - self.before.0;
@@ -62,7 +121,7 @@ impl Progress {
             let top: Vec<String> = status
                 .top_sites
                 .iter()
-                .map(|(site, importance)| format!("\n  {importance:>8.1}  {site}"))
+                .map(|(site, importance)| format!("\n  {importance:>8.1}  {}", visible(site)))
                 .collect();
             let heading = if top.is_empty() { "" } else { "\n  importance of sites so far" };
             bar.set_position(status.pages);
@@ -70,22 +129,20 @@ impl Progress {
             bar.tick();
         } else if now - self.last_line >= LINE_EVERY {
             self.last_line = now;
-            eprintln!("archive: {line}");
+            note(format_args!("{line}"));
         }
     }
 
-    pub(crate) fn finish(self, end: End, status: &Status, archive: &Path) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
-        let reason = match end {
+    pub(crate) fn finish(self, ended: End, status: &Status, archive: &Path) {
+        end();
+        let reason = match ended {
             End::Complete => "nothing left to fetch",
             End::Limit => "limit reached",
             End::Time => "time is over",
             End::Stopped => "stopped",
         };
-        eprintln!(
-            "archive: {reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused, \
+        note(format_args!(
+            "{reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused, \
              {} still queued; stored in {}",
             HumanDuration(status.elapsed),
             HumanCount(status.acknowledged),
@@ -96,6 +153,6 @@ impl Progress {
             HumanCount(status.refused),
             HumanCount(status.queued),
             archive.display(),
-        );
+        ));
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.forget_cluster
         && !publish::forget_cluster(store.state_mut(), &credits, name)?
     {
-        eprintln!("archive: there is no cluster '{name}'");
+        output::note(format_args!("there is no cluster '{name}'"));
     }
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
@@ -87,17 +87,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for url in outcome.out_of_scope.iter().take(NAMED_MAX) {
-        eprintln!("archive: {} does not belong to what is crawled", output::harmless(url));
+        output::note(format_args!("{url} does not belong to what is crawled"));
     }
-    eprintln!(
-        "archive: {} pages wait for the next refresh or crawl, {} waited already, {} were fetched since they changed, {} are \
+    output::note(format_args!(
+        "{} pages wait for the next refresh or crawl, {} waited already, {} were fetched since they changed, {} are \
          out of scope, {} found no room",
         outcome.queued,
         outcome.waiting,
         outcome.unchanged,
         outcome.out_of_scope.len(),
         outcome.over_limit
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

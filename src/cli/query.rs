@@ -20,6 +20,9 @@ use super::{UsageError, output};
 /// Rows of a table when the query has no limit.
 const TABLE_ROWS_USUAL: usize = 100;
 
+/// What a table says of a page or site of which nothing was captured.
+pub(crate) const ONLY_LINKED: &str = "only linked to";
+
 /// Find pages and sites by importance, host, type, dates, text and more.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -36,7 +39,9 @@ Conditions: = != < <= > >=, ~ \"*/glob?\", in (…), between … and …, contai
   is empty, joined by and, or, not and parentheses
 Values: numbers (10k, 2.5M), \"text\", types (html xml feed sitemap style script image text
   pdf other), dates (2026-01-31, 2026-01-31T10:00Z, 30 days ago, today; without a zone
-  they are local). A date means the whole day.
+  they are local). A date means the whole day. A host is found on every port unless the value
+  has one (\"example.org:8080\"); = \"\" finds what has no such text.
+Without an order, what was captured comes first, then what is only linked to.
 Clauses: order by FIELD [asc|desc], …   limit N   offset N   select FIELD, …")]
 pub(crate) struct Args {
     /// The query; - reads it from standard input
@@ -74,7 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
     let (answer, cut) = ask(archive, text, Some(TABLE_ROWS_USUAL))?;
     if answer.rows.is_empty() {
-        eprintln!("archive: nothing fits");
+        output::note(format_args!("nothing fits"));
         return Ok(());
     }
     let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
@@ -83,16 +88,19 @@ pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
         answer.headings.iter().enumerate().filter(|(_, heading)| heading.kind == ColumnKind::Number);
     output::align(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>(), CellAlignment::Right);
     for row in &answer.rows {
-        table.add_row(row.iter().map(for_people));
+        table.add_row(answer.headings.iter().zip(row).map(|(heading, value)| match value {
+            Value::Empty if heading.name == "last_seen" => ONLY_LINKED.to_owned(),
+            value => for_people(value),
+        }));
     }
     output::print(&table)?;
     let shown = answer.rows.len() as u64;
     if let Some(matched) = answer.matched.filter(|matched| cut && *matched > shown) {
-        eprintln!(
-            "archive: {} of {} rows; add `limit N` to see more",
+        output::note(format_args!(
+            "{} of {} rows; add `limit N` to see more",
             HumanCount(shown),
             HumanCount(matched)
-        );
+        ));
     }
     Ok(())
 }
@@ -134,12 +142,13 @@ fn read_input() -> anyhow::Result<String> {
 }
 
 fn write_csv(answer: &Answer) -> anyhow::Result<()> {
-    let mut out = csv::Writer::from_writer(io::stdout().lock());
-    out.write_record(answer.headings.iter().map(|heading| heading.name.as_str())).map_err(io::Error::from)?;
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(answer.headings.iter().map(|heading| heading.name.as_str()))?;
     for row in &answer.rows {
-        out.write_record(row.iter().map(for_data)).map_err(io::Error::from)?;
+        out.write_record(row.iter().map(for_data))?;
     }
-    Ok(out.flush()?)
+    let bytes = out.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    output::text(&String::from_utf8_lossy(&bytes))
 }
 
 /// A row as an object with the columns in their order.
@@ -173,7 +182,7 @@ fn for_people(value: &Value) -> String {
         Value::Empty => "-".to_owned(),
         Value::Integer(count) => count.to_string(),
         Value::Number(number) => format!("{number:.2}"),
-        Value::Text(text) => output::harmless(text),
+        Value::Text(text) => text.clone(),
         Value::Time(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string(),
     }
 }
@@ -203,7 +212,6 @@ mod tests {
         assert_eq!(for_data(&row[1]), "0.30000000000000004");
         let time = Value::Time(Utc.with_ymd_and_hms(2026, 1, 31, 10, 0, 0).unwrap());
         assert_eq!(for_data(&time), "2026-01-31T10:00:00Z");
-        assert_eq!(for_people(&row[0]), "http://a.example/ [31m");
         assert_eq!(for_people(&row[3]), "-");
     }
 }

@@ -3,13 +3,13 @@
 mod sliced;
 mod source;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
+use archive::files::{Output, is_standard_output};
 use archive::lab::memory::peak_bytes;
 use archive::lab::ranking::{Column, Method, Request};
 use comfy_table::CellAlignment;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::source::Source;
 use super::options::ArchiveArgs;
-use super::{UsageError, output};
+use super::{UsageError, open, output};
 
 /// Rank the pages or sites of an archive, or the pages of a graph
 ///
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// second gets `_` and its own name after it
     #[arg(long, value_name = "NAME", conflicts_with = "graph")]
     save: Option<String>,
-    /// Write all values here, tab-separated, one line a page
+    /// Write all values here, tab-separated, one line a page; - is standard output, and then they are all that is printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// JSON lines
@@ -162,13 +162,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             peak_bytes: peak_bytes(),
         })
         .collect();
-    if args.json {
-        lines.iter().try_for_each(output::json_line)?;
-    } else {
-        print_lines(&lines)?;
-    }
-    for column in &columns {
-        print_best(column, args, &source)?;
+    if !args.output.as_deref().is_some_and(is_standard_output) {
+        if args.json {
+            lines.iter().try_for_each(output::json_line)?;
+        } else {
+            print_lines(&lines)?;
+        }
+        for column in &columns {
+            print_best(column, args, &source)?;
+        }
     }
     if let Some(name) = &args.save {
         source.save(name, &columns)?;
@@ -176,6 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
+        open::check_output(&args.archive.path, path)?;
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
     Ok(ExitCode::SUCCESS)
@@ -259,14 +262,15 @@ fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<(
 }
 
 fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
+    let mut out = BufWriter::new(Output::open(path)?);
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     writeln!(out, "{}", names.join("\t"))?;
     for page in 0..columns.first().map_or(0, |(_, values)| values.len()) {
         let values: Vec<String> = columns.iter().map(|(_, values)| format!("{:e}", values[page])).collect();
         writeln!(out, "{}", values.join("\t"))?;
     }
-    Ok(out.flush()?)
+    out.into_inner().map_err(IntoInnerError::into_error)?.commit()?;
+    Ok(())
 }
 
 /// Reads weights: a number or name a line, perhaps with a weight.

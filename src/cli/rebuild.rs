@@ -1,15 +1,14 @@
 //! `archive rebuild`: everything derived, made anew from the segments.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use archive::exchange::rebuild;
 use archive_storage::Store;
-use indicatif::{HumanCount, ProgressBar};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, SegmentArgs};
-use super::{open, output};
+use super::{open, output, progress};
 
 /// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.
 #[derive(clap::Args)]
@@ -46,14 +45,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
-    let bar = if stderr().is_terminal() { ProgressBar::new(known) } else { ProgressBar::hidden() };
+    let bar = progress::counting(known, "captures");
     let outcome = rebuild::run(path, open::options(SegmentArgs::default(), None), &mut |captures| {
         bar.set_position(captures);
     });
-    bar.finish_and_clear();
+    progress::end();
     let rebuilt = outcome?;
     for (segment, place) in &rebuilt.broken {
-        eprintln!("archive: segment {segment}, offset {}: {}", place.offset, output::harmless(&place.what));
+        output::note(format_args!("segment {segment}, offset {}: {}", place.offset, place.what));
     }
     if args.json {
         output::json_line(&Summary {

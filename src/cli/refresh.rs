@@ -5,16 +5,18 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archive::crawl::{
-    self, Choice, Discovery, End, FOLDERS_FROM, Options, Plan, RefreshRules, Status, Weighing, WeightError,
-    Weights, agenda,
+    self, Choice, Discovery, End, FOLDERS_FROM, Idle, Options, Plan, RefreshRules, Status, Weighing,
+    WeightError, Weights, agenda,
 };
 use archive::ledger::Credits;
 use archive::refresh::policies::PolicyName;
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
+use chrono::{DateTime, Local, Utc};
+use indicatif::HumanDuration;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
+use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
@@ -51,6 +53,8 @@ pub(crate) struct Args {
     time: Option<Duration>,
     #[command(flatten)]
     rules: RulesArgs,
+    #[command(flatten)]
+    outputs: OutputsArgs,
     /// One JSON object for each report and for the run, on standard output
     #[arg(long)]
     json: bool,
@@ -98,7 +102,7 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let mut options = args.fetch.options()?;
-    args.fetch.start_log()?;
+    args.fetch.start_log(&args.archive.path)?;
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
     let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
@@ -110,6 +114,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
+    if pages.is_empty() {
+        output::note(format_args!("nothing is due: {}", idle(args, &store, &choice, now)?));
+    }
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
     let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
@@ -118,7 +125,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let reports = if end == End::Stopped {
         0
     } else {
-        let deliveries = watch::deliver(awaited, &store, options.fetch.clock.now());
+        let now = options.fetch.clock.now();
+        let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
         tell(&args.archive.path, &deliveries, args.json)?
     };
     store.close()?;
@@ -162,7 +170,7 @@ pub(crate) fn left(time: Duration, started: Instant) -> Duration {
 pub(crate) fn awaited(due: Vec<Watch>, store: &Store, options: &Options) -> Vec<Awaited> {
     let (awaited, failed) = watch::await_pages(due, store, options.fetch.clock.now());
     for (watch, error) in failed {
-        eprintln!("archive: the watch '{}' cannot be served: {error}", watch.name);
+        output::note(format_args!("the watch '{}' cannot be served: {error}", watch.name));
     }
     awaited
 }
@@ -172,27 +180,57 @@ pub(crate) fn tell(archive: &Path, deliveries: &[Delivery], json: bool) -> anyho
     let mut made = 0;
     for delivery in deliveries {
         match delivery {
-            Delivery::Made(report) => {
+            Delivery::Made { report, withheld } => {
                 made += 1;
+                note_withheld(delivery);
                 let watch = watch::get(archive, &report.watch)?;
                 if json {
                     output::json_line(report)?;
-                } else if watch.output.is_none() {
+                } else if watch.output.is_none() || withheld.is_some() {
                     let text = watch::render(archive, &watch, Format::Text)?;
-                    text.lines().try_for_each(|line| output::line(&output::harmless(line)))?;
+                    text.lines().try_for_each(output::line)?;
                     output::line("")?;
                 }
             }
-            Delivery::Postponed { watch, missing } => eprintln!(
-                "archive: the report of '{}' waits for {missing} pages; the next refresh goes on with them",
+            Delivery::Postponed { watch, missing } => output::note(format_args!(
+                "the report of '{}' waits for {missing} pages; the next refresh goes on with them",
                 watch.name
-            ),
+            )),
             Delivery::Failed { watch, error } => {
-                eprintln!("archive: the report of '{}' cannot be made: {error}", watch.name);
+                output::note(format_args!("the report of '{}' cannot be made: {error}", watch.name));
             }
         }
     }
     Ok(made)
+}
+
+/// Says that a watch's own file was not written, and how to have it written.
+pub(crate) fn note_withheld(delivery: &Delivery) {
+    if let Delivery::Made { report, withheld: Some(file) } = delivery {
+        output::note(format_args!(
+            "the report of '{}' was not written to {}; to permit that, name its folder with --outputs",
+            report.watch,
+            file.display()
+        ));
+    }
+}
+
+/// Why a refresh has nothing to fetch, and when it will have something.
+fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyhow::Result<String> {
+    if args.budget == 0 {
+        return Ok("--budget 0 leaves nothing to fetch".to_owned());
+    }
+    let idle = Idle::of(store.state(), &Credits::open(store.state())?, choice, now)?;
+    let rules = &choice.rules;
+    Ok(match idle.next {
+        _ if idle.pages == 0 => "no page has been fetched yet; `archive crawl` fetches pages".to_owned(),
+        Some(next) => format!(
+            "every page was fetched within the shortest interval ({}, --shortest); the next is due {}",
+            HumanDuration(rules.shortest),
+            next.with_timezone(&Local).format("%Y-%m-%d %H:%M")
+        ),
+        None => format!("the policy {} gives up all of the {} pages", rules.policy, idle.pages),
+    })
 }
 
 fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {

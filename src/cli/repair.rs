@@ -1,14 +1,13 @@
 //! `archive repair`: make good what can be made good, move aside what is damaged.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use archive::exchange::repair;
-use indicatif::{HumanCount, ProgressBar};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, SegmentArgs};
-use super::{open, output};
+use super::{open, output, progress};
 
 /// Cut torn tails, move damaged segments aside, bring back what can be read of them, and mend the state.
 #[derive(clap::Args)]
@@ -49,18 +48,18 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
-    let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let bar = progress::counting(0, "segments");
     let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &|done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     });
-    bar.finish_and_clear();
+    progress::end();
     let repaired = outcome?;
     let actions = repaired.actions.iter().map(|action| (action, false));
     for (action, is_lost) in actions.chain(repaired.lost.iter().map(|action| (action, true))) {
-        let (what, done) = (action.what.as_str(), output::harmless(&action.done));
+        let (what, done) = (action.what.as_str(), action.done.as_str());
         if args.json {
-            output::json_line(&ActionRow { what, done: &done, lost: is_lost })?;
+            output::json_line(&ActionRow { what, done, lost: is_lost })?;
         } else {
             output::line(&format!("{}{what}: {done}", if is_lost { "LOST: " } else { "" }))?;
         }

@@ -1,11 +1,12 @@
 //! `archive review`: sites for librarians to rate, and their ratings read back.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use archive::files::{Output, is_standard_output};
 use archive::query::ArchiveRows;
 use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use archive_storage::Store;
@@ -43,7 +44,7 @@ pub(crate) struct ExportArgs {
     /// What to write; by default what the name of the output says, else HTML
     #[arg(long)]
     format: Option<Format>,
-    /// File to write; standard output when there is none
+    /// File to write; standard output when there is none, or with -
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Which sites, as for `archive query`
@@ -87,19 +88,21 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// Writes the usual sheet of an archive as a page.
 pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
-    write_file(file, &sheet(archive, SELECTION_USUAL, SITES_USUAL)?, Format::Html)
+    write_file(archive, file, &sheet(archive, SELECTION_USUAL, SITES_USUAL)?, Format::Html)
 }
 
 fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let sheet = sheet(&args.archive.path, &args.query, args.limit)?;
-    match &args.output {
-        None => write(&mut io::stdout().lock(), &sheet, args.format.unwrap_or(Format::Html))?,
-        Some(file) => {
-            let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-            write_file(file, &sheet, args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html }))?;
-            eprintln!("archive: {} sites in {}", sheet.entries.len(), file.display());
-        }
+    let file = args.output.as_deref().unwrap_or(Path::new("-"));
+    let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    let format = args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html });
+    if is_standard_output(file) {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &sheet, format)?;
+        return output::text(&String::from_utf8_lossy(&bytes));
     }
+    write_file(&args.archive.path, file, &sheet, format)?;
+    output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
     Ok(())
 }
 
@@ -116,12 +119,14 @@ fn sheet(archive: &Path, selection: &str, limit: usize) -> anyhow::Result<Sheet>
     Ok(Sheet::collect(&plan, &rows, name, selection.to_owned(), Utc::now())?)
 }
 
-fn write_file(file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
-    let mut out =
-        BufWriter::new(File::create(file).with_context(|| format!("cannot make {}", file.display()))?);
-    write(&mut out, sheet, format)
-        .and_then(|()| out.flush())
-        .with_context(|| format!("cannot write {}", file.display()))
+fn write_file(archive: &Path, file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
+    open::check_output(archive, file)?;
+    let save = || {
+        let mut out = BufWriter::new(Output::open(file)?);
+        write(&mut out, sheet, format)?;
+        out.into_inner().map_err(IntoInnerError::into_error)?.commit()
+    };
+    save().map(drop).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn write(out: &mut impl Write, sheet: &Sheet, format: Format) -> io::Result<()> {
@@ -150,10 +155,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
         .map_err(|mistakes| UsageError(format!("{file} has mistakes, nothing of it counts\n{mistakes}")))?;
     let rated = with_importance(&args.archive.path, &ratings)?;
     for rating in rated.iter().filter(|rating| rating.importance.is_none()).take(UNKNOWN_NAMED_MAX) {
-        eprintln!(
-            "archive: {file}, line {}: the archive does not know the site {}",
+        output::note(format_args!(
+            "{file}, line {}: the archive does not know the site {}",
             rating.line, rating.site
-        );
+        ));
     }
     if args.json {
         return rated.iter().try_for_each(output::json_line);

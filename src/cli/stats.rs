@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use archive::ledger::Credits;
+use archive::query::{ArchiveRows, SiteRow};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
@@ -10,7 +11,8 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::output;
+use super::query::ONLY_LINKED;
+use super::{output, query};
 
 /// Sites that are listed.
 const TOP_SITES: usize = 10;
@@ -29,7 +31,12 @@ pub(crate) struct Args {
 struct Stats {
     urls: u64,
     fetched: u64,
+    /// Answers, without those to requests for robots.txt.
     captures: u64,
+    /// Requests without an answer, likewise.
+    failures: u64,
+    /// Requests for robots.txt.
+    robots: u64,
     hosts: u64,
     sites: u64,
     links: u64,
@@ -47,6 +54,8 @@ struct Stats {
 struct TopSite {
     site: String,
     importance: f64,
+    /// Pages that were captured; 0 for a site that is only linked to.
+    pages: u64,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -54,6 +63,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let totals = state.totals();
+    let (mut fetches, mut failures) = (0_u64, 0_u64);
+    for host in state.hosts() {
+        let (_, _, host) = host?;
+        fetches += u64::from(host.captures);
+        failures += u64::from(host.failures);
+    }
     let times = || state.segments().map(|(_, segment)| segment);
     let first =
         times().filter_map(|segment| segment.first_time).min().and_then(DateTime::from_timestamp_micros);
@@ -62,7 +77,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stats = Stats {
         urls: totals.urls,
         fetched: totals.fetched,
-        captures: totals.captures,
+        captures: fetches.saturating_sub(failures),
+        failures,
+        robots: totals.captures.saturating_sub(fetches),
         hosts: totals.hosts,
         sites: totals.sites,
         links: totals.links,
@@ -73,11 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         first: first.map(data_time),
         last: last.map(data_time),
         clock: credits.pages().clock(),
-        top_sites: credits
-            .top_sites(state, TOP_SITES)?
-            .into_iter()
-            .map(|(site, importance)| TopSite { site, importance })
-            .collect(),
+        top_sites: top_sites(&store)?,
     };
     if args.json {
         output::json_line(&stats)?;
@@ -88,11 +101,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let mut table = output::table(&["", ""]);
     output::align(&mut table, &[1], CellAlignment::Right);
-    table.add_row(["URLs known", &HumanCount(stats.urls).to_string()]);
-    table.add_row(["URLs fetched", &HumanCount(stats.fetched).to_string()]);
     table.add_row(["captures", &HumanCount(stats.captures).to_string()]);
-    table.add_row(["hosts", &HumanCount(stats.hosts).to_string()]);
-    table.add_row(["sites", &HumanCount(stats.sites).to_string()]);
+    table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
+    table.add_row(["fetches of robots.txt", &HumanCount(stats.robots).to_string()]);
+    table.add_row(["URLs fetched", &HumanCount(stats.fetched).to_string()]);
+    table.add_row(["URLs only linked to", &HumanCount(stats.urls.saturating_sub(stats.fetched)).to_string()]);
+    table.add_row(["hosts fetched or linked to", &HumanCount(stats.hosts).to_string()]);
+    table.add_row(["sites fetched or linked to", &HumanCount(stats.sites).to_string()]);
     table.add_row(["links", &HumanCount(stats.links).to_string()]);
     table.add_row(["payloads received", &HumanBytes(stats.payload_bytes).to_string()]);
     table.add_row(["segments", &HumanCount(stats.segments as u64).to_string()]);
@@ -100,14 +115,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     table.add_row(["first capture", &span(first)]);
     table.add_row(["last capture", &span(last)]);
     output::print(&table)?;
-    let mut table = output::table(&["importance", "most important sites"]);
-    output::align(&mut table, &[0], CellAlignment::Right);
+    let mut table = output::table(&["importance", "most important sites", "pages"]);
+    output::align(&mut table, &[0, 2], CellAlignment::Right);
     for site in &stats.top_sites {
-        table.add_row([format!("{:.2}", site.importance), site.site.clone()]);
+        let pages = if site.pages == 0 { ONLY_LINKED.to_owned() } else { HumanCount(site.pages).to_string() };
+        table.add_row([format!("{:.2}", site.importance), site.site.clone(), pages]);
     }
     output::line("")?;
     output::print(&table)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The most important sites of which something was captured, then those that are only linked to.
+fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
+    let rows = ArchiveRows::new(store)?;
+    let plan = query::plan(&format!("site limit {TOP_SITES}"), &rows)?;
+    let (sites, _) = plan.select_sites(&rows)?;
+    let top = |site: SiteRow| TopSite { site: site.name, importance: site.importance, pages: site.pages };
+    Ok(sites.into_iter().map(top).collect())
 }
 
 fn data_time(time: DateTime<Utc>) -> String {

@@ -1,16 +1,15 @@
 //! `archive verify`: prove that the archive holds what it says.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use archive::exchange::verify;
-use archive_storage::segment::QUARANTINE;
 use archive_storage::Store;
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use archive_storage::segment::QUARANTINE;
+use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::output;
+use super::{output, progress};
 
 /// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
@@ -54,15 +53,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     // A state that cannot be opened is one of the findings.
     let captures = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
-    let total = captures / args.sample.max(1);
-    let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let bar = progress::counting(captures / args.sample.max(1), "captures");
     let verified = verify::run(path, args.sample, &mut |captures| bar.set_position(captures))?;
-    bar.finish_and_clear();
+    progress::end();
     let findings = verified.findings.len() as u64 + verified.unlisted;
     for finding in &verified.findings {
         let segment = finding.segment.map(|segment| segment.0);
-        let (offset, what) = (finding.offset, output::harmless(&finding.what));
-        let what = what.as_str();
+        let (offset, what) = (finding.offset, finding.what.as_str());
         if args.json {
             output::json_line(&FindingRow { segment, offset, what })?;
         } else {

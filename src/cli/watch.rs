@@ -10,9 +10,9 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, FetchArgs, SegmentArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
 use super::progress::Progress;
-use super::refresh::{awaited, left, tell};
+use super::refresh::{awaited, left, note_withheld, tell};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
 /// Watch pages that fit a query: they are fetched before each report, which lists what changed, with the difference.
@@ -25,6 +25,7 @@ use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
     after_help = "Examples:
   archive watch 'page host = \"www.example.org\" and type = html' --every week
   archive watch 'page text contains \"open access\"' --every day --format atom --output /srv/www/oa.atom
+  archive refresh --budget 5000 --outputs /srv/www    # writes that file when its report is due
   archive watch list
   archive watch report host-www-example-org --format json
   archive watch report host-www-example-org --now
@@ -52,7 +53,7 @@ struct Add {
     /// Its name [default: from the query]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write each report to this file too; without it `archive refresh` prints reports
+    /// Write each report to this file too, when `archive refresh --outputs` names its folder; without it, reports are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What the file is written as
@@ -96,6 +97,8 @@ struct Report {
     /// With --now: be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "now")]
     time: Option<Duration>,
+    #[command(flatten)]
+    outputs: OutputsArgs,
     #[command(flatten)]
     fetch: FetchArgs,
 }
@@ -179,11 +182,17 @@ fn add(args: &Add) -> anyhow::Result<()> {
     let query = args.query.join(" ");
     let watch = watch::add(&store, &query, args.every, args.name.as_deref(), output, now)?;
     let pages = watch.pages(&store, now)?.len();
-    eprintln!(
-        "archive: watch '{}' of {pages} pages; its first report is due {}",
+    output::note(format_args!(
+        "watch '{}' of {pages} pages; its first report is due {}",
         watch.name,
         watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
-    );
+    ));
+    if let Some(folder) = watch.output.as_ref().and_then(|output| output.path.parent()) {
+        output::note(format_args!(
+            "`archive refresh` writes its file when it is given --outputs {}",
+            folder.display()
+        ));
+    }
     Ok(())
 }
 
@@ -213,7 +222,7 @@ fn show(args: &List) -> anyhow::Result<()> {
             indicatif::HumanDuration(Duration::from_secs(watch.every_seconds)).to_string(),
             local(watch.due_at()),
             last.map_or("-".to_owned(), local),
-            output::harmless(&watch.query),
+            watch.query,
         ]);
     }
     if !args.json {
@@ -229,16 +238,16 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if watch::latest(&args.archive.path, &watch)?.is_none() {
-        eprintln!(
-            "archive: no report of '{}' yet; the first is due {}, or --now",
+        output::note(format_args!(
+            "no report of '{}' yet; the first is due {}, or --now",
             watch.name,
             watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
-        );
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let text = watch::render(&args.archive.path, &watch, args.format.into())?;
     match args.format {
-        FormatName::Text => text.lines().try_for_each(|line| output::line(&output::harmless(line)))?,
+        FormatName::Text => text.lines().try_for_each(output::line)?,
         _ => output::text(&text)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -258,10 +267,14 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
         progress.show(status);
     })?;
     if end != End::Stopped {
-        let deliveries = watch::deliver(awaited, &store, options.fetch.clock.now());
+        let now = options.fetch.clock.now();
+        let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
         // The report itself is printed in the form that was asked for.
-        let untold: Vec<_> =
-            deliveries.into_iter().filter(|one| !matches!(one, watch::Delivery::Made(_))).collect();
+        deliveries.iter().for_each(note_withheld);
+        let untold: Vec<_> = deliveries
+            .into_iter()
+            .filter(|delivery| !matches!(delivery, watch::Delivery::Made { .. }))
+            .collect();
         tell(&args.archive.path, &untold, false)?;
     }
     store.close()?;

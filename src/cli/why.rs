@@ -63,11 +63,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(why: &Why) -> anyhow::Result<()> {
-    output::line(&format!("{} {}", output::harmless(&why.url), output::harmless(&why.verdict)))?;
+    output::line(&format!("{} {}", why.url, why.verdict))?;
     output::line("")?;
     let mut table = output::table(&["", ""]);
     let mut row = |name: &str, text: String| {
-        table.add_row([name.to_owned(), output::harmless(&text)]);
+        table.add_row([name.to_owned(), text]);
     };
     row("found", found(why));
     for page in why.found.via.iter().skip(1) {
@@ -85,7 +85,10 @@ fn print(why: &Why) -> anyhow::Result<()> {
     );
     if let Some(last) = &why.last_fetch {
         let visit = &last.visit;
-        row("last fetch", format!("{}, {}; {} captures", local(visit.time), what(visit), last.captures));
+        row(
+            "last fetch",
+            format!("{}, {}; fetched {} times in all", local(visit.time), what(visit), last.captures),
+        );
         for note in notes(visit) {
             row("", note);
         }
@@ -120,7 +123,7 @@ fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
             visit.importance.map_or("-".to_owned(), |number| format!("{number:.2}")),
             visit.robots.as_ref().map_or("-".to_owned(), verdict),
         ];
-        table.add_row(cells.map(|cell| output::harmless(&cell)));
+        table.add_row(cells);
     }
     output::line("")?;
     output::print(&table)

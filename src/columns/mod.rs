@@ -5,11 +5,14 @@
 //! before; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
 //! came later have no value. A file is replaced as a whole.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use archive_storage::backend::{OpenMode, open_regular};
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::files::{WholeFile, make_folder};
 
 /// The folder in an archive. Columns name URLs and sites by their numbers in the state, and come and go with it.
 pub const FOLDER: &str = "state/columns";
@@ -103,25 +106,17 @@ pub fn write(
     values: &[Option<f64>],
     state: u64,
 ) -> Result<(), ColumnError> {
-    let fits = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !fits(name) || RESERVED.contains(&name) {
+    if !is_name(name) {
         return Err(ColumnError::Name(name.to_owned()));
     }
     let folder = archive.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+    make_folder(&folder).map_err(io_error(&folder))?;
     let path = folder.join(format!("{}.{name}", kind.name()));
-    let partial = folder.join(format!("{}.{name}.partial", kind.name()));
     let mut bytes = [MAGIC, state.to_le_bytes()].concat();
     let numbers = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32).to_le_bytes());
     bytes.extend(numbers.flatten());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
-    let save = || -> io::Result<()> {
-        let mut out = File::create(&partial)?;
-        out.write_all(&bytes)?;
-        out.sync_all()?;
-        fs::rename(&partial, &path)
-    };
-    save().map_err(io_error(&path))
+    WholeFile::replace(&path, &bytes).map_err(io_error(&path))
 }
 
 /// The files that are no columns of the state with this identity.
@@ -131,12 +126,19 @@ pub fn write(
 pub fn damaged(archive: &Path, state: u64) -> Result<Vec<PathBuf>, ColumnError> {
     let mut damaged = Vec::new();
     for path in files(archive)? {
-        let is_partial = path.extension().is_some_and(|extension| extension == "partial");
-        if !is_partial && !fs::read(&path).is_ok_and(|bytes| parse(&bytes).is_some_and(|(of, _)| of == state)) {
+        // What a crash left unfinished is written over by the next run.
+        let is_part = path.extension().is_some_and(|extension| extension == "part");
+        if !is_part && !bytes_of(&path).is_ok_and(|bytes| parse(&bytes).is_some_and(|(of, _)| of == state)) {
             damaged.push(path);
         }
     }
     Ok(damaged)
+}
+
+/// Whether a name fits queries, and so the file of a column.
+fn is_name(name: &str) -> bool {
+    let fits = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !RESERVED.contains(&name)
 }
 
 /// Reads all columns of an archive, by name.
@@ -148,7 +150,8 @@ pub fn read_all(archive: &Path, kind: Kind) -> Result<Vec<Column>, ColumnError> 
     for path in files(archive)? {
         let file = path.file_name().and_then(|file| file.to_str());
         let name = file.and_then(|file| file.split_once('.')).filter(|(of, _)| *of == kind.name());
-        if let Some((_, name)) = name.filter(|(_, name)| !name.contains('.')) {
+        // Other names are of unfinished files, or not of this program.
+        if let Some((_, name)) = name.filter(|(_, name)| is_name(name)) {
             columns.push(read(&path, name)?);
         }
     }
@@ -165,8 +168,14 @@ fn files(archive: &Path) -> Result<Vec<PathBuf>, ColumnError> {
     entries.map(|entry| Ok(entry.map_err(io_error(&folder))?.path())).collect()
 }
 
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, OpenMode::Read)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
-    let bytes = fs::read(path).map_err(io_error(path))?;
+    let bytes = bytes_of(path).map_err(io_error(path))?;
     let (_, values) = parse(&bytes).ok_or_else(|| ColumnError::Format { path: path.into() })?;
     Ok(Column { name: name.to_owned(), values })
 }
@@ -236,7 +245,7 @@ mod tests {
         }
         fs::remove_file(&path).unwrap();
         // A write that was cut off leaves no column.
-        fs::write(archive.path().join(FOLDER).join("page.a.partial"), b"arch").unwrap();
+        fs::write(archive.path().join(FOLDER).join("page.a.part"), b"arch").unwrap();
         assert_eq!(read_all(archive.path(), Kind::Page).unwrap(), []);
     }
 }

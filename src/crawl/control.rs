@@ -10,9 +10,9 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks for a clean stop; whether somebody had asked before.
-    pub fn stop(&self) -> bool {
-        self.stop.swap(true, Ordering::SeqCst)
+    /// Asks for a clean stop.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
     }
 
     /// Lets nothing new be asked for until [`Control::resume`]; what is under way is still stored.

@@ -37,14 +37,14 @@ pub use conduct::Conduct;
 pub use control::Control;
 pub use course::{Course, Part};
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights,
+    Choice, Discovery, FOLDERS_FROM, Idle, REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights,
     archive_prior, most_obsolete, refreshable,
 };
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub(crate) use indexer::{Indexer, index_all};
 pub use memory::Memory;
-pub use options::{End, Options, Plan, SYNC_EVERY, Status, TRAINED_LEVEL};
+pub use options::{End, Options, Plan, SYNC_EVERY, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use order::{CrawlOrder, UnknownOrder};
 pub(crate) use payload::Dechunker;
 pub(crate) use process::{has_text, http_date, take_parsed};

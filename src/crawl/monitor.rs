@@ -1,26 +1,33 @@
 //! The state of a run for machines: JSON at `/status`, Prometheus metrics at `/metrics`, on a port of one's own.
 //!
-//! A thread of its own answers, from a copy of the last report, so that whoever asks never waits for the crawl nor the
-//! crawl for him. It speaks the least of HTTP/1.1 that browsers, curl and Prometheus need: one request a connection.
+//! A thread of its own answers, from a copy of the last report, so that clients never wait for the crawl, nor the crawl for
+//! them. It speaks the least of HTTP/1.1 that browsers, curl and Prometheus need: one request a connection, one connection
+//! at a time, each with a deadline as a whole.
+//!
+//! It answers only requests that name it by an address or as localhost. A web page can lead its own host name to this port
+//! (DNS rebinding) and would then read the answers in its visitor's browser, but the `Host` field has that name.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::options::Status;
 
 /// Longest head of a request.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// Bytes behind the head that are still taken.
+/// Bytes after the head that are still read.
 const UNREAD_BYTES_MAX: u64 = 64 << 10;
 
-/// Whoever asks has this long for his request and for taking the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A client has this long for everything: its request, and taking the answer.
+const CLIENT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How often the thread looks for a new client and for its own end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The thread that answers; dropping this ends it.
 #[derive(Debug)]
@@ -36,20 +43,60 @@ struct Shared {
     ends: AtomicBool,
 }
 
+/// A connection that ends at a time, or with the monitor.
+struct Client<'a> {
+    connection: TcpStream,
+    until: Instant,
+    ends: &'a AtomicBool,
+}
+
+impl Client<'_> {
+    /// Does something that waits for the client, in steps short enough to see that the time is over.
+    fn patiently<T>(&mut self, mut act: impl FnMut(&mut TcpStream) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            if self.ends.load(Ordering::Acquire) || Instant::now() >= self.until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match act(&mut self.connection) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Read for Client<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.patiently(|connection| connection.read(buffer))
+    }
+}
+
+impl Write for Client<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.patiently(|connection| connection.write(buffer))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Monitor {
     /// Listens at an address; port 0 is any free one.
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
+        // Waiting in accept could only be ended by a connection, for which there may be no room.
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new().name("status".to_owned()).spawn(move || {
-            for connection in listener.incoming() {
-                if seen.ends.load(Ordering::Acquire) {
-                    return;
+            while !seen.ends.load(Ordering::Acquire) {
+                match listener.accept() {
+                    // A client that goes away before it has its answer is no concern of the crawl's.
+                    Ok((connection, _)) => drop(serve(connection, &seen)),
+                    Err(_) => thread::park_timeout(LOOK_EVERY),
                 }
-                // One who goes away before he has his answer is no concern of the crawl's.
-                let _gone = connection.and_then(|connection| serve(connection, &seen));
             }
         })?;
         Ok(Self { address, shared, thread: Some(thread) })
@@ -69,30 +116,37 @@ impl Monitor {
 impl Drop for Monitor {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
-        // The thread waits for a connection: it gets one. When there is none to be had, it ends with the process.
-        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ended = thread.join();
         }
     }
 }
 
-fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
+fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
+    connection.set_nonblocking(false)?;
+    connection.set_read_timeout(Some(LOOK_EVERY))?;
+    connection.set_write_timeout(Some(LOOK_EVERY))?;
+    let until = Instant::now() + CLIENT_TIME_MAX;
+    let mut client = Client { connection, until, ends: &shared.ends };
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
-        match connection.read(&mut part)? {
+        match client.read(&mut part)? {
             0 => break,
             count => head.extend_from_slice(part.get(..count).unwrap_or_default()),
         }
     }
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let target = String::from_utf8_lossy(line);
+    let head = String::from_utf8_lossy(&head);
+    let mut lines = head.split("\r\n");
+    let target = lines.next().unwrap_or_default();
     let status = shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (code, kind, body) = match target.split(' ').take(2).collect::<Vec<_>>()[..] {
+        _ if !lines.take_while(|line| !line.is_empty()).all(names_an_address) => (
+            "421 Misdirected Request",
+            "text/plain",
+            "ask for this port by its address or as localhost, not by another host name\n".to_owned(),
+        ),
         ["GET", "/status" | "/"] => match serde_json::to_string(&status) {
             Ok(json) => ("200 OK", "application/json", json + "\n"),
             Err(error) => ("500 Internal Server Error", "text/plain", format!("{error}\n")),
@@ -103,14 +157,29 @@ fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
     };
     let length = body.len();
     write!(
-        connection,
+        client,
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
          Connection: close\r\n\r\n{body}"
     )?;
-    // Closing with bytes unread would take the answer back from him who sent too many.
-    connection.shutdown(Shutdown::Write)?;
-    io::copy(&mut connection.take(UNREAD_BYTES_MAX), &mut io::sink())?;
+    // Closing with bytes unread would take the answer back from a client that sent too many.
+    client.connection.shutdown(Shutdown::Write)?;
+    io::copy(&mut client.take(UNREAD_BYTES_MAX), &mut io::sink())?;
     Ok(())
+}
+
+/// Whether a line of a head is no `Host` field, or one with an address or localhost in it.
+fn names_an_address(line: &str) -> bool {
+    let Some((name, host)) = line.split_once(':') else { return true };
+    if !name.eq_ignore_ascii_case("host") {
+        return true;
+    }
+    let host = host.trim();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name);
+    let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok()
+        || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
 }
 
 /// The text format of Prometheus, version 0.0.4.
@@ -163,6 +232,9 @@ mod tests {
     use crate::crawl::Status;
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
 
     fn ask(monitor: &Monitor, request: &str) -> String {
         let mut connection = TcpStream::connect(monitor.address()).unwrap();
@@ -176,7 +248,7 @@ mod tests {
     fn the_state_is_told_and_foreign_requests_are_answered() {
         let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
         monitor.publish(&Status { captures: 12, paused: Some("disk low".to_owned()), ..Status::default() });
-        let json = ask(&monitor, "GET /status HTTP/1.1\r\nHost: x\r\n\r\n");
+        let json = ask(&monitor, "GET /status HTTP/1.1\r\nHost: localhost:9600\r\n\r\n");
         let (head, body) = json.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         let status: serde_json::Value = serde_json::from_str(body).unwrap();
@@ -189,5 +261,54 @@ mod tests {
         assert!(ask(&monitor, "GET /x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask(&monitor, "POST /status HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert!(ask(&monitor, &"x".repeat(10_000)).starts_with("HTTP/1.1 405"));
+    }
+
+    #[test]
+    fn only_requests_that_name_an_address_are_answered() {
+        let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let with = |fields: &str| ask(&monitor, &format!("GET /status HTTP/1.1\r\n{fields}\r\n"));
+        for host in
+            ["127.0.0.1", "192.168.1.7:9600", "[::1]", "[fd00::1]:9600", "LocalHost", "localhost:9600"]
+        {
+            assert!(with(&format!("Host: {host}\r\n")).starts_with("HTTP/1.1 200"), "{host}");
+        }
+        for host in ["evil.test", "evil.test:9600", "127.0.0.1.evil.test", "localhost.evil.test", "", "1:2:3"]
+        {
+            let answer = with(&format!("Accept: */*\r\nhOST:{host}\r\n"));
+            assert!(answer.starts_with("HTTP/1.1 421") && !answer.contains("captures"), "{host}: {answer}");
+        }
+        // Two names are none to be trusted.
+        assert!(with("Host: localhost\r\nHost: evil.test\r\n").starts_with("HTTP/1.1 421"));
+    }
+
+    /// Writes a byte now and then, for as long as somebody listens.
+    fn drip(monitor: &Monitor) -> thread::JoinHandle<()> {
+        let mut connection = TcpStream::connect(monitor.address()).unwrap();
+        thread::spawn(move || {
+            while connection.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(100));
+            }
+        })
+    }
+
+    #[test]
+    fn a_slow_client_keeps_neither_others_nor_the_end_waiting() {
+        let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let dripping = drip(&monitor);
+        thread::sleep(Duration::from_millis(200));
+        // It would have 8192 bytes to send: a quarter of an hour.
+        assert!(ask(&monitor, "GET /status HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+        dripping.join().unwrap();
+        let more: Vec<_> = (0..20).map(|_| drip(&monitor)).collect();
+        let (ended, ends) = mpsc::channel();
+        let address = monitor.address();
+        thread::spawn(move || {
+            drop(monitor);
+            ended.send(()).unwrap();
+        });
+        // Twenty of them would take forty seconds.
+        ends.recv_timeout(Duration::from_secs(20)).expect("the monitor ends with the crawl");
+        assert!(TcpStream::connect(address).is_err(), "the port is closed");
+        more.into_iter().for_each(|client| client.join().unwrap());
     }
 }

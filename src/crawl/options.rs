@@ -20,10 +20,13 @@ pub const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// The zstd level of pages captured for the first time: a crawl spends a fifth of its time on compression at level 3.
 pub const TRAINED_LEVEL: i32 = 1;
 
+/// Requests under way at the same time that [`Options::workers`] may ask for: each takes a socket and memory.
+pub const WORKERS_MAX: usize = 4096;
+
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Requests under way at the same time, at most.
+    /// Requests under way at the same time, at most; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Threads that parse and compress.
     pub threads: usize,

@@ -18,7 +18,7 @@ use crate::originals;
 #[non_exhaustive]
 pub enum OpenError {
     /// The store failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The books failed.
     #[error(transparent)]

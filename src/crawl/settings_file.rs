@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::seeds::read_duration;
+use crate::files;
 use crate::ledger::ScopeKind;
 
 /// The name of the file in the archive's folder.
@@ -160,12 +161,9 @@ impl SettingsFile {
         self.seen = now;
         match now {
             None => Ok(Some(Edits::default())),
-            Some((bytes, _)) if bytes > BYTES_MAX => {
-                let source = io::Error::other(format!("it is longer than {BYTES_MAX} bytes"));
-                Err(SettingsError::Unreadable { path: self.path.clone(), source })
-            }
             Some(_) => {
-                let text = fs::read_to_string(&self.path)
+                let text = files::read(&self.path, BYTES_MAX)
+                    .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
                     .map_err(|source| SettingsError::Unreadable { path: self.path.clone(), source })?;
                 read(&text, &self.path).map(Some)
             }

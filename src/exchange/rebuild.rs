@@ -24,16 +24,16 @@ const DIRTY_BYTES_MAX: usize = 512 << 20;
 #[non_exhaustive]
 pub enum RebuildError {
     /// The store failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The state failed.
-    #[error(transparent)]
+    #[error("{0}")]
     State(#[from] StateError),
     /// The books failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
     /// The replay failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Replay(#[from] OpenError),
     /// The full-text index failed.
     #[error(transparent)]

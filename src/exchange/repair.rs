@@ -38,7 +38,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 #[non_exhaustive]
 pub enum RepairError {
     /// The store failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The state failed.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum RepairError {
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The rebuild failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Rebuild(#[from] RebuildError),
     /// Captures could not be brought back.
     #[error(transparent)]
@@ -59,7 +59,7 @@ pub enum RepairError {
     #[error(transparent)]
     Column(#[from] ColumnError),
     /// The archive could not be opened after it was repaired.
-    #[error(transparent)]
+    #[error("{0}")]
     Open(#[from] OpenError),
     /// The file system says so.
     #[error("{}: {source}", path.display())]

@@ -5,6 +5,9 @@ use std::time::Instant;
 use super::graphs::Web;
 use crate::importance::{Account, Base, Credit, Ledger, Policy, Weight};
 
+/// Less time than this is not measured reliably: clocks and schedulers differ by as much.
+const LEDGER_SECONDS_MIN: f64 = 1e-4;
+
 /// What was done in which time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfers {
@@ -20,6 +23,14 @@ pub struct Transfers {
     pub link_seconds: f64,
     /// The clock G at the end.
     pub clock: f64,
+}
+
+impl Transfers {
+    /// Time of the ledger's own work; nothing when it is too short to be told from that of reading the links.
+    #[must_use]
+    pub fn ledger_seconds(&self) -> Option<f64> {
+        Some(self.seconds - self.link_seconds).filter(|seconds| *seconds >= LEDGER_SECONDS_MIN)
+    }
 }
 
 /// The accounts of all pages in memory, as compact as a crawler's: 24 bytes and a bit.
@@ -107,5 +118,17 @@ mod tests {
         let links: usize = (0..2000).map(|page| web.links(page, &mut Vec::new()).len()).sum();
         assert_eq!(found.transfers, 2 * links as u64);
         assert!(found.clock > 2.0);
+    }
+
+    #[test]
+    fn what_is_too_short_to_be_measured_has_no_speed() {
+        let found = |seconds, link_seconds| {
+            Transfers { pages: 1, visits: 1, transfers: 1, seconds, link_seconds, clock: 1.0 }
+                .ledger_seconds()
+        };
+        assert_eq!(found(1.5, 0.5), Some(1.0));
+        for seconds in [0.5, 0.500_01, 0.4] {
+            assert_eq!(found(seconds, 0.5), None);
+        }
     }
 }

@@ -4,7 +4,7 @@
 pub const LEVEL_REQUISITE: u8 = u8::MAX - 1;
 
 /// The level of a seed that was never fetched: before all ordinary pages.
-pub(super) const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
+pub const LEVEL_SEED: u8 = LEVEL_REQUISITE - 1;
 
 /// The highest level of an ordinary page.
 pub const LEVEL_PAGE_MAX: u8 = LEVEL_SEED - 1;

@@ -28,7 +28,7 @@ pub use announce::announcement_trust;
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
-pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
+pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED};
 pub use link_code::LinkCode;
 pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};

@@ -119,6 +119,9 @@ impl FromStr for Favour {
             (_, Some(query)) => Topic::Query(query.trim().to_owned()),
             ("xml", _) => Topic::Xml,
             (word, _) if is_word => Topic::Word(word.to_lowercase()),
+            _ if topic.contains(char::is_whitespace) => {
+                return Err(format!("a query has to be in brackets: ({topic})"));
+            }
             _ => return Err(format!("'{topic}' is no topic: write xml, a word of URLs, or (a query)")),
         };
         Ok(Self { topic, bonus })

@@ -27,6 +27,8 @@ pub(crate) enum Column {
     LastSeen,
     Changed,
     Depth,
+    /// Whether it was captured: orders rows, and has no name in queries.
+    Captured,
     /// A further number of the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
     Named(usize),
 }

@@ -1,7 +1,7 @@
 //! Conditions ready to run: every literal resolved, every field known to be of the right type.
 //!
 //! Invariant: a test of a field of which nothing is known is false, and `not` turns that into true: `status != 404`
-//! holds for a page that was never fetched.
+//! holds for a page that was never fetched. Only `= ""` asks for just that: a text of which nothing is known.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use super::columns::Column;
 use super::glob::Glob;
 use super::rows::{PageType, RowsError};
+use crate::ledger::host_name;
 
 /// A condition ready to run.
 #[derive(Clone, Debug)]
@@ -87,9 +88,11 @@ impl Filter {
                 subject.number(*column)?.is_some_and(|number| ranges.has(&number))
             }
             Self::Time(column, ranges) => subject.time(*column).is_some_and(|time| ranges.has(&time)),
-            Self::Text(column, test) => {
-                subject.text(*column)?.is_some_and(|text| test.holds(&text, column.folds_case()))
-            }
+            Self::Text(column, test) => match subject.text(*column)? {
+                Some(text) => test.holds(&text, *column),
+                // An empty text says as little as none.
+                None => matches!(test, TextTest::Is(wanted) if wanted.iter().any(String::is_empty)),
+            },
             Self::Type(asked) => subject.kind().is_some_and(|kind| asked.iter().any(|asked| kind.is(*asked))),
             Self::Hit(search) => subject.hit(*search),
         })
@@ -115,7 +118,14 @@ impl Filter {
 }
 
 impl TextTest {
-    fn holds(&self, text: &str, folds_case: bool) -> bool {
+    /// Whether it holds for a text of this column; that of a host with a port may also do without the port.
+    fn holds(&self, text: &str, column: Column) -> bool {
+        let folds_case = column.folds_case();
+        self.holds_for(text, folds_case)
+            || column == Column::Host && self.holds_for(host_name(text), folds_case)
+    }
+
+    fn holds_for(&self, text: &str, folds_case: bool) -> bool {
         if let Self::Fits(glob) = self {
             return glob.matches(text);
         }

@@ -19,7 +19,9 @@
 //! | `score` | pages | how well a page answers the search, see [`score::combined`] |
 //!
 //! A date means the whole day: `last seen <= 2026-01-31` includes that day, `last seen > 2026-01-31` starts after it.
-//! Dates and times without a zone are those of the computer's zone. Nothing is known of a page before its first capture:
+//! Dates and times without a zone are those of the computer's zone. `host = example.org` finds that host on every port,
+//! `host = "example.org:8080"` on this one. `title = ""` is `title is empty`. Without `order by`, what was captured comes
+//! before what is only linked to, each by importance. Nothing is known of a page before its first capture:
 //! a test of an unknown value is false, its negation true.
 
 mod archive;

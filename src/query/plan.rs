@@ -98,13 +98,19 @@ impl Plan {
         let heading =
             |column: &Column| Heading { name: columns.name(*column).to_owned(), kind: column.kind() };
         let order = query.order.iter().map(|key| fields.order_key(key)).collect::<Result<Vec<_>, _>>()?;
-        let usual = if fields.scored { Column::Score } else { Column::Importance };
+        // What was captured goes before what is only linked to; whatever a search finds was.
+        let usual: &[Column] =
+            if fields.scored { &[Column::Score] } else { &[Column::Captured, Column::Importance] };
         let rows = |count: &Spanned<u64>| usize::try_from(count.value).unwrap_or(usize::MAX);
         Ok(Self {
             target: query.target,
             filter,
             searches,
-            order: if order.is_empty() { vec![(usual, Direction::Descending)] } else { order },
+            order: if order.is_empty() {
+                usual.iter().map(|column| (*column, Direction::Descending)).collect()
+            } else {
+                order
+            },
             headings: select.iter().map(heading).collect(),
             select,
             limit: query.limit.as_ref().map(rows),

@@ -16,6 +16,7 @@ use tantivy::{Directory, Index, IndexWriter};
 use super::error::Error;
 use super::files;
 use super::schema::{self, Fields};
+use crate::files::{make_folder, refuse_link};
 
 /// Bytes of a page's text that are searched; what is longer is cut there.
 pub const TEXT_BYTES_MAX: usize = 512 * 1024;
@@ -80,7 +81,12 @@ impl Writer {
     /// be built anew; [`Error::Io`].
     pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
-        std::fs::create_dir_all(folder).map_err(|source| error(source.into()))?;
+        make_folder(folder).map_err(|source| error(source.into()))?;
+        // The engine would follow links; an index has none.
+        for entry in std::fs::read_dir(folder).map_err(|source| error(source.into()))? {
+            let path = entry.map_err(|source| error(source.into()))?.path();
+            refuse_link(&path).map_err(|source| error(source.into()))?;
+        }
         files::unseal(folder).map_err(|source| error(source.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
         Self::open_in(folder, directory, options)

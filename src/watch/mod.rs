@@ -4,16 +4,22 @@
 //! again from the segments, a watch cannot. Beside `NAME.json` stand `NAME/`, which holds its reports by time, and
 //! `NAME.atom`, a feed of the newest changes. Files are replaced as a whole.
 //!
+//! An archive may come from a stranger, so a watch says nothing about where files are written: its name is that of its file,
+//! links are not followed, and its output is written only below folders that whoever runs the program names.
+//!
 //! Invariant: reports cover time without gaps and without overlap: each begins where the one before ended, however many
 //! periods were missed in between.
 
 mod atom;
 mod report;
 mod service;
+#[cfg(test)]
+mod tests;
 mod text;
 mod time;
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +29,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::change::VersionError;
+use crate::files::{self, WholeFile, make_folder, refuse_link};
 use crate::query::{ArchiveRows, ArchiveRowsError, Context, FullText, Plan};
 use crate::search::{self, Reader};
 
@@ -46,6 +53,12 @@ pub const EVERY_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 /// Letters of a name.
 const NAME_LENGTH_MAX: usize = 40;
+
+/// A longer file is no watch and no report.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What a file is called until it is whole: one name, so that the next one to be written replaces what a crash has left.
+const UNFINISHED: &str = "new.part";
 
 /// Why a watch cannot be kept, or its report not made.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +127,7 @@ pub struct Watch {
     /// Up to when the reports so far tell of changes; at first when it was made.
     #[serde(with = "time")]
     pub since: DateTime<Utc>,
-    /// A file that gets each new report, besides the archive's own.
+    /// A file that gets each new report, besides the archive's own, if that is permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
 }
@@ -221,6 +234,8 @@ pub fn add(
     if file(archive, &name).exists() {
         return Err(WatchError::Exists(name));
     }
+    // What is left of an earlier one of this name is not its.
+    remove_reports(&file(archive, &name))?;
     let every_seconds = every.as_secs();
     let watch = Watch { name, query: query.to_owned(), every_seconds, since: now, output };
     save(archive, &watch)?;
@@ -232,20 +247,7 @@ pub fn add(
 /// # Errors
 /// When a file cannot be read.
 pub fn list(archive: &Path) -> Result<Vec<Watch>, WatchError> {
-    let folder = archive.join(FOLDER);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|source| io_error(&folder, source))?,
-    };
-    let mut watches = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|source| io_error(&folder, source))?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            watches.push(read_json::<Watch>(&path)?);
-        }
-    }
-    watches.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(watches)
+    json_files(&archive.join(FOLDER))?.iter().map(|path| read_watch(path)).collect()
 }
 
 /// The watch of a name.
@@ -254,7 +256,7 @@ pub fn list(archive: &Path) -> Result<Vec<Watch>, WatchError> {
 /// When there is none.
 pub fn get(archive: &Path, name: &str) -> Result<Watch, WatchError> {
     let path = file(archive, checked_name(name)?);
-    if path.exists() { read_json(&path) } else { Err(WatchError::Missing(name.to_owned())) }
+    if path.exists() { read_watch(&path) } else { Err(WatchError::Missing(name.to_owned())) }
 }
 
 /// Removes a watch and its reports.
@@ -263,7 +265,12 @@ pub fn get(archive: &Path, name: &str) -> Result<Watch, WatchError> {
 /// When there is none, or the files cannot be removed.
 pub fn remove(archive: &Path, name: &str) -> Result<(), WatchError> {
     let path = file(archive, &get(archive, name)?.name);
-    fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+    remove_reports(&path)?;
+    fs::remove_file(&path).map_err(|source| io_error(&path, source))
+}
+
+/// Removes what belongs to the file of a watch.
+fn remove_reports(path: &Path) -> Result<(), WatchError> {
     let (reports, feed) = (path.with_extension(""), path.with_extension("atom"));
     for (path, outcome) in [(&reports, fs::remove_dir_all(&reports)), (&feed, fs::remove_file(&feed))] {
         match outcome {
@@ -274,16 +281,28 @@ pub fn remove(archive: &Path, name: &str) -> Result<(), WatchError> {
     Ok(())
 }
 
-/// Keeps a report, writes the feed and the watch's own file, and lets the next report begin where this one ends.
+/// Keeps a report, writes the feed and the watch's own file, and lets the next report begin where this one ends. The watch's
+/// own file is written only below one of the folders `outputs`; otherwise it is returned.
 ///
 /// # Errors
 /// When a file cannot be written. The report is made again then.
-pub fn keep(archive: &Path, watch: &Watch, report: &Report) -> Result<(), WatchError> {
+pub fn keep(
+    archive: &Path,
+    watch: &Watch,
+    report: &Report,
+    outputs: &[PathBuf],
+) -> Result<Option<PathBuf>, WatchError> {
     let folder = file(archive, &watch.name).with_extension("");
-    fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
-    let name = report.until.format("%Y%m%d%H%M%S").to_string();
-    write_json(&folder.join(format!("{name}.json")), report)?;
-    let mut names = report_files(&folder)?;
+    make(&archive.join(FOLDER))?;
+    make(&folder)?;
+    let named = |time: DateTime<Utc>| folder.join(format!("{}.json", time.format("%Y%m%d%H%M%S")));
+    // A report that a crash kept from being the last one is told again by this one.
+    let last = named(watch.since);
+    for path in json_files(&folder)?.into_iter().filter(|path| *path > last) {
+        fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+    }
+    write_json(&named(report.until), report)?;
+    let mut names = json_files(&folder)?;
     while names.len() > REPORTS_MAX {
         let oldest = names.remove(0);
         fs::remove_file(&oldest).map_err(|source| io_error(&oldest, source))?;
@@ -292,10 +311,28 @@ pub fn keep(archive: &Path, watch: &Watch, report: &Report) -> Result<(), WatchE
         &file(archive, &watch.name).with_extension("atom"),
         render(archive, watch, Format::Atom)?.as_bytes(),
     )?;
-    if let Some(output) = &watch.output {
-        replace(&output.path, render(archive, watch, output.format)?.as_bytes())?;
+    let mut withheld = None;
+    match &watch.output {
+        Some(output) if is_permitted(&output.path, outputs) => {
+            let text = render(archive, watch, output.format)?;
+            WholeFile::replace(&output.path, text.as_bytes())
+                .map_err(|source| io_error(&output.path, source))?;
+        }
+        Some(output) => withheld = Some(output.path.clone()),
+        None => {}
     }
-    save(archive, &Watch { since: report.until, ..watch.clone() })
+    save(archive, &Watch { since: report.until, ..watch.clone() })?;
+    Ok(withheld)
+}
+
+/// Whether a file is below one of these folders, wherever links lead.
+fn is_permitted(path: &Path, outputs: &[PathBuf]) -> bool {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let is_below = |output: &PathBuf| {
+        let output = output.canonicalize().ok();
+        output.zip(folder.as_ref()).is_some_and(|(output, folder)| folder.starts_with(output))
+    };
+    outputs.iter().any(is_below)
 }
 
 /// The newest report of a watch; none before the first.
@@ -303,7 +340,7 @@ pub fn keep(archive: &Path, watch: &Watch, report: &Report) -> Result<(), WatchE
 /// # Errors
 /// When it cannot be read.
 pub fn latest(archive: &Path, watch: &Watch) -> Result<Option<Report>, WatchError> {
-    let names = report_files(&file(archive, &watch.name).with_extension(""))?;
+    let names = json_files(&file(archive, &watch.name).with_extension(""))?;
     names.last().map(|path| read_json(path)).transpose()
 }
 
@@ -313,7 +350,7 @@ pub fn latest(archive: &Path, watch: &Watch) -> Result<Option<Report>, WatchErro
 /// When reports cannot be read.
 pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, WatchError> {
     if format == Format::Atom {
-        let names = report_files(&file(archive, &watch.name).with_extension(""))?;
+        let names = json_files(&file(archive, &watch.name).with_extension(""))?;
         let reports = names.iter().rev().map(|path| read_json(path));
         return atom::feed(watch, reports);
     }
@@ -324,8 +361,9 @@ pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, W
     })
 }
 
-/// The files of reports, the oldest first.
-fn report_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
+/// The JSON files of a folder by name, which of reports is their time.
+fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
+    refuse_link(folder).map_err(|source| io_error(folder, source))?;
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|source| io_error(folder, source))?,
@@ -342,9 +380,22 @@ fn report_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
 }
 
 fn save(archive: &Path, watch: &Watch) -> Result<(), WatchError> {
-    let folder = archive.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
+    make(&archive.join(FOLDER))?;
     write_json(&file(archive, &watch.name), watch)
+}
+
+fn make(folder: &Path) -> Result<(), WatchError> {
+    make_folder(folder).map_err(|source| io_error(folder, source))
+}
+
+/// Reads a watch, whose name has to be that of its file.
+fn read_watch(path: &Path) -> Result<Watch, WatchError> {
+    let watch: Watch = read_json(path)?;
+    if checked_name(&watch.name).is_err() || path.file_stem() != Some(OsStr::new(&watch.name)) {
+        let problem = "the name in it is not that of the file".to_owned();
+        return Err(WatchError::Format { path: path.to_owned(), problem });
+    }
+    Ok(watch)
 }
 
 fn file(archive: &Path, name: &str) -> PathBuf {
@@ -380,7 +431,7 @@ fn free_name(archive: &Path, query: &str) -> String {
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, WatchError> {
-    let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
+    let bytes = files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| WatchError::Format { path: path.to_owned(), problem: error.to_string() })
 }
@@ -392,15 +443,12 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), WatchError> {
     replace(path, &bytes)
 }
 
-/// Replaces a file as a whole.
+/// Replaces a file of the archive as a whole.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), WatchError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
     let save = || -> io::Result<()> {
-        let mut out = File::create(&partial)?;
+        let mut out = WholeFile::begin_as(path, path.with_file_name(UNFINISHED))?;
         out.write_all(bytes)?;
-        out.sync_all()?;
-        fs::rename(&partial, path)
+        out.commit()
     };
     save().map_err(|source| io_error(path, source))
 }
@@ -412,78 +460,4 @@ fn io_error(path: &Path, source: io::Error) -> WatchError {
 /// A time as data has it.
 fn data_time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn watch(name: &str) -> Watch {
-        let since = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
-        let query = format!("page url ~ \"*{name}*\"");
-        Watch { name: name.to_owned(), query, every_seconds: 3600, since, output: None }
-    }
-
-    #[test]
-    fn reports_follow_each_other_and_missed_periods_become_one() {
-        let watch = watch("a");
-        assert!(!watch.is_due(watch.since + TimeDelta::minutes(59)));
-        assert!(watch.is_due(watch.since + TimeDelta::minutes(60)));
-        assert!(!watch.is_overdue(watch.since + TimeDelta::minutes(119)));
-        assert!(watch.is_overdue(watch.since + TimeDelta::days(9)));
-        let archive = tempfile::tempdir().unwrap();
-        save(archive.path(), &watch).unwrap();
-        let report = Report {
-            watch: watch.name.clone(),
-            query: watch.query.clone(),
-            since: watch.since,
-            until: watch.since + TimeDelta::days(9),
-            pages: 3,
-            not_fetched: 0,
-            news: Vec::new(),
-        };
-        keep(archive.path(), &watch, &report).unwrap();
-        let later = get(archive.path(), "a").unwrap();
-        assert_eq!(later.since, report.until);
-        assert!(!later.is_due(report.until + TimeDelta::minutes(1)), "nine days are one report");
-        assert_eq!(latest(archive.path(), &later).unwrap(), Some(report));
-        assert!(render(archive.path(), &later, Format::Text).unwrap().contains("nothing changed"));
-    }
-
-    #[test]
-    fn old_reports_are_removed() {
-        let archive = tempfile::tempdir().unwrap();
-        let watch = watch("a");
-        for day in 0..REPORTS_MAX + 5 {
-            let until = watch.since + TimeDelta::days(day as i64);
-            let (name, query) = (watch.name.clone(), watch.query.clone());
-            let report = Report {
-                watch: name,
-                query,
-                since: until,
-                until,
-                pages: 0,
-                not_fetched: 0,
-                news: Vec::new(),
-            };
-            keep(archive.path(), &watch, &report).unwrap();
-        }
-        assert_eq!(report_files(&archive.path().join("watches/a")).unwrap().len(), REPORTS_MAX);
-        remove(archive.path(), "a").unwrap();
-        assert!(list(archive.path()).unwrap().is_empty() && !archive.path().join("watches/a").exists());
-        assert!(matches!(get(archive.path(), "a"), Err(WatchError::Missing(_))));
-    }
-
-    #[test]
-    fn names_are_file_names() {
-        let archive = tempfile::tempdir().unwrap();
-        for name in ["", "A", "a/b", "../x", "-a", &"x".repeat(41)] {
-            assert!(matches!(get(archive.path(), name), Err(WatchError::Name(_))), "{name}");
-        }
-        let query = "page host = \"www.example.org\" and importance > 2";
-        assert_eq!(free_name(archive.path(), query), "host-www-example-org-and-importance");
-        save(archive.path(), &watch("host-www-example-org-and-importance")).unwrap();
-        assert_eq!(free_name(archive.path(), query), "host-www-example-org-and-importance-2");
-        assert_eq!(free_name(archive.path(), "page"), "watch");
-    }
 }

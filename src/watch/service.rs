@@ -1,6 +1,7 @@
 //! Watches within a refresh: which pages they wait for, and their reports once these are fetched.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -22,7 +23,12 @@ pub struct Awaited {
 #[derive(Debug)]
 pub enum Delivery {
     /// It was made and kept.
-    Made(Report),
+    Made {
+        /// The report.
+        report: Report,
+        /// The watch's own file, if it was not permitted to write that.
+        withheld: Option<PathBuf>,
+    },
     /// Not all of its pages could be fetched yet: the next run tries again, until a whole period has been missed.
     Postponed {
         /// The watch.
@@ -85,13 +91,19 @@ pub fn pages_of(awaited: &[Awaited]) -> Vec<UrlId> {
     awaited.iter().flat_map(|awaited| &awaited.pages).copied().filter(|page| taken.insert(*page)).collect()
 }
 
-/// Makes the reports of watches after a run; `now` is where they end.
+/// Makes the reports of watches after a run; `now` is where they end. Files of their own are written below the folders
+/// `outputs` only.
 #[must_use]
-pub fn deliver(awaited: Vec<Awaited>, store: &Store, now: DateTime<Utc>) -> Vec<Delivery> {
-    awaited.into_iter().map(|awaited| deliver_one(awaited, store, now)).collect()
+pub fn deliver(
+    awaited: Vec<Awaited>,
+    store: &Store,
+    now: DateTime<Utc>,
+    outputs: &[PathBuf],
+) -> Vec<Delivery> {
+    awaited.into_iter().map(|awaited| deliver_one(awaited, store, now, outputs)).collect()
 }
 
-fn deliver_one(awaited: Awaited, store: &Store, now: DateTime<Utc>) -> Delivery {
+fn deliver_one(awaited: Awaited, store: &Store, now: DateTime<Utc>, outputs: &[PathBuf]) -> Delivery {
     let Awaited { watch, fetched_from, .. } = awaited;
     let report = match Report::of(&watch, store, fetched_from, now) {
         Ok(report) => report,
@@ -100,8 +112,8 @@ fn deliver_one(awaited: Awaited, store: &Store, now: DateTime<Utc>) -> Delivery 
     if report.not_fetched > 0 && !watch.is_overdue(now) {
         return Delivery::Postponed { watch, missing: report.not_fetched };
     }
-    match keep(store.path(), &watch, &report) {
-        Ok(()) => Delivery::Made(report),
+    match keep(store.path(), &watch, &report, outputs) {
+        Ok(withheld) => Delivery::Made { report, withheld },
         Err(error) => Delivery::Failed { watch, error },
     }
 }

@@ -57,7 +57,7 @@ impl PendingSync {
 #[non_exhaustive]
 pub enum StoreError {
     /// The state failed.
-    #[error(transparent)]
+    #[error("{0}")]
     State(#[from] StateError),
     /// The segments failed.
     #[error(transparent)]

@@ -10,6 +10,7 @@ pub(crate) mod program;
 pub(crate) mod reach;
 pub(crate) mod site;
 pub(crate) mod small_disk;
+pub(crate) mod terminal;
 pub(crate) mod warc;
 
 use std::env;

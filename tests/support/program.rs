@@ -69,7 +69,8 @@ impl Archive {
     /// A command on this archive, not started.
     pub(crate) fn command(&self, command: &str) -> Command {
         let mut program = Command::new(env!("CARGO_BIN_EXE_archive"));
-        program.arg(command).arg("--archive").arg(&self.path).env_remove("ARCHIVE_DIR");
+        // Some commands have subcommands, as `review export`.
+        program.args(command.split(' ')).arg("--archive").arg(&self.path).env_remove("ARCHIVE_DIR");
         program
     }
 

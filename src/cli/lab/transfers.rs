@@ -30,8 +30,9 @@ struct Line {
     transfers: u64,
     seconds: f64,
     link_seconds: f64,
-    transfers_per_second: f64,
-    microseconds_per_page: f64,
+    /// Nothing when the run was too short to be measured.
+    transfers_per_second: Option<f64>,
+    microseconds_per_page: Option<f64>,
     clock: f64,
     peak_bytes: Option<u64>,
 }
@@ -41,25 +42,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let visits = args.visits.unwrap_or(web.pages() as u64);
     let found = transfers::run(web.as_ref(), visits);
     // Reading the links is not the ledger's work.
-    let seconds = (found.seconds - found.link_seconds).max(f64::MIN_POSITIVE);
+    let seconds = found.ledger_seconds();
     let line = Line {
         pages: found.pages,
         visits: found.visits,
         transfers: found.transfers,
         seconds: found.seconds,
         link_seconds: found.link_seconds,
-        transfers_per_second: found.transfers as f64 / seconds,
-        microseconds_per_page: 1e6 * seconds / found.visits.max(1) as f64,
+        transfers_per_second: seconds.map(|seconds| found.transfers as f64 / seconds),
+        microseconds_per_page: seconds.map(|seconds| 1e6 * seconds / found.visits.max(1) as f64),
         clock: found.clock,
         peak_bytes: peak_bytes(),
     };
     if args.json {
         output::json_line(&line)?;
     } else {
-        output::line(&format!(
-            "{} pages, {} transfers: {:.3e} a second, {:.3} microseconds a page",
-            line.pages, line.transfers, line.transfers_per_second, line.microseconds_per_page
-        ))?;
+        let speed = match (line.transfers_per_second, line.microseconds_per_page) {
+            (Some(rate), Some(page)) => format!("{rate:.3e} a second, {page:.3} microseconds a page"),
+            _ => "too few to be measured; ask for more --visits".to_owned(),
+        };
+        output::line(&format!("{} pages, {} transfers: {speed}", line.pages, line.transfers))?;
     }
     Ok(ExitCode::SUCCESS)
 }

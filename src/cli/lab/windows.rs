@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use crate::cli::output;
+use crate::cli::{output, progress};
 
 /// Compare window sizes and types under change (figures 4 to 6 of the paper)
 #[derive(clap::Args)]
@@ -93,6 +93,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let setting = Setting { selection, seed: args.rng, ..Setting::default() };
     let mut lines = Vec::new();
+    let runs = FIGURES.iter().map(|(_, _, lengths)| lengths.len()).sum::<usize>() * args.change.len();
+    let bar = progress::counting(runs as u64, "simulated crawls");
     for (figure, _, lengths) in FIGURES {
         for &length in lengths {
             for &change_percent in &args.change {
@@ -110,9 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     output::json_line(&line)?;
                 }
                 lines.push(line);
+                bar.inc(1);
             }
         }
     }
+    progress::end();
     if !args.json {
         print_lines(&lines)?;
     }

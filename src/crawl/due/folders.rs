@@ -6,14 +6,15 @@
 //! time is over, there is a pass again. The file is derived: whoever loses it loses a pass.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
+use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{CaptureId, UrlId};
 use serde::{Deserialize, Serialize};
 
 use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, tells_of_others};
+use crate::files::WholeFile;
 use crate::ledger::CreditError;
 use crate::refresh::policy::Rule;
 
@@ -81,7 +82,7 @@ impl Survey<'_> {
 
     /// The head of a file that fits, and the pages that are due.
     fn open(&self, path: &Path) -> Option<(Head, Vec<u32>)> {
-        let mut file = BufReader::new(File::open(path).ok()?);
+        let mut file = BufReader::new(open_regular(path, OpenMode::Read).ok()?);
         let mut line = Vec::new();
         file.by_ref().take(HEAD_MAX).read_until(b'\n', &mut line).ok()?;
         let head: Head = serde_json::from_slice(&line).ok()?;
@@ -149,13 +150,11 @@ impl Candidate {
 }
 
 fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {
-    let partial = path.with_extension("partial");
-    let mut out = BufWriter::new(File::create(&partial)?);
+    let mut out = BufWriter::new(WholeFile::begin(path)?);
     serde_json::to_writer(&mut out, head)?;
     out.write_all(b"\n")?;
     for (_, page) in folders {
         out.write_all(&page.to_le_bytes())?;
     }
-    out.into_inner()?.sync_all()?;
-    fs::rename(&partial, path)
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }

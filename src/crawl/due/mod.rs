@@ -6,6 +6,7 @@
 //! lose. In a large archive only those pages are looked at that stand in due folders (`folders`). What a sitemap, feed or site master said of a page counts as expected changes.
 
 mod folders;
+mod idle;
 mod learned;
 mod rules;
 mod turn;
@@ -24,6 +25,7 @@ use crate::refresh::policies::{Allocation, Simple};
 use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
+pub use idle::Idle;
 pub use rules::{REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::turn;
 pub use unread::Discovery;

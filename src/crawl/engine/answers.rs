@@ -133,8 +133,13 @@ impl Run<'_> {
             via = processed.outcome.facts.via,
             problems = ?processed.outcome.facts.problems,
         );
-        self.status.captures += 1;
         self.status.pages += u64::from(tag.page);
+        if processed.outcome.kind == Kind::Failed {
+            // The page asks not to be kept: there is a note of it, and no capture.
+            self.status.refused += 1;
+            return Ok(());
+        }
+        self.status.captures += 1;
         self.status.unchanged += u64::from(processed.outcome.kind != Kind::Response);
         self.status.errors += u64::from(processed.outcome.status >= 400);
         if let (Some(index), Some(document)) = (&mut self.index, processed.document)

@@ -40,7 +40,7 @@ impl Run<'_> {
         tracing::info!(
             captures = self.store.state().totals().captures,
             deferred = self.checkpoint_deferred,
-            milliseconds = begun.elapsed().as_millis(),
+            milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             "checkpoint"
         );
         self.status.acknowledged = self.status.captures;

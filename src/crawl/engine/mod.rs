@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{CaptureId, HostId, StateError, Store, StoreError, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, HostId, StateError, Store, StoreError, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
@@ -38,7 +38,7 @@ use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
 use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, page_flags};
+use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
 use crate::reading::Readers;
 use crate::search;
@@ -262,7 +262,7 @@ impl Run<'_> {
         self.conduct.keep(self.store.state_mut())?;
         if let Some(monitor) = &self.monitor {
             let address = monitor.address();
-            self.notice(format!("the state of the crawl is told at http://{address}/status and /metrics"));
+            self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
         }
         match plan {
             Plan::Discover { seeds, scope } => {
@@ -280,6 +280,7 @@ impl Run<'_> {
                 self.ordering = self.conduct.order.begin(self.store.state(), &ids)?;
                 self.read_settings()?;
                 self.enqueue_waiting()?;
+                self.take_failed(&ids)?;
                 self.take_published()?;
             }
             Plan::Refresh { pages } => {
@@ -320,6 +321,18 @@ impl Run<'_> {
         })?;
         for (url, why) in refused {
             Credits::put_off(store.state_mut(), url, why)?;
+        }
+        Ok(())
+    }
+
+    /// Seeds that gave nothing in an earlier run are asked again: what was in the way may be gone.
+    fn take_failed(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
+        for &url in seeds {
+            let newest = self.store.state().history(url)?.next().transpose()?;
+            if newest.is_some_and(|(_, capture)| is_failure(&capture)) {
+                let host = self.store.state().page(url)?.host;
+                self.candidates.push(Candidate { url, host, level: LEVEL_SEED });
+            }
         }
         Ok(())
     }
@@ -458,4 +471,9 @@ impl Run<'_> {
         }
         Ok(!waiting.is_empty())
     }
+}
+
+/// Whether a fetch gave nothing, or only that the server has no answer now.
+fn is_failure(capture: &Capture) -> bool {
+    capture.kind == CaptureKind::Failed || capture.status == 429 || capture.status >= 500
 }

@@ -86,6 +86,12 @@ impl Operation {
 impl Run<'_> {
     /// Says something to whoever watches, on the terminal and in the log.
     pub(super) fn notice(&mut self, text: String) {
+        tracing::info!("{text}");
+        self.status.notices.push(text);
+    }
+
+    /// The same of something that a person should look at.
+    fn warn(&mut self, text: String) {
         tracing::warn!("{text}");
         self.status.notices.push(text);
     }
@@ -108,7 +114,7 @@ impl Run<'_> {
                     self.apply(&edits)?;
                     self.notice("the settings file was read again".to_owned());
                 }
-                Err(error) => self.notice(format!("{error}; the settings before it stay in force")),
+                Err(error) => self.warn(format!("{error}; the settings before it stay in force")),
             }
             let free = RealDisk.free_bytes(self.store.path()).unwrap_or(u64::MAX);
             self.status.disk_free_bytes = free;
@@ -121,7 +127,7 @@ impl Run<'_> {
         let reason = self.pause_reason();
         if reason != self.status.paused {
             match &reason {
-                Some(reason) => self.notice(format!("paused: {reason}")),
+                Some(reason) => self.warn(format!("paused: {reason}")),
                 None => self.notice("going on".to_owned()),
             }
             let operation = &mut self.operation;

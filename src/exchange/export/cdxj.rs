@@ -5,9 +5,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 
+use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Location, SegmentEntry, SegmentId, SegmentState, Store, segment};
 use serde::Deserialize;
 
@@ -52,7 +52,7 @@ fn stored<'a>(
         return None;
     }
     let path = store.path().join(segment::FOLDER).join(format!("{}.cdxj", entry.file));
-    let lines = BufReader::new(File::open(path).ok()?).lines();
+    let lines = BufReader::new(open_regular(&path, OpenMode::Read).ok()?).lines();
     Some(Box::new(lines.filter(move |line| match (line, selection.offsets(id)) {
         (Ok(line), Some(_)) => {
             offset(line).is_some_and(|offset| selection.has(&Location { segment: id, offset, length: 0 }))

@@ -13,8 +13,7 @@ mod original;
 mod row;
 mod thrift;
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::Write;
 
 use archive_storage::Store;
 use rayon::prelude::*;
@@ -35,10 +34,10 @@ const BATCH: usize = 256;
 pub(super) fn write(
     store: &Store,
     selection: &Selection,
-    file: BufWriter<File>,
+    out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut file = ParquetFile::begin(file).map_err(lost)?;
+    let mut file = ParquetFile::begin(out).map_err(lost)?;
     let name = store.path().canonicalize().unwrap_or_else(|_| store.path().to_owned());
     let crawl = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut batch, mut rows, mut exported) = (Vec::new(), Vec::new(), Exported::default());

@@ -14,7 +14,8 @@ use flate2::write::GzEncoder;
 use webgraph::graphs::arc_list_graph::ArcListGraph;
 use webgraph::prelude::BvCompConf;
 
-use super::{ExportError, Exported, Selection};
+use super::{ExportError, Exported, Selection, Settings};
+use crate::files::{WholeFile, is_standard_output};
 use crate::importance::Graph;
 use crate::lab::graphs::PageGraph;
 
@@ -27,16 +28,21 @@ const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
 ///
 /// # Errors
 /// When the archive cannot be read or the files not be written, and when `output` has an ending of its own.
-pub fn write(store: &Store, selection: &Selection, output: &Path) -> Result<Exported, ExportError> {
-    if output.extension().is_some() || output.file_name().is_none() {
+pub fn write(
+    store: &Store,
+    selection: &Selection,
+    output: &Path,
+    settings: Settings,
+) -> Result<Exported, ExportError> {
+    if output.extension().is_some() || output.file_name().is_none() || is_standard_output(output) {
         return Err(ExportError::GraphName(output.to_owned()));
     }
+    selection.check(store, settings.allow_empty)?;
     let pages = PageGraph::among(store.state(), |page| selection.has_page(page))?;
     let order = order(store.state(), &pages.urls)?;
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
-    let beside = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = tempfile::Builder::new().prefix(".graph-").tempdir_in(beside).map_err(failed)?;
-    let part = folder.path().join(output.file_name().unwrap_or_default());
+    let folder = Folder::begin(output).map_err(failed)?;
+    let part = folder.path.join(output.file_name().unwrap_or_default());
     compress(&pages.graph, &order, &part)?;
     name_pages(&order, &part.with_extension("urls.gz")).map_err(failed)?;
     let bytes = publish(&part, output).map_err(failed)?;
@@ -76,7 +82,34 @@ fn name_pages(order: &[(String, u32)], path: &Path) -> io::Result<()> {
     out.finish()?.flush()
 }
 
-/// Makes the files durable and gives them their names; returns their bytes.
+/// The folder of an unfinished graph. The lock keeps two exports of one name apart; what a crash has left is removed by the
+/// next.
+struct Folder {
+    path: PathBuf,
+    _lock: WholeFile,
+}
+
+impl Folder {
+    fn begin(output: &Path) -> io::Result<Self> {
+        let path = output.with_extension("graph-part");
+        let lock = WholeFile::begin(&path)?;
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir(&path)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // If it cannot be removed, the next export does it.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes the files durable and gives them their names; returns their bytes. The old properties are removed first and the
+/// new ones come last: without them no reader takes the others for a graph.
 fn publish(part: &Path, output: &Path) -> io::Result<u64> {
     let files: Vec<(PathBuf, PathBuf)> =
         ENDINGS.map(|ending| (part.with_extension(ending), output.with_extension(ending))).into();
@@ -85,6 +118,9 @@ fn publish(part: &Path, output: &Path) -> io::Result<u64> {
         let file = File::open(from)?;
         file.sync_all()?;
         bytes += file.metadata()?.len();
+    }
+    if let Some((_, properties)) = files.last().filter(|(_, properties)| properties.exists()) {
+        fs::remove_file(properties)?;
     }
     for (from, to) in &files {
         fs::rename(from, to)?;

@@ -1,7 +1,7 @@
 //! Export: records as they are stored, and indexes of them, in the forms that other tools read.
 //!
 //! Everything or the result of a query, closed over the originals of revisits: a capture is never exported without the one
-//! that has its payload. Files are written beside their final name and renamed when they are whole.
+//! that has its payload. Regular files get their names when they are whole; pipes and devices are written to.
 
 mod cdxj;
 mod columnar;
@@ -12,7 +12,6 @@ mod wacz;
 mod walk;
 mod warc;
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,10 +20,13 @@ use archive_storage::warc::ReadError;
 use archive_storage::{SegmentId, StateError, Store, StoreError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use zip::ZipWriter;
 
 pub use graph::write as graph;
 pub use selection::Selection;
 
+use self::warc::Packing;
+use crate::files::Output;
 use crate::lab::graphs::StoredError;
 
 /// What to export, to one file.
@@ -53,7 +55,7 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Why an export broke off; no file was left.
+/// Why an export broke off; no file was made or replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -82,6 +84,9 @@ pub enum ExportError {
         /// What happened.
         source: io::Error,
     },
+    /// There is nothing to export.
+    #[error("nothing was exported: {0}; --allow-empty makes an empty file")]
+    Nothing(String),
     /// The links cannot be read.
     #[error(transparent)]
     Links(#[from] StoredError),
@@ -99,75 +104,87 @@ pub enum ExportError {
     Zip(#[from] zip::result::ZipError),
 }
 
-/// Writes a selection of an archive to a file; `gzip` packs what is not packed by itself.
+/// How an export is written, besides its format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Packs with gzip what is not packed by itself, whatever the output is called.
+    pub gzip: bool,
+    /// Writes a file even if nothing is in it.
+    pub allow_empty: bool,
+}
+
+/// Writes a selection of an archive to an output; see [`Output`].
 ///
 /// # Errors
-/// When the archive cannot be read or the file not be written; a file that was there before is still there.
+/// [`ExportError::Nothing`]; when the archive cannot be read or the output not be written. A file that was there before is
+/// then still there.
 pub fn run(
     store: &Store,
     selection: &Selection,
     format: Format,
     output: &Path,
-    gzip: bool,
+    settings: Settings,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut name = output.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = output.with_file_name(name);
-    let written = (|| {
-        let file = File::create(&part)?;
-        Ok(BufWriter::with_capacity(1 << 20, file))
-    })();
-    let file = written.map_err(|source| ExportError::Write { path: output.to_owned(), source })?;
-    let outcome = write(store, selection, format, file, gzip || is_gzip(output), &part, progress);
-    let outcome = outcome.and_then(|exported| {
-        let failed = |source| ExportError::Write { path: output.to_owned(), source };
-        let bytes = fs::metadata(&part).map_err(failed)?.len();
-        fs::rename(&part, output).map_err(failed)?;
-        Ok(Exported { bytes, ..exported })
-    });
-    if outcome.is_err() {
-        // The error that matters is the one that is returned.
-        let _ = fs::remove_file(&part);
+    let failed = |source| ExportError::Write { path: output.to_owned(), source };
+    selection.check(store, settings.allow_empty)?;
+    let mut out = Output::open(output).map_err(failed)?;
+    let exported = match (format, out.whole()) {
+        // A package in a file says how long each of its parts is before that part, in a pipe after it.
+        (Format::Wacz, Some(file)) => {
+            wacz::write(store, selection, ZipWriter::new(BufWriter::new(file)), progress)?
+        }
+        (Format::Wacz, None) => {
+            wacz::write(store, selection, ZipWriter::new_stream(BufWriter::new(&mut out)), progress)?
+        }
+        _ => {
+            let gzip = settings.gzip || is_gzip(output);
+            let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
+            let mut out = BufWriter::with_capacity(1 << 20, &mut out);
+            let exported = write(store, selection, format, packing, &mut out, progress)?;
+            out.flush().map_err(failed)?;
+            exported
+        }
+    };
+    if exported.rows == 0 && !settings.allow_empty {
+        return Err(selection.nothing());
     }
-    outcome
+    let bytes = out.commit().map_err(failed)?;
+    Ok(Exported { bytes, ..exported })
 }
 
 fn write(
     store: &Store,
     selection: &Selection,
     format: Format,
-    mut file: BufWriter<File>,
-    gzip: bool,
-    part: &Path,
+    packing: Packing,
+    out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let failed = |source| ExportError::Write { path: part.to_owned(), source };
-    let exported = match format {
-        Format::Warc => {
-            let packing = if gzip { warc::Packing::Gzip } else { warc::Packing::of(part) };
-            warc::write(store, selection, packing, &mut file, &mut |_| {}, progress)?
+    match format {
+        Format::Warc | Format::Wacz => warc::write(store, selection, packing, out, &mut |_| {}, progress),
+        Format::Parquet => columnar::write(store, selection, out, progress),
+        Format::Cdxj | Format::Links if packing == Packing::Gzip => {
+            let mut packer = GzEncoder::new(out, Compression::default());
+            let exported = lines(store, selection, format, &mut packer, progress)?;
+            packer.finish().map_err(lost)?;
+            Ok(exported)
         }
-        Format::Wacz => return wacz::write(store, selection, file, part, progress),
-        Format::Parquet => return columnar::write(store, selection, file, progress),
-        Format::Cdxj | Format::Links => {
-            let lines = |out: &mut dyn Write, progress: &mut dyn FnMut(u64)| match format {
-                Format::Cdxj => cdxj::write(store, selection, out, progress),
-                _ => links::write(store, selection, out, progress),
-            };
-            if gzip {
-                let mut packer = GzEncoder::new(&mut file, Compression::default());
-                let exported = lines(&mut packer, progress)?;
-                packer.finish().map_err(failed)?;
-                exported
-            } else {
-                lines(&mut file, progress)?
-            }
-        }
-    };
-    file.flush().map_err(failed)?;
-    file.get_ref().sync_all().map_err(failed)?;
-    Ok(exported)
+        Format::Cdxj | Format::Links => lines(store, selection, format, out, progress),
+    }
+}
+
+fn lines(
+    store: &Store,
+    selection: &Selection,
+    format: Format,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    match format {
+        Format::Cdxj => cdxj::write(store, selection, out, progress),
+        _ => links::write(store, selection, out, progress),
+    }
 }
 
 fn is_gzip(path: &Path) -> bool {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
+use super::ExportError;
+
 /// Captures of an archive as of its last checkpoint.
 #[derive(Debug, Clone)]
 pub struct Selection {
@@ -63,6 +65,20 @@ impl Selection {
     pub fn count(&self) -> Option<u64> {
         let chosen = self.chosen.as_ref()?;
         Some(chosen.places.values().map(|offsets| offsets.len() as u64).sum())
+    }
+
+    /// Fails if there is nothing in it, unless that is allowed.
+    pub(super) fn check(&self, store: &Store, allow_empty: bool) -> Result<(), ExportError> {
+        let count = self.count().unwrap_or(store.state().totals().captures);
+        if count > 0 || allow_empty { Ok(()) } else { Err(self.nothing()) }
+    }
+
+    /// The error that there is nothing to write.
+    pub(super) fn nothing(&self) -> ExportError {
+        ExportError::Nothing(match &self.words {
+            Some(words) => format!("nothing that was captured fits '{words}'"),
+            None => "the archive has nothing of this kind".to_owned(),
+        })
     }
 
     /// Whether the links of a page are asked for.

@@ -4,9 +4,7 @@
 //! The records go straight into the ZIP file, unpacked within it as the format demands, so that a reader can ask for any
 //! of them by its offset; what is kept in memory is their index.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Seek, Write};
 
 use archive_storage::warc::{HttpHead, RecordType, parse_fields, split};
 use archive_storage::{Digest, Store, segment};
@@ -31,14 +29,13 @@ const RECORDS: &str = "data.warc.gz";
 const LINES_PER_BLOCK: usize = 1024;
 
 /// Writes a selection as WACZ.
-pub(super) fn write(
+pub(super) fn write<W: Write + Seek>(
     store: &Store,
     selection: &Selection,
-    file: BufWriter<File>,
-    part: &Path,
+    zip: ZipWriter<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut package = Package { zip: ZipWriter::new(file), resources: Vec::new() };
+    let mut package = Package { zip, resources: Vec::new() };
     let (mut index, mut pages) = (Vec::new(), Vec::new());
     let mut each = |written: &Written<'_>| {
         index.extend(segment::index_line(written.records, written.offset, written.length, RECORDS));
@@ -70,20 +67,17 @@ pub(super) fn write(
     let digest = serde_json::to_vec_pretty(&digest).map_err(|error| lost(error.into()))?;
     package.add("datapackage.json", |out| out.write_all(&description).map_err(lost))?;
     package.add("datapackage-digest.json", |out| out.write_all(&digest).map_err(lost))?;
-    let failed = |source| ExportError::Write { path: part.to_owned(), source };
-    let mut file = package.zip.finish()?;
-    file.flush().map_err(failed)?;
-    file.get_ref().sync_all().map_err(failed)?;
+    package.zip.finish()?.flush().map_err(lost)?;
     Ok(exported)
 }
 
 /// The ZIP file as it is written.
-struct Package {
-    zip: ZipWriter<BufWriter<File>>,
+struct Package<W: Write + Seek> {
+    zip: ZipWriter<W>,
     resources: Vec<Resource>,
 }
 
-impl Package {
+impl<W: Write + Seek> Package<W> {
     fn add(
         &mut self,
         path: &str,

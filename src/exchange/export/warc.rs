@@ -33,7 +33,6 @@ impl Packing {
     /// What the name of a file asks for.
     pub(super) fn of(path: &Path) -> Self {
         let name = path.to_string_lossy().to_ascii_lowercase();
-        let name = name.trim_end_matches(".part");
         if name.ends_with(".gz") {
             Self::Gzip
         } else if name.ends_with(".zst") {

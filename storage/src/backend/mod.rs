@@ -17,7 +17,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use real::RealDisk;
+pub use real::{RealDisk, open_regular};
 pub use simulated::{Faults, SimulatedDisk};
 pub use spool::Spool;
 
@@ -66,6 +66,10 @@ pub trait Disk: Send + Sync + Debug {
     fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
     /// Whether there is a file or folder of this name.
     fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// Whether this is a link to a folder. A disk without links has none.
+    fn is_linked_folder(&self, _path: &Path) -> bool {
+        false
+    }
     /// Makes a folder and those above it; one that exists is fine.
     fn create_dir_all(&self, folder: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.

@@ -2,9 +2,12 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::{Disk, DiskFile, Entry, Lock, OpenMode};
 
@@ -15,20 +18,29 @@ pub struct RealDisk;
 #[derive(Debug)]
 struct RealFile(File);
 
+/// Opens a file of an archive, which may come from a stranger: only a regular file, because a pipe would wait for ever and a
+/// device has no end, and for writing no link, because it may lead out of the archive.
+///
+/// # Errors
+/// What the system reports, and when it is no such file.
+pub fn open_regular(path: &Path, mode: OpenMode) -> io::Result<File> {
+    let writes = mode != OpenMode::Read;
+    let flags = if writes { OFlags::NONBLOCK | OFlags::NOFOLLOW } else { OFlags::NONBLOCK };
+    let mut options = OpenOptions::new();
+    options.read(true).write(writes).custom_flags(flags.bits().cast_signed());
+    options.create(mode == OpenMode::Create).create_new(mode == OpenMode::CreateNew);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(code) if writes && code == Errno::LOOP.raw_os_error() => {
+            io::Error::other("is a link, which may lead out of the archive; remove it")
+        }
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("is not a regular file")) }
+}
+
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(mode != OpenMode::Read);
-        match mode {
-            OpenMode::Read | OpenMode::Write => {}
-            OpenMode::Create => {
-                options.create(true).truncate(false);
-            }
-            OpenMode::CreateNew => {
-                options.create_new(true);
-            }
-        }
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        Ok(Arc::new(RealFile(open_regular(path, mode)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -59,6 +71,10 @@ impl Disk for RealDisk {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         path.try_exists()
+    }
+
+    fn is_linked_folder(&self, path: &Path) -> bool {
+        path.is_symlink() && path.is_dir()
     }
 
     fn create_dir_all(&self, folder: &Path) -> io::Result<()> {

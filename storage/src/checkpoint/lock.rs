@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::{Result, StateError};
-use crate::backend::{Disk, DiskFile, Lock, OpenMode, RealDisk, read_file};
+use crate::backend::{Disk, DiskFile, Lock, OpenMode, RealDisk};
 
 /// Held by the process that changes the archive, with its id and command inside.
 pub(crate) const OWNER_LOCK: &str = "archive.lock";
@@ -15,14 +15,24 @@ pub(crate) const CHECKPOINT_LOCK: &str = "checkpoint.lock";
 /// How often a waiting checkpoint looks again.
 const RETRY: Duration = Duration::from_millis(5);
 
+/// An owner has this long to write its name after it has locked the file.
+const HOLDER_WAIT: Duration = Duration::from_millis(500);
+
+/// Bytes of an owner's name that are read.
+const HOLDER_BYTES_MAX: usize = 4096;
+
 /// Makes this process the archive's owner until the file is dropped.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process is, and when a folder of the archive is a link, which may lead anywhere in an
+/// archive that came from a stranger.
 pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
+    refuse_links(disk, folder)?;
     let path = folder.join(OWNER_LOCK);
     let failed = |error| StateError::io(&path, error);
     let file = disk.open(&path, OpenMode::Create).map_err(failed)?;
     if !file.try_lock(Lock::Exclusive).map_err(failed)? {
-        let holder = read_file(disk, &path).map_err(failed)?;
-        let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+        let holder = holder(file.as_ref()).map_err(failed)?;
         return Err(StateError::Locked { path: folder.to_owned(), holder });
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -59,6 +69,38 @@ impl Owner {
         }
         let file = RealDisk.open(&path, OpenMode::Read).map_err(failed)?;
         Ok(!file.try_lock(Lock::Shared).map_err(failed)?)
+    }
+}
+
+fn refuse_links(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    for parent in [folder.to_owned(), folder.join(crate::state::FOLDER)] {
+        // A folder that is not there holds no link.
+        for entry in disk.list(&parent).unwrap_or_default() {
+            let path = parent.join(entry.name);
+            if disk.is_linked_folder(&path) {
+                let what =
+                    "is a link to a folder, which may lead out of the archive; put the folder itself here";
+                return Err(StateError::io(&path, std::io::Error::other(what)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the owner calls itself. It locks the file before it writes its name.
+fn holder(file: &dyn DiskFile) -> std::io::Result<String> {
+    let begun = Instant::now();
+    loop {
+        let mut bytes = [0; HOLDER_BYTES_MAX];
+        let count = file.read_at(&mut bytes, 0)?;
+        let holder = String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()).trim().to_owned();
+        if !holder.is_empty() {
+            return Ok(holder);
+        }
+        if begun.elapsed() >= HOLDER_WAIT {
+            return Ok("another process".to_owned());
+        }
+        std::thread::sleep(RETRY);
     }
 }
 

@@ -95,6 +95,31 @@ fn there_is_one_owner_and_its_name_is_told() {
 }
 
 #[test]
+fn an_owner_that_has_not_written_its_name_yet_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), Mode::Own).unwrap());
+    let path = folder.path().join("archive.lock");
+    let owner = std::fs::File::options().write(true).open(&path).unwrap();
+    owner.lock().unwrap();
+    owner.set_len(0).unwrap();
+    let holder = || match open(folder.path(), Mode::Own) {
+        Err(StateError::Locked { holder, .. }) => holder,
+        other => panic!("{other:?}"),
+    };
+    std::thread::scope(|scope| {
+        let second = scope.spawn(holder);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::write(&path, "process 7 (archive crawl)\n").unwrap();
+        assert_eq!(second.join().unwrap(), "process 7 (archive crawl)");
+    });
+    owner.set_len(0).unwrap();
+    assert_eq!(holder(), "another process");
+    // A name without end is not read to its end.
+    owner.set_len(1 << 40).unwrap();
+    assert!(holder().len() <= 4096);
+}
+
+#[test]
 fn readers_need_a_checkpoint_and_may_not_change_anything() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));

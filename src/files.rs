@@ -1,0 +1,249 @@
+//! Files that are written as a whole.
+//!
+//! A new file is written beside its place, under its name with `.part` behind it, and renamed when it is whole: readers
+//! find the old file or the new one, however the program ends, and the next run writes over what a crash left. No link is
+//! followed, because an archive may come from a stranger. Only where a person names a place ([`Output`]) are links
+//! followed and devices written to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use archive_storage::backend::{OpenMode, open_regular};
+
+/// Links in a row that are followed to an output.
+const LINKS_MAX: usize = 40;
+
+/// The bytes of a regular file.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, or is longer than `bytes_max`.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, OpenMode::Read)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("it is longer than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Makes a folder of an archive, unless it is there.
+///
+/// # Errors
+/// When it cannot be made, or a link has its name.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    refuse_link(path)
+}
+
+/// A file that replaces another one when it is whole. Dropping it before that removes it.
+#[derive(Debug)]
+pub struct WholeFile {
+    out: File,
+    part: PathBuf,
+    path: PathBuf,
+    is_whole: bool,
+}
+
+impl WholeFile {
+    /// Begins a file that will replace the one at `path`.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, when another process is writing the same file, or when something other than a
+    /// regular file is in the place of the unfinished one.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        Self::begin_as(path, with_ending(path, ".part"))
+    }
+
+    /// The same with another name for the unfinished file, which is in the same folder.
+    ///
+    /// # Errors
+    /// As [`WholeFile::begin`].
+    pub fn begin_as(path: &Path, part: PathBuf) -> io::Result<Self> {
+        let out = lock(&part)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", part.display())))?;
+        Ok(Self { out, part, path: path.to_owned(), is_whole: false })
+    }
+
+    /// Makes it durable and gives it its name, and the permissions of the file that it replaces.
+    ///
+    /// # Errors
+    /// What the disk refuses; the old file is then still there.
+    pub fn commit(mut self) -> io::Result<()> {
+        if let Ok(old) = fs::symlink_metadata(&self.path)
+            && old.is_file()
+        {
+            self.out.set_permissions(old.permissions())?;
+        }
+        self.out.sync_all()?;
+        fs::rename(&self.part, &self.path)?;
+        self.is_whole = true;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    /// Replaces a file by one of these bytes.
+    ///
+    /// # Errors
+    /// As [`WholeFile::begin`] and [`WholeFile::commit`].
+    pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = Self::begin(path)?;
+        file.out.write_all(bytes)?;
+        file.commit()
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.out.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            // If it cannot be removed, the next run writes over it.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// Opens an unfinished file, empty and locked, so that two processes never write one.
+fn lock(part: &Path) -> io::Result<File> {
+    loop {
+        let file = open_regular(part, OpenMode::Create)?;
+        if file.try_lock().is_err() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing this file"));
+        }
+        // The process that had it may have renamed it before it was locked here.
+        let now = fs::symlink_metadata(part);
+        if now.is_ok_and(|now| file.metadata().is_ok_and(|own| is_same(&own, &now))) {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    }
+}
+
+/// Where a person wants something written. Links lead to the file that is replaced, and stay; pipes and devices are
+/// written to; `-` is standard output.
+#[derive(Debug)]
+pub struct Output {
+    place: Place,
+    written: u64,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A regular file, which gets its name when it is whole.
+    Whole(WholeFile),
+    /// A pipe or a device, or whatever standard output is.
+    Direct(File),
+}
+
+impl Output {
+    /// Opens an output.
+    ///
+    /// # Errors
+    /// As [`WholeFile::begin`], and what opening a device reports.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let standard = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let place = match fs::metadata(path) {
+            _ if is_standard_output(path) => Place::Direct(standard),
+            Ok(found) if is_same(&found, &standard.metadata()?) => Place::Direct(standard),
+            Ok(found) if !found.is_file() => Place::Direct(OpenOptions::new().write(true).open(path)?),
+            _ => Place::Whole(WholeFile::begin(&end_of_links(path)?)?),
+        };
+        Ok(Self { place, written: 0 })
+    }
+
+    /// The file, if it is one that is written anew and can be written in any order.
+    pub fn whole(&mut self) -> Option<&mut File> {
+        match &mut self.place {
+            Place::Whole(file) => Some(&mut file.out),
+            Place::Direct(_) => None,
+        }
+    }
+
+    /// Makes a file durable and gives it its name. Returns how many bytes were written.
+    ///
+    /// # Errors
+    /// As [`WholeFile::commit`].
+    pub fn commit(self) -> io::Result<u64> {
+        match self.place {
+            Place::Whole(file) => {
+                let bytes = file.out.metadata()?.len();
+                file.commit().map(|()| bytes)
+            }
+            Place::Direct(_) => Ok(self.written),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let (Place::Whole(WholeFile { out: file, .. }) | Place::Direct(file)) = &mut self.place;
+        let count = file.write(buffer)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether an output is standard output by its name, `-`.
+#[must_use]
+pub fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The file that a link leads to, whether or not it is there yet; the path itself if it is no link.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("there are too many links to follow"))
+}
+
+/// Refuses a link inside an archive, whoever has made it.
+///
+/// # Errors
+/// When `path` is a link in the folder of the archive or below.
+pub fn refuse_link_in(archive: &Path, path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (archive.canonicalize(), parent.canonicalize()) {
+        (Ok(archive), Ok(parent)) if parent.starts_with(&archive) => refuse_link(path),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a link in the place of a file or folder of an archive.
+///
+/// # Errors
+/// When `path` is a link.
+pub fn refuse_link(path: &Path) -> io::Result<()> {
+    if path.is_symlink() {
+        return Err(io::Error::other("is a link, which may lead out of the archive; remove it"));
+    }
+    Ok(())
+}
+
+fn is_same(left: &fs::Metadata, right: &fs::Metadata) -> bool {
+    (left.dev(), left.ino()) == (right.dev(), right.ino())
+}
+
+/// A path with something behind its name.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
+}

@@ -1,0 +1,39 @@
+//! A terminal that records what a program writes to it: that of `script` (util-linux), a part of every Debian.
+
+use std::fs;
+use std::process::Command;
+
+use super::program::{Finished, start};
+
+/// Which stream of a program is a terminal; the other one is a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    Output,
+    Errors,
+}
+
+/// Runs a command with one stream at a terminal of so many columns. What it wrote there is `output`, what it wrote to the
+/// other stream `errors`.
+pub(crate) fn at_terminal(command: &Command, stream: At, columns: u16) -> Finished {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| quoted(word.to_str().unwrap())).collect();
+    let redirected = if stream == At::Output { "2" } else { "1" };
+    let line = format!(
+        "stty cols {columns} rows 50; exec {} {redirected}>{}",
+        words.join(" "),
+        quoted(other.to_str().unwrap())
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    script.env_remove("ARCHIVE_DIR").env_remove("COLUMNS").env_remove("NO_COLOR").env("TERM", "xterm");
+    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let finished = start(&mut script).wait();
+    Finished { errors: fs::read_to_string(other).unwrap(), ..finished }
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

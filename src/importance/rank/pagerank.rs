@@ -22,6 +22,9 @@ use super::core::Core;
 use super::solver::Solver;
 use super::{Damping, RankError, Ranking};
 
+/// Links between pages with links that a thread is worth its meetings for.
+const ARCS_PER_THREAD_MIN: usize = 1 << 17;
+
 /// What to compute.
 #[derive(Clone, Debug)]
 pub struct PageRank<'a> {
@@ -31,7 +34,8 @@ pub struct PageRank<'a> {
     pub tolerance: f64,
     /// Stop at the latest after so many sweeps.
     pub iterations_max: u32,
-    /// Threads to use. Another number of them may change the last digits, below the tolerance.
+    /// Threads to use at most; a small graph has fewer. Another number of them may change the last digits, below the
+    /// tolerance.
     pub threads: usize,
     /// Where a jump (and a page without links) leads: a weight for each page; `None` for everywhere alike.
     pub personalisation: Option<&'a [f64]>,
@@ -91,7 +95,7 @@ impl PageRank<'_> {
     pub fn solve(&self, prepared: &Prepared) -> Result<Ranking, RankError> {
         let core = &prepared.core;
         let jump = self.jump(core)?;
-        let threads = self.threads.clamp(1, core.inner / 1024 + 1);
+        let threads = self.threads.clamp(1, (core.inner_arcs / ARCS_PER_THREAD_MIN).max(1));
         let solver = Solver::new(core, jump, threads);
         solver.run(self.tolerance, self.iterations_max);
         Ok(solver.finish())

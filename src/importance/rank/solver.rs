@@ -18,9 +18,8 @@ use super::core::{Chunk, Core};
 use super::rendezvous::Rendezvous;
 
 /// Stages of a sweep with more than one thread. A link between two threads' parts of a stage is followed with the
-/// value of the last sweep. More stages have fewer such links, but need more sweeps (on a Kronecker graph 28 with 2 or 4, 34
-/// with 8, 41 with 16): acceleration fails on them.
-const STAGES: usize = 2;
+/// value of the last sweep, as with Jacobi. More stages have fewer such links, and more meetings.
+const STAGES: usize = 16;
 
 /// A correction is not worth more digits than 32-bit numbers have: this part of the residual, divided by `1 - d`.
 const REDUCTION: f64 = 1e-6;
@@ -30,9 +29,6 @@ const PART_MAX: f64 = 0.5;
 
 /// A correction that leaves more than this of the bound has met the last digits of 64-bit numbers.
 const STALL: f64 = 0.9;
-
-/// One page in so many tells how to combine the last sweeps: all of them would cost a tenth of the time and tell no more.
-const SAMPLED: usize = 4;
 
 /// Sums that threads add up at a meeting, at most.
 const SUMS: usize = Products::COUNT;
@@ -177,7 +173,8 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Divides the chunks by their work into stages, and these among the threads.
+/// Divides the chunks by their work among the threads, and each thread's into stages. Pages that link to each other are
+/// often near, so what two threads go over in the same stage is far apart.
 fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
     let stages = if threads == 1 { 1 } else { STAGES };
     let parts = stages * threads;
@@ -191,8 +188,8 @@ fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
         done += chunk.work();
     }
     bounds.resize(parts + 1, chunks.len());
-    let parts: Vec<Range<usize>> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
-    parts.chunks(threads).map(<[_]>::to_vec).collect()
+    let part = |number: usize| bounds[number]..bounds[number + 1];
+    (0..stages).map(|stage| (0..threads).map(|thread| part(thread * stages + stage)).collect()).collect()
 }
 
 /// What is left to do.
@@ -415,7 +412,8 @@ impl<'a> Worker<'a> {
     /// Replaces the corrections by the best combination of those after the last sweeps.
     fn mix(&mut self) {
         let mut products = Products::default();
-        for place in (0..self.residual.len()).step_by(SAMPLED) {
+        // All pages count: what is left in the end can be on a few pages, which a sample would miss.
+        for place in 0..self.residual.len() {
             products.add(self.remembered(place));
         }
         let sums = self.meet(products.to_array());

@@ -108,6 +108,8 @@ fn xml_that_is_made_to_hurt_is_stored_and_costs_little() {
 /// HTML has no entities and no tree; what one attribute says for all links is limited too.
 #[test]
 fn html_that_is_made_to_hurt_is_stored_and_costs_little() {
+    /// Members of a compressed file with nothing in them.
+    const EMPTY: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
     let base = format!("<base href='/{}/'>", "b".repeat(8_000_000));
     let links: String = (0..400_000).map(|n| format!("<a href={n}>")).collect();
     let frames = (0..12).fold("<a href=x>".to_owned(), |inside, _| {
@@ -119,10 +121,21 @@ fn html_that_is_made_to_hurt_is_stored_and_costs_little() {
         ("comments", "<!--[if IE]>".repeat(1_000_000)),
         ("data", format!("<script type='application/ld+json'>{}", "[".repeat(15_000_000))),
         ("scripts", format!("<script>{}</script>", "location='".repeat(1_000_000))),
-        ("forms", "<object codebase=/a/ archive='a b c d e f g h'>".repeat(200_000)),
+        ("objects", "<object codebase=/a/ archive='a b c d e f g h'>".repeat(200_000)),
+        (
+            "codebase",
+            format!("<object codebase='/{}/' archive='{}'>", "b".repeat(4_000_000), "a ".repeat(2_000_000)),
+        ),
+        (
+            "hosts",
+            "<a href='//xn--".to_owned() + &format!("{}/'><a href='//xn--", "z9".repeat(900)).repeat(8000),
+        ),
     ];
-    let names: Vec<&str> = documents.iter().map(|(name, _)| *name).collect();
-    let server = PageServer::start(served(documents, "text/html"));
+    let mut names: Vec<&str> = documents.iter().map(|(name, _)| *name).collect();
+    let mut pages = served(documents, "text/html");
+    pages.insert("/members.gz".to_owned(), ("application/gzip", EMPTY.repeat(700_000)));
+    names.push("members.gz");
+    let server = PageServer::start(pages);
     let archive = Archive::new();
     let crawl = archive.crawl(&seeds(names.iter().copied()), &server.options());
     start(&mut limited(&crawl)).wait().succeeded();

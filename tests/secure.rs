@@ -82,7 +82,7 @@ fn rules_are_read_where_a_redirect_to_https_leads() {
     let urls = ["http://robots-secure.faults.test/private/", "http://robots-secure.faults.test/open"];
     start(&mut archive.crawl(&urls.map(str::to_owned), &web.with(&["--delay", "0"]))).wait().succeeded();
     let paths: Vec<_> = web.arrivals().into_iter().map(|arrival| arrival.path).collect();
-    assert_eq!(paths, ["/robots.txt", "/robots.txt?secure", "/open"]);
+    assert_eq!(paths, ["/robots.txt", "/robots.txt?secure", "/open", "/sitemap.xml"]);
     let why = archive.json("why", &[urls[0]]).remove(0);
     assert_eq!((&why["refusal"], &why["robots"]["line"]), (&"robots".into(), &2.into()), "{why}");
 }
@@ -110,7 +110,8 @@ fn a_certificate_that_is_refused_makes_robots_unreachable() {
             .collect();
         asked.sort();
         let robots = ["delay", "secure"].map(|host| format!("http://robots-{host}.faults.test/robots.txt"));
-        assert_eq!(asked, [open, &robots[0], &robots[1]]);
+        let sitemap = "http://robots-delay.faults.test/sitemap.xml";
+        assert_eq!(asked, [open, &robots[0], sitemap, &robots[1]]);
 
         let why = archive.json("why", &[redirected]).remove(0);
         assert_eq!(why["refusal"], "robots-unreachable", "{why}");

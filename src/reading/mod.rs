@@ -25,7 +25,7 @@ use crate::parse::{Limits, Problem};
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A document that is read for longer than this is noted as one that may never end.
-const NOTED_AFTER: Duration = Duration::from_millis(500);
+const NOTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Threads that are given up and still at work. With more, nothing is read until one of them ends.
 const GIVEN_UP_MAX: usize = 8;
@@ -129,7 +129,8 @@ impl Reader {
         let done = self.wait(&result, &thread);
         match done {
             Ok(_) => self.thread = Some(thread),
-            Err(Unread::Failed) => thread.note.end(key),
+            // Who reads it next has more time.
+            Err(Unread::Failed | Unread::RunIsOver) => thread.note.end(key),
             Err(_) => {
                 self.shared.given_up.fetch_add(1, Ordering::Relaxed);
                 thread.is_given_up.store(true, Ordering::Relaxed);

@@ -25,8 +25,8 @@ pub(crate) struct Page {
 impl Reader {
     /// Takes off the content coding and parses. A page that cannot be read says why in its problems.
     pub(crate) fn page(&mut self, page: Page) -> Parsed {
-        let media_type = page.head.media_type().unwrap_or_default();
-        let kind = DocumentKind::of(&media_type, &page.payload);
+        let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
+        let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
         let shared = Arc::clone(&self.shared);
         let is_parsed = kind.is_parsed() || page.head.get("Content-Encoding").is_some();
         if !is_parsed || (300..400).contains(&page.status) {
@@ -38,12 +38,19 @@ impl Reader {
     }
 }
 
+/// The type that a page is read as: the last that its head names.
+fn content_type(head: &HttpHead) -> &str {
+    let named = head.fields.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+    named.map_or("", |(_, value)| value)
+}
+
 /// Takes off the content coding and parses, on this thread.
 fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
     let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    let source = Source { url, status, content_type: None, headers: &headers, body: &plain.body };
+    let content_type = Some(content_type(head));
+    let source = Source { url, status, content_type, headers: &headers, body: &plain.body };
     let mut parsed = parse::parse(&source, limits);
     parsed.problems.extend(plain.problem.map(Problem::Coding));
     parsed

@@ -85,8 +85,11 @@ impl<'a> Reader<'a, '_> {
 
     /// An `object` or `applet`: its parts are named against its `codebase`.
     fn object(&mut self, attributes: &[Attribute<'a>]) {
+        /// It is read again for every part.
+        const CODEBASE_BYTES_MAX: usize = 2048;
         let codebase = value(attributes, "codebase").map(|codebase| self.decode(codebase));
         let codebase = codebase.and_then(|codebase| self.outlinks.base().join(codebase.trim()).ok());
+        let codebase = codebase.filter(|base| base.as_str().len() <= CODEBASE_BYTES_MAX);
         for found in attributes {
             let separator = match found.name.to_ascii_lowercase().as_str() {
                 "data" | "classid" | "code" => '\0',

@@ -208,6 +208,40 @@ fn bombs_are_refused_before_they_go_off() {
     assert_eq!(read(&"<a>".repeat(100_000)).problems, [Problem::XmlLimit("deep")]);
 }
 
+#[test]
+fn what_is_beyond_the_limits_is_read_tag_by_tag() {
+    let deep = "<d>".repeat(300);
+    for (xml, kind, expected, text) in [
+        (
+            format!(
+                "<rss><title>T</title><link><![CDATA[http://a.example/1]]></link><a href='2'>x &amp; y</a>{deep}"
+            ),
+            DocumentKind::Feed,
+            &["FeedEntry /1", "Reference /b/2"][..],
+            "T\nhttp://a.example/1\nx & y",
+        ),
+        (
+            format!("<s:urlset><s:url><s:loc> http://a.example/1 </s:loc></s:url>{deep}"),
+            DocumentKind::Sitemap,
+            &["SitemapEntry /1"],
+            "",
+        ),
+        (
+            format!(
+                "<OAI-PMH><identifier>http://a.example/1</identifier><p l:href='x' xlink:href='2'/>{deep}"
+            ),
+            DocumentKind::OaiPmh,
+            &["Reference /1", "XLink /b/2"],
+            "http://a.example/1",
+        ),
+    ] {
+        let parsed = read(&xml);
+        assert_eq!((parsed.kind, parsed.text.as_str()), (kind, text), "{xml}");
+        assert_eq!(links(&parsed), expected, "{xml}");
+        assert_eq!(parsed.problems, [Problem::XmlLimit("deep")]);
+    }
+}
+
 const PIECES: [&str; 34] = [
     "a",
     " ",

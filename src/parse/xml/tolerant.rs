@@ -45,7 +45,10 @@ pub(super) fn read(text: &str, document: &mut Document<'_>) {
             }
             Piece::Opaque(_) => continue,
             Piece::Text(text) => decode_entities(text),
-            Piece::Cdata(text) => text.trim_start_matches("<![CDATA[").trim_end_matches("]]>").into(),
+            Piece::Cdata(text) => {
+                let inside = text.strip_prefix("<![CDATA[").unwrap_or(text);
+                inside.strip_suffix("]]>").unwrap_or(inside).into()
+            }
         };
         if names_a_url(element) && is_url(written.trim()) {
             document.outlinks.add(written.trim(), content, false);

@@ -9,8 +9,9 @@ use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
 use crate::support::program::{Finished, start};
+use crate::support::small_disk::SmallDisk;
 use crate::support::warc::{answer, member, record, response};
-use crate::support::{Archive, captures};
+use crate::support::{Archive, Dice, captures};
 
 /// What `--memory` is given.
 const MEMORY: &str = "192MiB";
@@ -225,4 +226,27 @@ fn packages_that_are_larger_within_than_without_are_refused() {
     let finished = import(&archive, "many.wacz", zip.finish().unwrap().into_inner());
     let what = finished.json()[0]["what"].to_string();
     assert!(what.contains("longer than 8 MiB") && what.contains("unzip"), "{what}");
+}
+
+/// A disk that becomes full ends the import with a sentence, whatever its threads still have in hand.
+#[test]
+fn a_full_disk_ends_an_import_that_can_be_gone_on_with() {
+    const PAGES: usize = 400;
+    let archive = Archive::new();
+    let Some(disk) = SmallDisk::mount(archive.path.clone(), "size=16m") else { return };
+    let mut dice = Dice(7);
+    let mut noise = || (0..8000).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect::<String>();
+    let file: Vec<_> = (0..PAGES)
+        .map(|number| {
+            response(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &noise())
+        })
+        .collect();
+    let finished = import(&archive, "noise.warc", file.concat());
+    let finished = finished.refused(1, &["No space left"]);
+    assert!(finished.output.is_empty(), "{}", finished.text());
+    disk.change("size=400m");
+    let summary = summary(&import(&archive, "noise.warc", file.concat()));
+    let both = summary["captures"].as_u64().unwrap() + summary["duplicates"].as_u64().unwrap();
+    assert_eq!(both, PAGES as u64, "{summary}");
+    assert_eq!(archive.verify(), PAGES as u64);
 }

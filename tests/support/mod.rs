@@ -93,7 +93,7 @@ impl TestWeb {
 }
 
 /// Numbers that look random and follow from a seed, which a test prints so that it can be repeated.
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     /// Dice by `$ARCHIVE_TEST_SEED`, or by the time.

@@ -6,7 +6,9 @@
 mod header;
 mod http;
 mod input;
+mod members;
 mod reader;
+mod record;
 mod unpack;
 mod write;
 
@@ -14,7 +16,8 @@ pub(crate) use header::text;
 pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
 pub(crate) use http::head_length;
 pub use http::{HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, media_type, payload, split};
-pub use reader::{Broken, ReadError, ReadLimits, Record, RecordReader};
+pub use reader::RecordReader;
+pub use record::{Broken, ReadError, ReadLimits, Record};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds, WarcDate};

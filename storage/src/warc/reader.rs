@@ -3,7 +3,6 @@
 //! What is broken is reported once with its offset; reading then goes on at the next place where a record can start: a
 //! line that says `WARC/`, or the next gzip member or zstd frame when the compressed bytes themselves are damaged.
 
-use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -12,28 +11,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::header::{Header, HeaderError};
+use super::members::Members;
+use super::record::{Broken, ReadError, ReadLimits, Record};
 use super::unpack::{Packing, Step, UnpackError, Unpacker};
 use super::{HEAD_BYTES_MAX, http};
 use crate::backend::{Disk, Spool};
-
-/// What a reader takes of a record, and holds in memory.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct ReadLimits {
-    /// Bytes of one record's content; a longer record is reported as broken and passed over.
-    pub content_bytes_max: u64,
-    /// Bytes of content up to which it stays in memory, if there is a folder for longer ones
-    /// ([`RecordReader::with_spools`]).
-    pub memory_bytes_max: u64,
-    /// Bytes of a zstd frame's window, rounded down to a power of two; a frame that needs a larger one is damaged.
-    pub window_bytes_max: u64,
-}
-
-impl Default for ReadLimits {
-    fn default() -> Self {
-        Self { content_bytes_max: 1 << 30, memory_bytes_max: 16 << 20, window_bytes_max: 128 << 20 }
-    }
-}
 
 /// Bytes at the beginning of a content that stay in memory when the rest does not.
 const BEGINNING_BYTES: usize = 1 << 20;
@@ -47,81 +29,6 @@ const LINE_ENDS_MAX: u64 = 4096;
 /// Bytes of unpacked content whose memory is kept for the next record.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// A record and where it lies in its file.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// Its named fields.
-    pub header: Header,
-    /// Compressed bytes before it. A record that shares a gzip member has the member's offset.
-    pub offset: u64,
-    /// Compressed bytes it takes with the empty lines behind it; 0 when it shares a gzip member with others, so that it
-    /// can't be read on its own.
-    pub length: u64,
-    /// Its block, or the first MiB of one that is too long for memory.
-    pub content: Bytes,
-    /// What follows of the block then.
-    pub rest: Option<Arc<Spool>>,
-}
-
-impl Record {
-    /// Bytes of its block.
-    #[must_use]
-    pub fn content_length(&self) -> u64 {
-        self.content.len() as u64 + self.rest.as_ref().map_or(0, |rest| rest.len())
-    }
-
-    /// The content without the HTTP head, if it is an HTTP message: what `WARC-Payload-Digest` covers in practice,
-    /// transfer coding included. Of a block that is not in memory the beginning.
-    #[must_use]
-    pub fn body(&self) -> Bytes {
-        http::body(&self.header, &self.content)
-    }
-
-    /// The content without head and transfer coding, if it is an HTTP message, else the content. Of a block that is not
-    /// in memory the beginning.
-    #[must_use]
-    pub fn payload(&self) -> Bytes {
-        http::payload(&self.header, &self.content)
-    }
-}
-
-/// A place in a file that holds no whole record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("broken record at byte {offset}: {what}")]
-pub struct Broken {
-    /// Compressed bytes before it.
-    pub offset: u64,
-    /// What is wrong.
-    pub what: String,
-    /// The head, if that much could be read.
-    pub header: Option<Box<Header>>,
-    /// As much of the content as could be read.
-    pub content: Bytes,
-}
-
-/// Why there is no record.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// Reading failed; nothing more comes.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// A record is broken; more may come.
-    #[error(transparent)]
-    Broken(#[from] Box<Broken>),
-}
-
-/// A stretch of compressed bytes that unpacks on its own.
-#[derive(Debug)]
-struct Member {
-    /// Unpacked bytes before it.
-    from: u64,
-    /// Compressed bytes before it.
-    offset: u64,
-    /// The same two numbers for its end.
-    end: Option<(u64, u64)>,
-}
-
 /// Iterates over the records of a stream.
 pub struct RecordReader<R> {
     unpacker: Unpacker<R>,
@@ -131,8 +38,7 @@ pub struct RecordReader<R> {
     start: usize,
     /// Unpacked bytes before `unpacked`.
     base: u64,
-    /// In their order; no two start at the same unpacked position.
-    members: VecDeque<Member>,
+    members: Members,
     /// Where the search for the end of a head has come to, and the end it found, as unpacked positions: so that a stretch
     /// without an empty line is searched once, however many heads seem to start in it.
     head_searched: u64,
@@ -174,7 +80,7 @@ impl<R: Read> RecordReader<R> {
             unpacked: Vec::new(),
             start: 0,
             base: 0,
-            members: VecDeque::new(),
+            members: Members::default(),
             head_searched: 0,
             head_end: 0,
             to_skip: 0,
@@ -229,17 +135,11 @@ impl<R: Read> RecordReader<R> {
             Ok(Step::Data) => {}
             Ok(Step::Start(offset)) => {
                 let from = self.base + self.unpacked.len() as u64;
-                // Members without content say nothing, however many there are.
-                if self.members.back().is_some_and(|member| member.from == from) {
-                    self.members.pop_back();
-                }
-                self.members.push_back(Member { from, offset, end: None });
+                self.members.start(from, offset);
             }
             Ok(Step::End(offset)) => {
                 let to = self.base + self.unpacked.len() as u64;
-                if let Some(member) = self.members.back_mut() {
-                    member.end = Some((to, offset));
-                }
+                self.members.end(to, offset);
             }
             Ok(Step::Finished) => self.finished = true,
             Err(UnpackError::Corrupt(what)) => self.damage = Some(what),
@@ -278,21 +178,9 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// The member that holds an unpacked position, if the file has members.
-    fn member_at(&self, position: u64) -> Option<&Member> {
-        let after = self.members.partition_point(|member| member.from <= position);
-        self.members.get(after.checked_sub(1)?)
-    }
-
-    /// Where the first member starts behind a position.
-    fn member_after(&self, position: u64) -> Option<u64> {
-        let after = self.members.partition_point(|member| member.from <= position);
-        self.members.get(after).map(|member| member.from)
-    }
-
     /// Compressed bytes before the member (or, in a plain file, the byte) at an unpacked position.
     fn offset_of(&self, position: u64) -> u64 {
-        self.member_at(position).map_or(position, |member| member.offset)
+        self.members.at(position).map_or(position, |(_, offset)| offset)
     }
 
     /// Compressed bytes from one unpacked position, in a member that starts there at an offset, to another, if that is a
@@ -300,9 +188,7 @@ impl<R: Read> RecordReader<R> {
     fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
         let Some((start, first_offset)) = first else { return to - from };
         // Line ends may stand in a member of their own behind the record.
-        let ended = self.members.partition_point(|member| member.end.is_some_and(|(end, _)| end <= to));
-        let last = ended.checked_sub(1).and_then(|last| self.members.get(last)?.end);
-        match last.filter(|(end, _)| *end > from) {
+        match self.members.ended(to).filter(|(end, _)| *end > from) {
             Some((end, offset)) if start == from && self.only_line_ends(end, to) => offset - first_offset,
             _ => 0,
         }
@@ -340,12 +226,7 @@ impl<R: Read> RecordReader<R> {
                 self.unpacked.shrink_to(KEPT_BYTES);
             }
         }
-        let position = self.here();
-        while self.members.len() > 1
-            && self.members.front().and_then(|member| member.end).is_some_and(|(to, _)| to < position)
-        {
-            self.members.pop_front();
-        }
+        self.members.forget_before(self.here());
     }
 
     /// Leaves a damaged place: the bytes before it are given up.
@@ -371,7 +252,7 @@ impl<R: Read> RecordReader<R> {
                 // A zstd frame holds no more than one record: what looks like one within is somebody's content.
                 let at_line_start = !is_zstd && found > 0 && rest.get(found - 1) == Some(&b'\n');
                 let position = self.here() + found as u64;
-                let at_member_start = self.member_at(position).is_some_and(|member| member.from == position);
+                let at_member_start = self.members.at(position).is_some_and(|(from, _)| from == position);
                 if found > 0 && (at_line_start || at_member_start) {
                     self.start += found;
                     return Ok(());
@@ -446,7 +327,7 @@ impl<R: Read> RecordReader<R> {
         let end = within.end.min(self.here().saturating_add(length as u64));
         let mut looked_at = within.start.max(self.here().saturating_sub(1));
         loop {
-            while let Some(from) = self.member_after(looked_at).filter(|from| is_gzip && *from < end) {
+            while let Some(from) = self.members.start_after(looked_at).filter(|from| is_gzip && *from < end) {
                 looked_at = from;
                 let index = (from - self.here()) as usize;
                 if self.ensure(index + 5)?
@@ -533,7 +414,7 @@ impl<R: Read> RecordReader<R> {
             self.resynchronise()?;
             return Err(error);
         };
-        let first = self.member_at(start).map(|member| (member.from, member.offset));
+        let first = self.members.at(start);
         let offset = first.map_or(start, |(_, offset)| offset);
         self.start += head_length;
         if length > self.limits.content_bytes_max {
@@ -554,8 +435,7 @@ impl<R: Read> RecordReader<R> {
             return Err(broken(what, content));
         }
         self.skip_line_ends(LINE_ENDS_MAX)?;
-        let is_unfinished =
-            self.members.back().is_some_and(|member| member.end.is_none() && member.from < self.here());
+        let is_unfinished = self.members.unfinished().is_some_and(|(from, _)| from < self.here());
         if let Some(what) = self.damage.clone().filter(|_| is_unfinished) {
             // The bytes are all there, but not the checksum that vouches for them.
             self.leave_damage()?;
@@ -590,8 +470,7 @@ impl<R: Read> Iterator for RecordReader<R> {
             Ok(true) => {}
             Ok(false) => {
                 let what = self.damage.clone()?;
-                let unfinished = self.members.back().filter(|member| member.end.is_none());
-                let offset = unfinished.map_or(self.unpacker.position(), |member| member.offset);
+                let offset = self.members.unfinished().map_or(self.unpacker.position(), |(_, offset)| offset);
                 let error = Broken { offset, what, header: None, content: Bytes::new() };
                 return Some(match self.leave_damage() {
                     Ok(()) => Err(ReadError::Broken(Box::new(error))),

@@ -151,7 +151,9 @@ pub(crate) fn find(
             }
         }
     }
-    Ok(if reference.is_not_modified { version_before(state, reference)? } else { None })
+    // One that names URL and time stands for no other capture, also while that one is not here.
+    let names_it = reference.refers_to.as_ref().is_some_and(|(_, time)| time.is_some());
+    Ok(if reference.is_not_modified && !names_it { version_before(state, reference)? } else { None })
 }
 
 /// The capture of a page whose record states this digest.

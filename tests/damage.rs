@@ -26,24 +26,12 @@ struct Sound {
 impl Sound {
     /// Of a crawl and refreshes, so that there are several segments, and everything derived.
     fn new(seed: u64) -> Self {
-        let config = lively(seed, 4, 60);
-        let changes = ChangeRates { median_per_day: 0.2, ..config.changes };
-        let served = TestWeb::start(Config { changes, ..config });
-        let archive = Archive::new();
-        let options = everything(&served);
-        start(&mut archive.crawl(&served.web.seeds(4), &options)).wait().succeeded();
-        for _ in 0..3 {
-            served.web.clock().advance(TimeDelta::days(20));
-            let mut refresh = archive.command("refresh");
-            refresh.args(["--budget", "1000", "--shortest", "0s"]).args(served.at_once());
-            start(&mut refresh).wait().succeeded();
-        }
-        Self::of(archive)
+        Self::of(refreshed(seed, 2))
     }
 
-    /// The same brought into another archive at once, which makes dictionaries of what came again.
+    /// Of what another archive has, brought in at once: that makes dictionaries of pages that came again and again.
     fn imported(seed: u64) -> Self {
-        let first = Self::new(seed).archive;
+        let first = refreshed(seed, 8);
         let all = first.folder().join("all.warc.gz");
         start(first.command("export").arg("warc").arg("--output").arg(&all)).wait().succeeded();
         let archive = Archive::new();
@@ -89,7 +77,10 @@ impl Sound {
             Some(0) => {
                 let (missing, surplus) = (self.contents.difference(&found), found.difference(&self.contents));
                 let (missing, surplus) = (missing.collect::<Vec<_>>(), surplus.collect::<Vec<_>>());
-                assert!(missing.is_empty() && surplus.is_empty(), "{what}: without {missing:?}, with {surplus:?}");
+                assert!(
+                    missing.is_empty() && surplus.is_empty(),
+                    "{what}: without {missing:?}, with {surplus:?}"
+                );
             }
             Some(1) => {
                 assert!(repaired.text().contains("LOST: "), "{what}: {}{}", repaired.text(), repaired.errors);
@@ -108,6 +99,22 @@ impl Sound {
         let again = start(&mut damaged.command("repair")).wait().succeeded();
         assert!(again.text().contains("nothing had to be repaired"), "{what}: {}", again.text());
     }
+}
+
+/// A crawl of a small web and so many refreshes of it, all of whose pages change.
+fn refreshed(seed: u64, times: u64) -> Archive {
+    let config = lively(seed, 2, 30);
+    let changes = ChangeRates { median_per_day: 0.2, ..config.changes };
+    let served = TestWeb::start(Config { changes, ..config });
+    let archive = Archive::new();
+    start(&mut archive.crawl(&served.web.seeds(2), &everything(&served))).wait().succeeded();
+    for _ in 0..times {
+        served.web.clock().advance(TimeDelta::days(20));
+        let mut refresh = archive.command("refresh");
+        refresh.args(["--budget", "1000", "--shortest", "0s"]).args(served.at_once());
+        start(&mut refresh).wait().succeeded();
+    }
+    archive
 }
 
 /// What kind of file it is: by its name, without what differs from archive to archive.
@@ -221,7 +228,10 @@ fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named(
             fs::rename(damaged.path.join(first), &aside).unwrap();
             fs::rename(damaged.path.join(second), damaged.path.join(first)).unwrap();
             fs::rename(aside, damaged.path.join(second)).unwrap();
-            sound.is_mended(&damaged, &format!("{kind}: {} and {} exchanged", first.display(), second.display()));
+            sound.is_mended(
+                &damaged,
+                &format!("{kind}: {} and {} exchanged", first.display(), second.display()),
+            );
         }
         let Some(foreign) = others.get(&kind).and_then(|files| files.first()) else { continue };
         if says_nothing(&sound.archive.path, &files[0]) || says_nothing(&other.archive.path, foreign) {
@@ -241,6 +251,7 @@ fn files_that_are_exchanged_or_of_another_archive_are_found_and_mended_or_named(
     }
     let damaged = sound.archive.copy();
     fs::remove_dir_all(damaged.path.join("state/fulltext")).unwrap();
-    fs::rename(other.archive.copy().path.join("state/fulltext"), damaged.path.join("state/fulltext")).unwrap();
+    fs::rename(other.archive.copy().path.join("state/fulltext"), damaged.path.join("state/fulltext"))
+        .unwrap();
     sound.is_mended(&damaged, "the full-text index of another archive");
 }

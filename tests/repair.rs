@@ -129,6 +129,101 @@ fn a_torn_tail_is_cut_and_a_lost_state_is_made_anew() {
 }
 
 #[test]
+fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
+    let served = TestWeb::start(lively(75, 4, 60));
+    let archive = Archive::new();
+    let crawl = |limit: &str| {
+        let mut crawl = archive.crawl(&served.web.seeds(2), &everything(&served));
+        start(crawl.args(["--limit", limit])).wait().succeeded()
+    };
+    crawl("20");
+    crawl("1000");
+    let before = captures(&archive.path);
+    let path = segment(&archive);
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let in_it = before.0.values().flatten().filter(|capture| capture.location.segment.0 == 0).count();
+    let aside = archive.file("aside", fs::read(&path).unwrap());
+    fs::remove_file(&path).unwrap();
+    let missing = format!("{name} is missing with its {in_it} captures");
+    let is_named = |found: &[String]| found.iter().any(|what| what.starts_with(&missing));
+    let found = findings(&archive);
+    assert!(is_named(&found), "{found:?}");
+
+    archive.run::<&str>("rebuild", &[]).refused(1, &[&missing, "archive repair"]);
+    assert_eq!(captures(&archive.path).count(), before.count(), "the state stays as it is");
+    // A crawl goes on, and neither it nor its end makes anybody forget.
+    let crawled = crawl("1000");
+    assert!(crawled.errors.contains(&missing), "{}", crawled.errors);
+    let found = findings(&archive);
+    assert!(is_named(&found), "{found:?}");
+
+    let (actions, summary) = repair(&archive);
+    assert_eq!((&summary["lost"], &summary["rebuilt"]), (&1.into(), &true.into()), "{actions:?}");
+    assert!(
+        actions.iter().any(|action| action.contains(&format!("its {in_it} captures with it"))),
+        "{actions:?}"
+    );
+    assert_eq!(findings(&archive), Vec::<String>::new());
+    let left = captures(&archive.path).count();
+    assert_eq!(left, before.count() - in_it as u64);
+    let verified = start(&mut archive.command("verify")).wait().succeeded().text();
+    assert!(verified.contains(&format!("could not bring back {in_it} captures")), "{verified}");
+    assert_eq!(repair(&archive).0.len(), 0, "what was given up is no news");
+
+    fs::copy(aside, &path).unwrap();
+    let found = findings(&archive);
+    assert!(found.iter().any(|what| what.contains("is not in the catalogue")), "{found:?}");
+    let (_, summary) = repair(&archive);
+    assert_eq!(summary["lost"], 0);
+    assert_eq!(findings(&archive), Vec::<String>::new());
+    assert_eq!(captures(&archive.path).count(), before.count());
+}
+
+#[test]
+fn a_repair_that_was_interrupted_is_gone_on_with_before_anything_else() {
+    let (served, archive) = crawled(76, 40, "zstd");
+    let before = captures(&archive.path).count();
+    // As a kill after the first move leaves it.
+    let path = segment(&archive);
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let quarantine = archive.path.join("quarantine");
+    fs::create_dir(&quarantine).unwrap();
+    fs::rename(&path, quarantine.join(&name)).unwrap();
+    let found = findings(&archive);
+    assert!(found.iter().any(|what| what.contains("was put aside by a repair")), "{found:?}");
+    let words = ["a repair was interrupted", "`archive repair` goes on with it"];
+    start(&mut archive.crawl(&served.web.seeds(2), &everything(&served))).wait().refused(1, &words);
+    archive.run::<&str>("rebuild", &[]).refused(1, &words);
+    let (actions, summary) = repair(&archive);
+    assert_eq!((&summary["lost"], &summary["saved"]), (&0.into(), &before.into()), "{actions:?}");
+    assert_eq!(findings(&archive), Vec::<String>::new());
+    assert_eq!(captures(&archive.path).count(), before);
+    start(&mut archive.crawl(&served.web.seeds(2), &everything(&served))).wait().succeeded();
+}
+
+#[test]
+fn everything_that_is_wrong_is_listed() {
+    let (_served, archive) = crawled(77, 60, "zstd");
+    for (file, place) in
+        [("captures.table", 100), ("captures.table", 5000), ("pages.table", 7), ("urls.zst", 30)]
+    {
+        let path = archive.path.join("state").join(file);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[place] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    }
+    let found = findings(&archive);
+    for place in ["captures.table is damaged at byte 0", "captures.table is damaged at byte 4096"] {
+        assert_eq!(found.iter().filter(|what| what.contains(place) && what.starts_with("state")).count(), 1);
+    }
+    for file in ["pages.table is damaged", "urls.zst is damaged"] {
+        assert!(found.iter().any(|what| what.contains(file)), "{file}: {found:?}");
+    }
+    repair(&archive);
+    assert_eq!(findings(&archive), Vec::<String>::new());
+}
+
+#[test]
 fn a_file_that_does_not_belong_is_told() {
     let served = TestWeb::start(Config::plain(74, 1, 10));
     let archive = Archive::new();

@@ -13,12 +13,14 @@ use super::{output, progress};
 
 /// Check records against digests, revisits against originals, segments against manifest and catalogue.
 #[derive(clap::Args)]
-#[command(after_help = "Every file is looked at and everything that is wrong is listed, a line each (the first thousand).
+#[command(
+    after_help = "Every file is looked at and everything that is wrong is listed, a line each (the first thousand).
 Exit code 0 when nothing is wrong, 1 when anything is; `archive repair` makes good what can be.
 
 Examples:
   archive verify
-  archive verify --sample 100      # one capture in a hundred; segments are only measured")]
+  archive verify --sample 100      # one capture in a hundred; segments are only measured"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,

@@ -238,7 +238,9 @@ mod tests {
         let good = fs::read(&path).unwrap();
         let flipped = |byte: usize| [&good[..byte], &[good[byte] ^ 1], &good[byte + 1..]].concat();
         let flipped = (0..good.len()).map(flipped);
-        for bad in [good[..7].to_vec(), good[..10].to_vec(), b"something else".to_vec()].into_iter().chain(flipped) {
+        for bad in
+            [good[..7].to_vec(), good[..10].to_vec(), b"something else".to_vec()].into_iter().chain(flipped)
+        {
             fs::write(&path, bad).unwrap();
             assert!(matches!(read_all(archive.path(), Kind::Page), Err(ColumnError::Format { .. })));
             assert_eq!(damaged(archive.path(), 7).unwrap(), [path.clone()]);

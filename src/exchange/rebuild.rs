@@ -74,6 +74,8 @@ pub struct Rebuilt {
     pub broken: Vec<(SegmentId, Broken)>,
     /// Columns of `archive rank --save` that were removed, because they name pages by their old numbers.
     pub removed_columns: u64,
+    /// Whether the old state could not be read, and what a person had decided is lost with it.
+    pub has_lost_settings: bool,
 }
 
 /// Rebuilds the archive in `path`; `progress` is told how many captures were credited so far.
@@ -102,7 +104,8 @@ pub(super) fn remake(
         rebuild.abandon()?;
         return Err(RebuildError::Missing(missing));
     }
-    for (name, value) in rebuild.settings().to_vec() {
+    let has_lost_settings = rebuild.settings().is_none();
+    for (name, value) in rebuild.settings().unwrap_or_default().to_vec() {
         if KEPT_SETTINGS.contains(&name.as_str()) {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;
         }
@@ -134,6 +137,7 @@ pub(super) fn remake(
         cut_bytes: store.recovered().iter().map(|segment| segment.cut_bytes).sum(),
         broken: replayed.broken,
         removed_columns: 0,
+        has_lost_settings,
     };
     if path.join(search::FOLDER).is_dir() {
         let index = rebuild.folder().join(search::FOLDER);

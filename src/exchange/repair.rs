@@ -19,9 +19,7 @@ use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
     self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentError, SegmentOptions,
 };
-use archive_storage::{
-    Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued, exchange,
-};
+use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued, exchange};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
@@ -114,7 +112,8 @@ pub fn run(
     // Opening to change writes lists anew: what is wrong with them is looked at before.
     let lists = segment::inspect(path, &catalogued(path), false, &|_, _| {})?;
     let was_open = close_open_segments(path, options, &mut repaired)?;
-    for fault in lists.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::List | FaultKind::Index)) {
+    for fault in lists.faults.iter().filter(|fault| matches!(fault.kind, FaultKind::List | FaultKind::Index))
+    {
         repaired.did(&fault.file, said(&fault.what, "made anew"));
     }
     let mut aside = {
@@ -128,8 +127,12 @@ pub fn run(
         repaired.did("state", format!("{problem}; made anew from the segments"));
     }
     if state_problem.is_some() || was_open || is_waiting {
-        rebuild::remake(path, options.clone(), &mut |_| {})?;
+        let rebuilt = rebuild::remake(path, options.clone(), &mut |_| {})?;
         repaired.rebuilt = true;
+        if rebuilt.has_lost_settings {
+            let done = "the crawl's scope could not be read, if it had one; give it again with the next `archive crawl`";
+            repaired.lost.push(Action { what: "state".to_owned(), done: done.to_owned() });
+        }
     }
     for entry in aside.iter_mut().filter(|entry| entry.lost.is_none()) {
         bring_back(path, options, entry, &mut repaired)?;
@@ -166,7 +169,8 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     for file in columns::damaged(path, identity)? {
         remove(&file)?;
         let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
-        repaired.did(&name, "is no column of this state; removed, compute it again with `archive rank --save`");
+        repaired
+            .did(&name, "is no column of this state; removed, compute it again with `archive rank --save`");
     }
     Ok(())
 }
@@ -206,12 +210,15 @@ fn put_aside(
     repaired.segments = inspection.closed.len() as u64;
     let (mut list, mut is_changed) = still_aside(path)?;
     for entry in list.iter().filter(|entry| entry.lost.is_none()) {
-        repaired.did(&entry.segment, format!("{}; an earlier repair was interrupted, gone on with it", entry.why));
+        repaired.did(
+            &entry.segment,
+            format!("{}; an earlier repair was interrupted, gone on with it", entry.why),
+        );
     }
     let mut moves = Vec::new();
     for Bad { id, file, why } in bad_segments(&inspection) {
         if mend(path, id, &file, &inspection)? == Restored::Whole {
-            repaired.did(&file, format!("{why}; its dictionary was made good"));
+            repaired.did(&file, format!("{why}; its dictionary or the guard of that was made good"));
             continue;
         }
         let name = free_name(path, &file);
@@ -221,7 +228,8 @@ fn put_aside(
         let segment = survey.and_then(|survey| survey.written_as.clone()).unwrap_or_else(|| file.clone());
         let held = survey.map_or(0, |survey| survey.captures + survey.broken_places);
         let captures = inspection.known_as(&segment).map_or(held, |info| info.captures.max(held));
-        list.push(PutAside { segment, file: Some(name.clone()), captures, why, lost: None });
+        let whole = survey.map_or(0, |survey| survey.captures);
+        list.push(PutAside { segment, file: Some(name.clone()), captures, whole, why, lost: None });
         moves.push((file, name));
     }
     let missing = inspection.faults.iter().filter(|fault| fault.kind == FaultKind::Missing);
@@ -230,7 +238,7 @@ fn put_aside(
         // It may be there under another name.
         if list.iter().all(|entry| entry.segment != *file) {
             let (segment, why) = (file.clone(), "is missing".to_owned());
-            list.push(PutAside { segment, file: None, captures: info.captures, why, lost: None });
+            list.push(PutAside { segment, file: None, captures: info.captures, whole: 0, why, lost: None });
             is_changed = true;
         }
     }
@@ -360,6 +368,7 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
     let store = match Store::own(path, options.clone()) {
         Ok(store) => store,
         Err(error) if error.is_disk_full() || error.is_locked() => return Err(error.into()),
+        Err(error @ StoreError::State(StateError::NewerFormat { .. })) => return Err(error.into()),
         Err(error) => return Ok(Some(error.to_string())),
     };
     let state = store.state();
@@ -405,14 +414,23 @@ fn bring_back(
         repaired.saved += status.captures;
     }
     let lost = entry.captures.saturating_sub(back);
+    let partial = entry.captures.saturating_sub(entry.whole + lost);
     entry.lost = Some(lost);
-    if lost > 0 || entry.file.is_none() {
-        let done = match &entry.file {
-            Some(file) => format!("{lost} of its {} captures are lost; what is left of it is {QUARANTINE}/{file}", entry.captures),
-            None => format!("is missing, and its {lost} captures with it; put it back and repair again to have them again"),
-        };
-        repaired.lost.push(Action { what: entry.segment.clone(), done });
-    }
+    let captures = entry.captures;
+    let done = match &entry.file {
+        None => {
+            format!("is missing, and its {lost} captures with it; put it back and repair again to have them")
+        }
+        Some(file) if lost > 0 => {
+            format!("{lost} of its {captures} captures are lost; what is left is in {QUARANTINE}/{file}")
+        }
+        Some(file) if partial > 0 => format!(
+            "{partial} of its {captures} captures came back without their request or metadata; what is left of these is \
+             in {QUARANTINE}/{file}"
+        ),
+        Some(_) => return Ok(()),
+    };
+    repaired.lost.push(Action { what: entry.segment.clone(), done });
     Ok(())
 }
 

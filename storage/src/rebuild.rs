@@ -30,7 +30,7 @@ pub struct Rebuild {
     path: PathBuf,
     store: Store,
     /// Settings of the old state, if it could still be read.
-    settings: Vec<(String, Vec<u8>)>,
+    settings: Option<Vec<(String, Vec<u8>)>>,
     /// Held to the end: nobody else changes the archive meanwhile.
     _owner: Arc<dyn DiskFile>,
 }
@@ -48,7 +48,10 @@ impl Rebuild {
         finish_exchange(disk.as_ref(), path).map_err(failed)?;
         remove(&shadow).map_err(failed)?;
         fs::create_dir(&shadow).map_err(failed)?;
-        let old = Catalogue::new(disk.clone(), &path.join(STATE)).load_any_format().unwrap_or_default();
+        let old = Catalogue::new(disk.clone(), &path.join(STATE)).load_any_format();
+        let old = old.ok().filter(|old| old.number(NUMBER) > 0);
+        let has_settings = old.is_some();
+        let old = old.unwrap_or_default();
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
@@ -56,7 +59,8 @@ impl Rebuild {
         options.catalogue = old.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let store = Store::of_parts(path, state, segments, recovered);
-        Ok(Self { path: path.to_owned(), store, settings: old.settings.into_iter().collect(), _owner: owner })
+        let settings = has_settings.then(|| old.settings.into_iter().collect());
+        Ok(Self { path: path.to_owned(), store, settings, _owner: owner })
     }
 
     /// The archive with the state as far as it has grown.
@@ -66,8 +70,8 @@ impl Rebuild {
 
     /// The settings of the old state, if it could still be read; a rebuild does not take them over by itself.
     #[must_use]
-    pub fn settings(&self) -> &[(String, Vec<u8>)] {
-        &self.settings
+    pub fn settings(&self) -> Option<&[(String, Vec<u8>)]> {
+        self.settings.as_deref()
     }
 
     /// The folder that stands for the archive's: what is made in the state's folder within it is put in place with the state.

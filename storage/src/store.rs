@@ -16,8 +16,8 @@ use crate::checkpoint::StateError;
 use crate::history::{Capture, CaptureKind};
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader, Segments,
-    StoredRecord, SyncHandle,
+    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader,
+    Segments, StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
 use crate::warc::Broken;

@@ -83,10 +83,12 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
             None
         }
         Err(StoreError::State(
-            error @ (StateError::Missing { .. } | StateError::NewerFormat { .. } | StateError::OlderFormat { .. }),
+            error @ (StateError::Missing { .. }
+            | StateError::NewerFormat { .. }
+            | StateError::OlderFormat { .. }),
         )) => return Err(error.into()),
         Err(error) => {
-            verified.find(None, None, format!("the state cannot be opened: {error}; `archive repair` makes it anew"));
+            verified.find(None, None, state_finding(&error));
             None
         }
     };
@@ -98,11 +100,9 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
         let inspection = scope.spawn(|| segment::inspect(path, &catalogue, is_whole, &|_, _| {}));
         let known = store.as_ref().map(|store| check_captures(store, every, &mut verified, progress));
         if let Some(store) = store.as_ref().filter(|_| is_whole) {
-            let outcome = store.state().check(&mut |found| {
-                verified.find(None, None, format!("state, {found}; `archive repair` makes it anew"));
-            });
+            let outcome = store.state().check(&mut |found| verified.find(None, None, state_finding(found)));
             if let Err(error) = outcome {
-                verified.find(None, None, format!("state, {error}; `archive repair` makes it anew"));
+                verified.find(None, None, state_finding(&error));
             }
         }
         let inspection = inspection.join().unwrap_or(Err(SegmentError::Poisoned))?;
@@ -119,6 +119,13 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
         verified.find(fault.segment, fault.offset, what);
     }
     Ok(verified)
+}
+
+/// Something that is wrong with the state, with what to do about it.
+fn state_finding(found: &dyn std::fmt::Display) -> String {
+    let found = found.to_string();
+    let remedy = if found.contains("`archive ") { "" } else { "; `archive repair` makes it anew" };
+    format!("state, {found}{remedy}")
 }
 
 fn has_segments(path: &Path) -> bool {
@@ -258,4 +265,3 @@ fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture
     }
     Ok(())
 }
-

@@ -24,7 +24,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// A file holds bytes that were never written there. The state can be rebuilt from the segments.
-    #[error("{} is damaged at byte {offset}: {what}; rebuild the state from the segments", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; `archive repair` makes the state anew", path.display())]
     Corrupted {
         /// The file.
         path: PathBuf,

@@ -36,7 +36,9 @@ pub enum SegmentError {
     #[error("there is no segment {0}")]
     Missing(SegmentId),
     /// What it put aside has not come back yet.
-    #[error("a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` goes on with it")]
+    #[error(
+        "a repair was interrupted, and {waiting} segments wait in the quarantine: `archive repair` goes on with it"
+    )]
     Unfinished {
         /// Segments that wait.
         waiting: usize,

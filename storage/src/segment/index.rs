@@ -166,12 +166,7 @@ struct Found {
 
 /// Notes the versions in the newest closed segments, for the next dictionaries. An index that is missing or damaged only
 /// means that there are fewer.
-pub(super) fn recall(
-    disk: &dyn Disk,
-    folder: &Path,
-    closed: &Closed,
-    versions: &mut Versions,
-) {
+pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: &mut Versions) {
     let mut captures = 0;
     let newest: Vec<&SegmentInfo> = closed
         .values()

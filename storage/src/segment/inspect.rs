@@ -98,9 +98,11 @@ pub fn inspect(
     let stated = Stated::read(&disk, &folder, catalogue)?;
     let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
     let closed: Vec<&SegmentName> = names.iter().filter(|name| !name.is_open).collect();
-    let mut found = Inspection { closed: closed.iter().map(|name| name.id).collect(), ..Inspection::default() };
+    let mut found =
+        Inspection { closed: closed.iter().map(|name| name.id).collect(), ..Inspection::default() };
     for name in &strays {
-        let what = "has the number of another segment and is on no list; `archive repair` takes in what it holds";
+        let what =
+            "has the number of another segment and is on no list; `archive repair` takes in what it holds";
         found.find(FaultKind::Stray, Some(name.id), &name.to_string(), what);
     }
     look_at_quarantine(archive, &mut found)?;
@@ -126,7 +128,8 @@ pub fn inspect(
 fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<(), SegmentError> {
     let (list, is_damaged) = put_aside(&RealDisk, archive)?;
     if is_damaged {
-        let what = "has lines that cannot be read; `archive repair` looks at everything in the quarantine again";
+        let what =
+            "has lines that cannot be read; `archive repair` looks at everything in the quarantine again";
         found.find(FaultKind::Unfinished, None, "the quarantine's list", what);
     }
     for entry in list.iter().filter(|entry| entry.lost.is_none()) {
@@ -192,7 +195,8 @@ fn look_at_lists(
             }
         }
         // What no list knows is not listed, and that is said of it elsewhere.
-        let is_left_out = |name: &&&SegmentName| stated.knows(name.closed()) && !named.contains(name.closed());
+        let is_left_out =
+            |name: &&&SegmentName| stated.knows(name.closed()) && !named.contains(name.closed());
         for name in closed.iter().filter(is_left_out) {
             let what = format!("does not have {}; {LIST_REMEDY}", name.closed());
             found.find(FaultKind::List, Some(name.id), file, what);
@@ -200,7 +204,10 @@ fn look_at_lists(
     }
     let is_doubtful = |file| stated.manifest.contains_key(file) && !stated.agrees(file);
     for name in closed.iter().filter(|name| is_doubtful(name.closed())) {
-        let what = format!("does not state the digest of {} that {SUMMARIES} or the catalogue states", name.closed());
+        let what = format!(
+            "does not state the digest of {} that {SUMMARIES} or the catalogue states",
+            name.closed()
+        );
         found.find(FaultKind::List, Some(name.id), MANIFEST, what);
     }
     Ok(())
@@ -214,7 +221,9 @@ fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found:
         let digest = digest.and_then(|file| recover::sha256(file.as_ref(), file.len()?));
         let what = match digest {
             Err(error) => format!("cannot be read: {error}"),
-            Ok(digest) if expected.is_some_and(|expected| expected != digest) => "is not what was written".to_owned(),
+            Ok(digest) if expected.is_some_and(|expected| expected != digest) => {
+                "is not what was written".to_owned()
+            }
             Ok(_) => continue,
         };
         found.find(FaultKind::Index, Some(name.id), &file, format!("{what}; `archive repair` makes it anew"));

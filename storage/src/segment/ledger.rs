@@ -222,7 +222,9 @@ mod tests {
             let mut damaged = manifest.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let said = parse_manifest(&damaged);
-            assert!(said.is_none_or(|(name, digest)| name != info.name || digest != Digest::sha256(b"bytes")));
+            assert!(
+                said.is_none_or(|(name, digest)| name != info.name || digest != Digest::sha256(b"bytes"))
+            );
         }
     }
 }

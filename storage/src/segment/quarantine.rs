@@ -28,6 +28,8 @@ pub struct PutAside {
     pub file: Option<String>,
     /// Captures it had when it was closed, as far as that is known.
     pub captures: u64,
+    /// Captures that can be read whole of it.
+    pub whole: u64,
     /// What was wrong.
     pub why: String,
     /// Captures that nothing brought back, once all that is whole in it has been.
@@ -69,6 +71,7 @@ pub fn put_aside(disk: &dyn Disk, archive: &Path) -> Result<(Vec<PutAside>, bool
             segment: entry.name.clone(),
             file: Some(entry.name.clone()),
             captures: 0,
+            whole: 0,
             why: "is in the quarantine".to_owned(),
             lost: None,
         })

@@ -1,9 +1,11 @@
 //! What is in a closed segment, read from its bytes alone: for whoever proves or repairs an archive.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::error::{Context, SegmentError};
+use super::guard::Guard;
 use super::name::SegmentName;
 use super::order::{CaptureStream, Found};
 use super::read::SegmentReader;
@@ -65,7 +67,8 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let bytes = opened.len().context("read", &path)?;
     let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
-    let mut survey = Survey { bytes, sha256, captures: 0, written_as: None, broken: Vec::new(), broken_places: 0 };
+    let mut survey =
+        Survey { bytes, sha256, captures: 0, written_as: None, broken: Vec::new(), broken_places: 0 };
     let start = Watermark { segment, offset: 0 };
     let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
         while let Some(found) = stream.next()? {
@@ -99,8 +102,8 @@ pub enum Restored {
     Nothing,
 }
 
-/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments: writes the file
-/// anew, durably, to `target`. `sha256` is the digest that it was closed with.
+/// Makes a segment's damaged dictionary good from the guard at the file's end, or from earlier segments, and a damaged
+/// guard from the dictionary: writes the file anew, durably, to `target`. `sha256` is the digest that it was closed with.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -120,27 +123,44 @@ pub fn restore(
         Err(error) => return Err(error),
     };
     let first = dictionary.first_frame();
+    let length = source.len().context("read", &path)?;
+    // The guard is the last frame, and follows from the first.
+    let guards = [Guard::Parity, Guard::Copy].map(|guard| guard.frame(&first));
+    let ends =
+        [Vec::new()].into_iter().chain(guards).filter(|end| (first.len() + end.len()) as u64 <= length);
+    for end in ends {
+        write_between(source.as_ref(), &first, &end, target).context("write", target)?;
+        let output = RealDisk.open(target, OpenMode::Read).context("read", target)?;
+        if Some(recover::sha256(output.as_ref(), length).context("read", target)?) == sha256 {
+            return Ok(Restored::Whole);
+        }
+    }
     let mut found = vec![0; first.len()];
-    let is_good = read_exact_at(source.as_ref(), &mut found, 0).is_ok() && found == first;
-    if is_good {
+    if read_exact_at(source.as_ref(), &mut found, 0).is_ok() && found == first {
+        RealDisk.remove(target).context("remove", target)?;
         return Ok(Restored::Nothing);
     }
-    let length = source.len().context("read", &path)?;
-    let output = RealDisk.open(target, OpenMode::Create).context("create", target)?;
-    output.set_len(0).context("write", target)?;
-    output.write_at(&first, 0).context("write", target)?;
+    write_between(source.as_ref(), &first, &[], target).context("write", target)?;
+    Ok(Restored::Dictionary)
+}
+
+/// Copies a file, durably, with another beginning and another end of the same lengths.
+fn write_between(source: &dyn DiskFile, first: &[u8], end: &[u8], target: &Path) -> io::Result<()> {
+    let output = RealDisk.open(target, OpenMode::Create)?;
+    output.set_len(0)?;
+    output.write_at(first, 0)?;
+    let until = source.len()?.saturating_sub(end.len() as u64);
     let mut buffer = vec![0; 1 << 20];
     let mut offset = first.len() as u64;
-    while offset < length {
-        let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
+    while offset < until {
+        let count = usize::try_from(until - offset).unwrap_or(usize::MAX).min(buffer.len());
         let piece = buffer.split_at_mut(count).0;
-        read_exact_at(source.as_ref(), piece, offset).context("read", &path)?;
-        output.write_at(piece, offset).context("write", target)?;
+        read_exact_at(source, piece, offset)?;
+        output.write_at(piece, offset)?;
         offset += count as u64;
     }
-    output.sync().context("sync", target)?;
-    let found = recover::sha256(output.as_ref(), length).context("read", target)?;
-    Ok(if Some(found) == sha256 { Restored::Whole } else { Restored::Dictionary })
+    output.write_at(end, until)?;
+    output.sync()
 }
 
 /// The records of a segment as they are stored, from an offset on.

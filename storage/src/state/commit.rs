@@ -123,8 +123,8 @@ impl State {
         }
         let titles = (self.titles.log(), self.titles.open_block().to_vec());
         let links = (self.links.log(), self.links.open_block().to_vec());
-        let names = [&self.urls, &self.host_names, &self.site_names]
-            .map(|names| (names.log(), names.open_block()));
+        let names =
+            [&self.urls, &self.host_names, &self.site_names].map(|names| (names.log(), names.open_block()));
         for (log, (frames, open)) in LOGS.iter().zip(names.into_iter().chain([titles, links])) {
             numbers.insert(blocks_of(log), frames.len());
             numbers.insert(sum_of(log), frames.sum());

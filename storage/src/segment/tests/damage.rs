@@ -165,3 +165,68 @@ fn damage_is_never_read_as_a_record() {
         }
     }
 }
+
+#[test]
+fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
+    let archive = Archive::new(Codec::Gzip);
+    let (mut segments, _) = archive.open();
+    append(&mut segments, (0..5).map(|number| response(number, &page(number, 60))));
+    segments.rotate(None).expect("close");
+    let info = segments.list()[0].clone();
+    segments.close().expect("close");
+    let (manifest, summaries) = (archive.read("manifest.sha256"), archive.read("segments.jsonl"));
+    // A byte of a gzip head says nothing of the content.
+    let mut damaged = archive.read(&info.name);
+    damaged[4] ^= 1;
+    archive.write(&info.name, &damaged);
+    let index = format!("{}.cdxj", info.name);
+    for lost in [
+        &["segments.jsonl"][..],
+        &["manifest.sha256"],
+        &[index.as_str()],
+        &[index.as_str(), "segments.jsonl"],
+    ] {
+        for file in lost {
+            archive.disk.remove(&Archive::path(file)).expect("remove");
+        }
+        let (segments, _) = archive.open();
+        let found = segments.list()[0].clone();
+        assert_eq!((found.sha256, found.index), (info.sha256, info.index), "without {lost:?}");
+        assert_eq!(archive.read("manifest.sha256"), manifest, "without {lost:?}");
+        assert_eq!(archive.read("segments.jsonl").len(), summaries.len(), "without {lost:?}");
+    }
+    // One wrong bit in the manifest of a sound segment is its own, whatever opens the archive.
+    archive.write(&info.name, &{
+        damaged[4] ^= 1;
+        damaged
+    });
+    let mut wrong = manifest.clone();
+    wrong[3] = if wrong[3] == b'0' { b'1' } else { b'0' };
+    archive.write("manifest.sha256", &wrong);
+    archive.open();
+    assert_eq!(archive.read("manifest.sha256"), manifest);
+}
+
+#[test]
+fn a_missing_segment_is_not_forgotten_and_its_number_not_given_again() {
+    let archive = Archive::new(Codec::Zstd);
+    let (mut segments, _) = archive.open();
+    append(&mut segments, (0..5).map(|number| response(number, &page(number, 60))));
+    segments.close().expect("close");
+    let (manifest, summaries) = (archive.read("manifest.sha256"), archive.read("segments.jsonl"));
+    let name = archive.files().into_iter().find(|file| file.ends_with(".warc.zst")).expect("a segment");
+    archive.disk.remove(&Archive::path(&name)).expect("remove");
+    let (mut segments, _) = archive.open();
+    assert_eq!(
+        segments.missing().iter().map(|info| (info.captures, info.name.clone())).collect::<Vec<_>>(),
+        [(5, name)]
+    );
+    let appended = append(&mut segments, [response(9, b"new")]);
+    assert_eq!(appended[0].main.segment, SegmentId(1));
+    segments.close().expect("close");
+    assert!(archive.read("manifest.sha256").starts_with(&manifest));
+    assert!(archive.read("segments.jsonl").starts_with(&summaries));
+    let (segments, _) = archive.open();
+    assert_eq!((segments.missing().len(), segments.list().len()), (1, 1));
+    assert_eq!(segments.watermarks().captures, 6);
+}

@@ -1,6 +1,6 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
-use archive_storage::address::{canonical, url_hash};
+use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
 use archive_storage::{Digest, HostId, UrlId};
@@ -163,7 +163,7 @@ fn process(
             let plain =
                 decode_content(&beginning, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
             let rules = Robots::parse(&plain.body, &reading.limits.robot);
-            facts.links = sitemap_links(tag, &rules);
+            facts.links = sitemap_links(tag, &rules, reading.limits.url_bytes_max);
             robots = Some(rules);
         }
     } else if !not_modified {
@@ -359,9 +359,10 @@ pub(crate) const fn has_text(kind: DocumentKind) -> bool {
 }
 
 /// The sitemaps that a robots.txt names.
-fn sitemap_links(tag: &FetchTag, robots: &Robots) -> Vec<OutLink> {
+fn sitemap_links(tag: &FetchTag, robots: &Robots, url_bytes_max: usize) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
-    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text)).take(SITEMAPS_MAX);
+    let urls = robots.sitemaps().iter().filter_map(|text| canonical(text));
+    let urls = urls.filter(|url| is_url_in_bounds(url, url_bytes_max)).take(SITEMAPS_MAX);
     let link = |url: String| OutLink {
         hash: url_hash(&url),
         url,

@@ -38,7 +38,9 @@ fn serve(stream: &TcpStream) -> std::io::Result<()> {
             Ok(_) => {
                 let (name, body) = ("x".repeat(TYPE_LETTERS), format!("<p>page {page}"));
                 let length = body.len();
-                format!("200 OK\r\nContent-Type: text/{page}-{name}\r\nContent-Length: {length}\r\n\r\n{body}")
+                format!(
+                    "200 OK\r\nContent-Type: text/{page}-{name}\r\nContent-Length: {length}\r\n\r\n{body}"
+                )
             }
             Err(_) => "404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
         };
@@ -84,4 +86,52 @@ fn invented_media_types_cost_no_command_its_memory() {
     let (_, capture) = store.state().history(id).unwrap().next().unwrap().unwrap();
     assert_eq!(store.state().mime(capture.mime), "");
     assert!(store.record(capture.location).unwrap().content.len() > TYPE_LETTERS);
+}
+
+/// A response of 2020 in WARC's form.
+fn response(number: u32, url: &str) -> String {
+    let body = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>page {number}");
+    let id = format!("<urn:uuid:00000000-0000-0000-0000-{number:012}>");
+    let length = body.len();
+    format!(
+        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: {id}\r\nWARC-Target-URI: {url}\r\n\
+         WARC-Date: 2020-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n\
+         Content-Length: {length}\r\n\r\n{body}\r\n\r\n"
+    )
+}
+
+/// A revisit with a link that another tool has found.
+fn revisit(number: u32, url: &str, link: &str) -> String {
+    let id = format!("<urn:uuid:00000000-0000-0000-0000-{number:012}>");
+    let profile = archive_storage::segment::PROFILE_IDENTICAL;
+    let links = format!("outlink: {link} L a/@href\r\noutlink: http://b.test/ L a/@href\r\n");
+    let length = links.len();
+    format!(
+        "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: {id}\r\nWARC-Target-URI: {url}\r\n\
+         WARC-Date: 2020-01-02T00:00:00Z\r\nWARC-Profile: {profile}\r\nContent-Length: 0\r\n\r\n\r\n\r\n\
+         WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:1{number:07}-0000-0000-0000-000000000000>\r\n\
+         WARC-Concurrent-To: {id}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2020-01-02T00:00:00Z\r\n\
+         Content-Type: application/warc-fields\r\nContent-Length: {length}\r\n\r\n{links}\r\n\r\n"
+    )
+}
+
+#[test]
+fn urls_that_no_table_takes_do_not_stop_an_import() {
+    let archive = Archive::new();
+    let long = format!("http://a.test/{}", "x".repeat(20_000));
+    let records = [
+        response(1, "http://a.test/1"),
+        response(2, &long),
+        response(3, &format!("http://{}.test/", "h".repeat(300))),
+        revisit(4, "http://a.test/4", &long),
+        response(5, "http://a.test/5"),
+    ];
+    let file = archive.file("long.warc", records.concat());
+    archive.run("import", &[file]).refused(1, &["offset 291: its URL has more than 16384 bytes"]);
+    archive.verify();
+    let store = Store::read_only(&archive.path).unwrap();
+    for url in ["http://a.test/1", "http://a.test/4", "http://a.test/5", "http://b.test/"] {
+        assert!(store.state().find(url).unwrap().is_some(), "{url}");
+    }
+    assert_eq!(store.state().url_count(), 4);
 }

@@ -1,6 +1,7 @@
 //! How near the importance that a crawl finds is to the exact one, pass by pass.
 
 use std::collections::HashMap;
+use std::process::Command;
 
 use archive::ledger::Credits;
 use archive::testweb::{Clock, Config, truth};
@@ -92,4 +93,20 @@ fn top_overlap(left: &[f64], right: &[f64], count: usize) -> usize {
     };
     let right = top(right);
     top(left).into_iter().filter(|place| right.contains(place)).count()
+}
+
+/// Threads that know only what the others had a sweep before need more sweeps.
+#[test]
+fn a_second_thread_follows_hardly_more_links() {
+    for graph in ["generate:kron:65536:8", "generate:copy:60000:12"] {
+        let operations = |threads: &str| {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_archive"));
+            program.args(["rank", "--graph", graph, "--threads", threads, "--json"]);
+            let line = start(&mut program).wait().succeeded().json().remove(0);
+            println!("{line}");
+            line["operations"].as_f64().unwrap()
+        };
+        let (one, two) = (operations("1"), operations("2"));
+        assert!(two <= 1.15 * one, "{graph}: {one} and {two}");
+    }
 }

@@ -1,6 +1,6 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between network and ledger.
 
-use archive_storage::address::{canonical, url_hash};
+use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, Digest, HostId, UrlId};
@@ -370,7 +370,8 @@ fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let usual = (named.is_empty() && tag.url.path() == "/robots.txt").then_some(USUAL_SITEMAP);
     let urls = named.iter().map(String::as_str).chain(usual).filter_map(canonical);
-    let urls = urls.filter(|url| url.len() <= Limits::default().url_bytes_max).take(SITEMAPS_MAX);
+    let bytes_max = Limits::default().url_bytes_max;
+    let urls = urls.filter(|url| is_url_in_bounds(url, bytes_max)).take(SITEMAPS_MAX);
     let link = |url: String| OutLink {
         hash: url_hash(&url),
         url,

@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-use archive_storage::address::canonical;
+use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
-use archive_storage::{Capture, CaptureId, Digest};
+use archive_storage::{Capture, CaptureId, Digest, NAME_BYTES_MAX};
 use chrono::{DateTime, Utc};
 use url::Url;
 
@@ -399,7 +399,7 @@ fn link_field(link: &OutLink) -> String {
 
 fn read_link(value: &str) -> Option<OutLink> {
     let mut words = value.split(' ');
-    let url = words.next()?.to_owned();
+    let url = words.next().filter(|url| is_url_in_bounds(url, NAME_BYTES_MAX))?.to_owned();
     let _hop = words.next()?;
     let kind = link_kind(words.next()?)?;
     let (mut nofollow, mut template, mut modified) = (false, false, None);
@@ -408,7 +408,7 @@ fn read_link(value: &str) -> Option<OutLink> {
         template |= word == TEMPLATE;
         modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
     }
-    let hash = archive_storage::address::url_hash(&url);
+    let hash = url_hash(&url);
     Some(OutLink { url, hash, kind, nofollow, template, modified })
 }
 
@@ -423,8 +423,6 @@ fn one_line(text: &str, characters_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_storage::address::url_hash;
-
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use archive_storage::address::url_hash;
+use archive_storage::address::{is_url_in_bounds, url_hash};
 use encoding_rs::Encoding;
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
@@ -145,7 +145,7 @@ impl Outlinks {
     }
 
     fn place(&mut self, url: &str, kind: LinkKind, nofollow: bool) -> Option<u32> {
-        if url.len() > self.url_bytes_max {
+        if !is_url_in_bounds(url, self.url_bytes_max) {
             self.dropped_long += 1;
             return None;
         }

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use archive_storage::Digest;
-use archive_storage::address::{canonical, url_hash};
+use archive_storage::NAME_BYTES_MAX;
+use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_hash};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{
     CaptureBody, CaptureGroup, Encoded, Encoder, ImportedRecord, ReplayedCapture, SegmentError,
@@ -158,6 +159,11 @@ pub(super) fn prepare(
         let what = format!("'{}' is not a URL", uri.chars().take(200).collect::<String>());
         return Err(refuse(Why::Broken(what)));
     };
+    if !is_url_in_bounds(&canonical(&url), NAME_BYTES_MAX) {
+        let why =
+            format!("its URL has more than {NAME_BYTES_MAX} bytes, or its host more than {HOST_BYTES_MAX}");
+        return Err(refuse(Why::Broken(why)));
+    }
     let stated = first.header.get("WARC-Date").unwrap_or_default().trim();
     let Some(date) = Date::parse(stated) else {
         return Err(refuse("the record has no WARC-Date that can be read".into()));
@@ -359,6 +365,7 @@ impl Capture<'_> {
             link.url = canonical_of(&link.url);
             link.hash = url_hash(&link.url);
         }
+        self.facts.links.retain(|link| is_url_in_bounds(&link.url, NAME_BYTES_MAX));
     }
 
     /// Parses a payload; what is not to be read again for the index is given back.

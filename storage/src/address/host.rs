@@ -18,6 +18,21 @@ pub fn host_key(url: &Url) -> String {
     }
 }
 
+/// Bytes of a host name, at most (RFC 1035, section 2.3.4): no name server could be asked for a longer one.
+pub const HOST_BYTES_MAX: usize = 253;
+
+/// Whether a canonical URL can be asked for, and kept: it has at most `bytes_max` bytes, and its host at most
+/// [`HOST_BYTES_MAX`].
+#[must_use]
+pub fn is_url_in_bounds(url: &str, bytes_max: usize) -> bool {
+    let host = || {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        without_port(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
+    };
+    url.len() <= bytes_max && (url.len() <= HOST_BYTES_MAX || host().len() <= HOST_BYTES_MAX)
+}
+
 /// The site a host belongs to: its registrable domain (`a.b.example.co.uk` is of `example.co.uk`).
 ///
 /// Accepts a bare host or a [`host_key`]; the port doesn't count. Addresses are their own site (the public suffix list

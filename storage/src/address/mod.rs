@@ -22,7 +22,7 @@ mod parameters;
 mod surt;
 
 pub use canonical::{Parts, RULES, Rule, canonical, canonical_query_is_clean};
-pub use host::{host_key, registry_suffix, site_of};
+pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
 pub use parameters::{Name, PARAMETERS, ParameterRule, TOKEN_BYTES_MIN, Value, Why};
 pub use surt::surt;
 

@@ -167,3 +167,19 @@ proptest! {
         prop_assert!(surt(&text).bytes().all(|byte| byte.is_ascii_graphic()));
     }
 }
+
+#[test]
+fn urls_and_hosts_have_limits() {
+    let host = "x".repeat(super::HOST_BYTES_MAX);
+    for (url, expected) in [
+        (format!("http://{host}/"), true),
+        (format!("https://u:{host}@{host}:8080/{host}?{host}"), true),
+        (format!("http://{host}x/"), false),
+        (format!("http://{host}x:80"), false),
+        (format!("http://[::1]:80/{host}{host}"), true),
+        (format!("http://a/{}", "y".repeat(1991)), true),
+        (format!("http://a/{}", "y".repeat(1992)), false),
+    ] {
+        assert_eq!(super::is_url_in_bounds(&url, 2000), expected, "{url}");
+    }
+}

@@ -57,7 +57,7 @@ impl Sound {
                     continue;
                 }
                 let path = path.strip_prefix(&self.archive.path).unwrap().to_owned();
-                if !path.extension().is_some_and(|extension| extension == "lock") {
+                if path.extension().is_none_or(|extension| extension != "lock") {
                     kinds.entry(kind(&path)).or_default().push(path);
                 }
             }

@@ -207,7 +207,7 @@ fn a_rebuild_that_is_killed_leaves_what_was_there() {
     // Where a file system cannot exchange two folders, the old state is put aside before the new one gets its name.
     let (state, shadow) = (archive.path.join("state"), archive.path.join("rebuild"));
     fs::create_dir(&shadow).unwrap();
-    fs::rename(&archive.copy().path.join("state"), shadow.join("state")).unwrap();
+    fs::rename(archive.copy().path.join("state"), shadow.join("state")).unwrap();
     fs::rename(&state, shadow.join("state.old")).unwrap();
     let crawled = start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
     assert!(!crawled.errors.contains("did not end well"), "nothing is replayed: {}", crawled.errors);

@@ -15,8 +15,8 @@ use super::{open, output, progress};
 #[command(
     after_help = "What is there stays in use until the new one is whole. Needed after an upgrade that says so, or when
 the folder `state` is damaged. The crawl's scope is kept; columns of `archive rank --save` have to
-be computed again. Exit code 1 when a segment has places that cannot be read: then run
-`archive repair`.
+be computed again. Exit code 1 when a segment has places that cannot be read, or is missing (then the
+state stays as it is): run `archive repair`.
 
 Examples:
   archive rebuild

@@ -243,7 +243,7 @@ mod tests {
         {
             fs::write(&path, bad).unwrap();
             assert!(matches!(read_all(archive.path(), Kind::Page), Err(ColumnError::Format { .. })));
-            assert_eq!(damaged(archive.path(), 7).unwrap(), [path.clone()]);
+            assert_eq!(damaged(archive.path(), 7).unwrap(), std::slice::from_ref(&path));
         }
         fs::remove_file(&path).unwrap();
         // A write that was cut off leaves no column.

@@ -19,7 +19,7 @@ use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
     self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentError, SegmentOptions,
 };
-use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued, exchange};
+use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued};
 
 use super::import::{self, ImportError, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
@@ -156,10 +156,10 @@ pub fn run(
 /// Makes the full-text index anew and puts it in place at once.
 fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> {
     let store = crate::crawl::open(path, options.clone())?.store;
-    let (index, new) = (path.join(search::FOLDER), path.join("rebuild").join("fulltext"));
+    let new = path.join("rebuild").join(search::NAME);
     remove_folder(&new)?;
     crate::crawl::index_all(&store, &new)?;
-    exchange(&new, &index).map_err(|source| RepairError::Io { path: index, source })?;
+    store.state().exchange(&new, search::NAME)?;
     remove_folder(&path.join("rebuild"))
 }
 

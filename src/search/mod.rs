@@ -32,6 +32,9 @@ pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 /// the state's folder: a rebuild puts both in place as one.
 pub const FOLDER: &str = "state/fulltext";
 
+/// The name of that folder in the state's folder.
+pub const NAME: &str = "fulltext";
+
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextQuery {

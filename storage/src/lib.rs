@@ -27,7 +27,7 @@ pub use history::{Capture, CaptureKind, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
-pub use rebuild::{Rebuild, catalogued, exchange};
+pub use rebuild::{Rebuild, catalogued};
 pub use state::{
     CashWritten, Checkpointed, Inconsistency, Ledger, Mode, SETTING_BYTES_MAX, State, StateOptions,
     TITLE_BYTES_MAX, TitleCursor, Totals, UrlCursor,

@@ -132,10 +132,7 @@ pub fn catalogued(path: &Path) -> Catalogued {
 
 /// Gives each of two folders the other's name, at once where the file system can. Where it cannot, a crash between the two
 /// steps leaves no state: the next owner takes the second, see [`finish_exchange`].
-///
-/// # Errors
-/// When the disk refuses.
-pub fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+pub(crate) fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
         return Ok(());

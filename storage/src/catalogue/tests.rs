@@ -71,9 +71,9 @@ fn a_newer_format_is_refused_in_one_sentence() {
     newer.numbers.insert(FORMAT.into(), FORMAT_VERSION + 1);
     catalogue.commit(&Contents::default(), &newer).unwrap();
     let error = catalogue.load().unwrap_err();
-    assert!(matches!(error, StateError::NewerFormat { found: 2, supported: 1 }));
+    assert!(matches!(error, StateError::NewerFormat { found: 3, supported: 2 }));
     assert_eq!(
         error.to_string(),
-        "this archive has format 2, but this release reads formats up to 1: use a newer release"
+        "this archive has format 3, but this release reads formats up to 2: use a newer release"
     );
 }

@@ -163,6 +163,9 @@ fn look_for_missing(
     Ok(())
 }
 
+/// The file name in a line of a list, if the line is as it was written.
+type NameIn = fn(&[u8]) -> Option<String>;
+
 const LIST_REMEDY: &str = "`archive repair` writes it anew";
 
 fn look_at_lists(
@@ -171,7 +174,7 @@ fn look_at_lists(
     closed: &[&SegmentName],
     found: &mut Inspection,
 ) -> Result<(), SegmentError> {
-    let lists: [(&str, fn(&[u8]) -> Option<String>); 2] = [
+    let lists: [(&str, NameIn); 2] = [
         (SUMMARIES, |line| ledger::parse_summary(line).map(|info| info.name)),
         (MANIFEST, |line| ledger::parse_manifest(line).map(|(name, _)| name)),
     ];

@@ -244,6 +244,22 @@ impl State {
         self.checkpoint_lock.unlock().map_err(failed)
     }
 
+    /// Puts a folder in the place of the one of this name within the state's folder, and that in its place, while no reader
+    /// is at work.
+    ///
+    /// # Errors
+    /// [`StateError::ReadOnly`], [`StateError::Locked`] when readers do not leave, and what the disk refuses.
+    pub fn exchange(&self, new: &Path, name: &str) -> Result<()> {
+        self.writable()?;
+        let (path, old) = (self.lock_path(), self.folder.join(FOLDER).join(name));
+        if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
+            return Err(StateError::busy_readers(&self.folder));
+        }
+        let outcome = rebuild::exchange(new, &old).map_err(|error| StateError::io(&old, error));
+        self.checkpoint_lock.unlock().map_err(|error| StateError::io(&path, error))?;
+        outcome
+    }
+
     /// Takes away a state that can't be opened, settings and all, so that it can be opened anew and rebuilt.
     ///
     /// # Errors

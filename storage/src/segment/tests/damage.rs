@@ -174,7 +174,7 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
     segments.rotate(None).expect("close");
     let info = segments.list()[0].clone();
     segments.close().expect("close");
-    let (manifest, summaries) = (archive.read("manifest.sha256"), archive.read("segments.jsonl"));
+    let manifest = archive.read("manifest.sha256");
     // A byte of a gzip head says nothing of the content.
     let mut damaged = archive.read(&info.name);
     damaged[4] ^= 1;
@@ -193,7 +193,6 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
         let found = segments.list()[0].clone();
         assert_eq!((found.sha256, found.index), (info.sha256, info.index), "without {lost:?}");
         assert_eq!(archive.read("manifest.sha256"), manifest, "without {lost:?}");
-        assert_eq!(archive.read("segments.jsonl").len(), summaries.len(), "without {lost:?}");
     }
     // One wrong bit in the manifest of a sound segment is its own, whatever opens the archive.
     archive.write(&info.name, &{

@@ -231,14 +231,16 @@ fn packages_that_are_larger_within_than_without_are_refused() {
 /// A disk that becomes full ends the import with a sentence, whatever its threads still have in hand.
 #[test]
 fn a_full_disk_ends_an_import_that_can_be_gone_on_with() {
-    const PAGES: usize = 400;
+    const PAGES: usize = 200;
     let archive = Archive::new();
-    let Some(disk) = SmallDisk::mount(archive.path.clone(), "size=16m") else { return };
+    let Some(disk) = SmallDisk::mount(archive.path.clone(), "size=10m") else { return };
     let mut dice = Dice(7);
     let mut noise = || (0..8000).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect::<String>();
     let file: Vec<_> = (0..PAGES)
         .map(|number| {
-            response(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &noise())
+            let http =
+                format!("HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n{}", noise());
+            answer(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &[], &http)
         })
         .collect();
     let finished = import(&archive, "noise.warc", file.concat());

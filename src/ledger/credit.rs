@@ -12,6 +12,7 @@ use archive_storage::{
 };
 
 use super::authority::{authority, host_name};
+use super::late::Late;
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::links::Target;
 use super::outcome::Outcome;
@@ -82,6 +83,8 @@ pub struct Credits {
     pub(super) obey_nofollow: bool,
     /// The links of the page being credited, resolved; kept to be used again.
     pub(super) targets: Vec<Target>,
+    /// Late captures whose pages are still to be summed up.
+    pub(super) late: Late,
     /// What the accounts of pages and of sites hold by what was written into them.
     tallies: (Tally, Tally),
     /// What paying has cost since somebody asked.
@@ -107,6 +110,7 @@ impl Credits {
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: false,
             targets: Vec::new(),
+            late: Late::default(),
             paying: Duration::ZERO,
         })
     }
@@ -115,7 +119,8 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn save(&self, state: &mut State) -> Result<(), CreditError> {
+    pub fn save(&mut self, state: &mut State) -> Result<(), CreditError> {
+        self.retell_late(state)?;
         write_setting(state, PAGE_LEDGER, &self.pages.numbers())?;
         write_setting(state, SITE_LEDGER, &self.sites.numbers())?;
         write_setting(state, SCOPE, &self.scope.rules())

@@ -5,6 +5,8 @@
 //! on the order. Two things are not in the history: the dates of change that servers stated, and the signatures of older
 //! versions, of which a visit keeps the newest. Where signatures are missing, content has changed if bytes have.
 
+use std::collections::HashMap;
+
 use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 
 use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
@@ -29,8 +31,29 @@ impl Credits {
         Ok(newest.is_some_and(|newest| says_nothing || newest.time > outcome.time.timestamp_micros()))
     }
 
-    /// Sums up a page's history anew, in which a capture is new or has become known to be a copy; `signature` is that
-    /// of its content.
+    /// Notes a late capture. Its page is summed up when the books are saved, with all others that came late: to do so for
+    /// each would make a history that comes backwards as long as the square of its captures.
+    pub(super) fn note_late(
+        &mut self,
+        state: &mut State,
+        id: UrlId,
+        capture: CaptureId,
+        signature: Option<u64>,
+    ) -> Result<(), StateError> {
+        self.late.pages.entry(id).or_default().insert(capture, told_signature(signature));
+        self.late.captures += 1;
+        if self.late.captures >= LATE_MAX { self.retell_late(state) } else { Ok(()) }
+    }
+
+    /// Sums up the pages of late captures.
+    pub(super) fn retell_late(&mut self, state: &mut State) -> Result<(), StateError> {
+        for (id, new) in std::mem::take(&mut self.late).pages {
+            retell(state, id, &new)?;
+        }
+        Ok(())
+    }
+
+    /// Sums up a page's history anew, in which a capture has become known to be a copy; `signature` is that of its content.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -40,15 +63,7 @@ impl Credits {
         new: CaptureId,
         signature: Option<u64>,
     ) -> Result<(), StateError> {
-        let Some(mut visit) = state.visit(id)? else { return Ok(()) };
-        let mut captures: Vec<(CaptureId, Capture)> = Vec::with_capacity(visit.captures as usize);
-        for capture in state.history(id)? {
-            captures.push(capture?);
-        }
-        captures.reverse();
-        let new = New { id: new, signature: signature.map(|signature| signature.max(1)) };
-        tell(&mut visit, &mut captures, &new, |capture, flags| state.set_capture_flags(capture, flags))?;
-        state.set_visit(id, &visit)
+        retell(state, id, &New::from([(new, told_signature(signature))]))
     }
 }
 
@@ -69,11 +84,32 @@ impl Credits {
     }
 }
 
-/// A capture that has just come into a history.
-struct New {
-    id: CaptureId,
-    /// Of its content, if it is known; not 0.
-    signature: Option<u64>,
+/// Late captures that wait at most.
+const LATE_MAX: usize = 1 << 16;
+
+/// Late captures whose pages are still to be summed up.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    pages: HashMap<UrlId, New>,
+    captures: usize,
+}
+
+/// Captures that have just come into a history, with the signatures of their contents; 0 where there is none.
+type New = HashMap<CaptureId, u64>;
+
+fn told_signature(signature: Option<u64>) -> u64 {
+    signature.map_or(0, |signature| signature.max(1))
+}
+
+fn retell(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> {
+    let Some(mut visit) = state.visit(id)? else { return Ok(()) };
+    let mut captures: Vec<(CaptureId, Capture)> = Vec::with_capacity(visit.captures as usize);
+    for capture in state.history(id)? {
+        captures.push(capture?);
+    }
+    captures.reverse();
+    tell(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
+    state.set_visit(id, &visit)
 }
 
 /// What is told of captures in order of time, as it is told of live captures one by one.
@@ -89,13 +125,13 @@ fn tell<E>(
     let newest = captures.iter().rev().find(|(_, capture)| is_page(capture)).map(|(id, _)| *id);
     for (id, capture) in captures.iter_mut().filter(|(_, capture)| is_page(capture)) {
         let bytes = last.is_none_or(|(_, last)| last.digest != capture.digest);
-        let follows_new = last.is_some_and(|(last, _)| last == new.id);
-        let content = match new.signature {
-            Some(signature) if follows_new && newest == Some(*id) && visit.signature != 0 => {
+        let follows_new = last.and_then(|(last, _)| new.get(&last));
+        let content = match follows_new {
+            Some(&signature) if signature != 0 && newest == Some(*id) && visit.signature != 0 => {
                 bytes && visit.signature != signature
             }
-            _ if *id == new.id || follows_new || last.is_none() => bytes,
-            _ => capture.flags & CONTENT_CHANGED != 0,
+            None if !new.contains_key(id) && last.is_some() => capture.flags & CONTENT_CHANGED != 0,
+            _ => bytes,
         };
         let flags = capture.flags & !(CONTENT_CHANGED | BYTES_CHANGED)
             | if content { CONTENT_CHANGED } else { 0 }

@@ -32,7 +32,7 @@ impl Credits {
         let before = state.visit(id)?;
         if is_late {
             let capture = append(state, id, outcome, location, 0)?;
-            Self::retell(state, id, capture, outcome.facts.signature)?;
+            self.note_late(state, id, capture, outcome.facts.signature)?;
             let page = state.page(id)?;
             if page.flags.0 & flags::ROBOTS == 0 {
                 count(state, page.host, outcome, false)?;

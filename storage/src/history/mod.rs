@@ -4,10 +4,13 @@
 //! appended in; captures of the same microsecond stay in order of arrival. Beside it `jump` leads to some older capture,
 //! placed so that any time is found in a number of steps logarithmic in the length of the history (a Fenwick tree's
 //! parents: Fenwick, "A New Data Structure for Cumulative Frequency Tables", 1994). Captures that arrive out of order
-//! get no good `jump`; the order by time never depends on it.
+//! get a `jump` over [`STEPS_MAX`] others once a search has had to take them one by one; the order by time never depends on it.
 
 use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
+
+/// Captures that a search takes one by one before it leaves a jump over them.
+const STEPS_MAX: usize = 512;
 
 /// Where `Location::offset` must stay below: 2^48 bytes.
 const OFFSET_MAX: u64 = (1 << 48) - 1;
@@ -152,24 +155,50 @@ pub(crate) fn append(
         let id = captures.push(&CaptureRecord { capture, previous: Some(newest.0), jump })?;
         return Ok((CaptureId(id), true));
     }
-    let (after, before) = around(captures, newest.0, capture.time)?;
+    let mut jumps = Vec::new();
+    let (after, before) = around(captures, newest.0, capture.time, |from, to| jumps.push((from, to)))?;
+    for (from, to) in jumps {
+        captures.update(from, |record| record.jump = Some(to))?;
+    }
     let id = captures.push(&CaptureRecord { capture, previous: before, jump: before })?;
     captures.update(after, |record| record.previous = Some(id))?;
     Ok((CaptureId(id), false))
 }
 
 /// The oldest capture after a time and the newest at or before it. The capture to start from must be after the time.
-fn around(captures: &Table<CaptureRecord>, start: u32, time: i64) -> Result<(u32, Option<u32>)> {
+/// `jump_over` is given captures of which a jump would have saved steps, with where to.
+fn around(
+    captures: &Table<CaptureRecord>,
+    start: u32,
+    time: i64,
+    mut jump_over: impl FnMut(u32, u32),
+) -> Result<(u32, Option<u32>)> {
     let mut cursor = captures.cursor();
     let mut after = start;
+    // The first of some captures that were taken one by one, which has no jump of its own, and how many they are.
+    let mut walked: Option<(u32, usize)> = None;
     loop {
         let Some(record) = cursor.get(after)? else { return Ok((after, None)) };
         let is_after = |number: u32, cursor: &mut Cursor<'_, CaptureRecord>| {
             Ok(cursor.get(number)?.is_some_and(|record| record.capture.time > time))
         };
         after = match (record.jump, record.previous) {
-            (Some(jump), _) if is_after(jump, &mut cursor)? => jump,
-            (_, Some(previous)) if is_after(previous, &mut cursor)? => previous,
+            (Some(jump), previous) if Some(jump) != previous && is_after(jump, &mut cursor)? => {
+                walked = None;
+                jump
+            }
+            (jump, Some(previous)) if is_after(previous, &mut cursor)? => {
+                let has_none = jump.is_none_or(|jump| jump == previous);
+                walked = match walked {
+                    Some((first, STEPS_MAX)) => {
+                        jump_over(first, after);
+                        None
+                    }
+                    Some((first, steps)) => Some((first, steps + 1)),
+                    None => has_none.then_some((after, 1)),
+                };
+                previous
+            }
             (_, previous) => return Ok((after, previous)),
         };
     }
@@ -186,7 +215,7 @@ pub(crate) fn nearest(
     if found.1.time <= time {
         return Ok(Some(found));
     }
-    let (after, before) = around(captures, newest.0, time)?;
+    let (after, before) = around(captures, newest.0, time, |_, _| {})?;
     let (after, before) = (get(after)?, before.map(get).transpose()?.flatten());
     Ok(match (after, before) {
         (Some(after), Some(before)) => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use archive::search;
 use archive::ledger::{language, page_flags};
+use archive::search;
 use archive::testweb::{ChangeRates, Config};
 use archive_storage::{CaptureKind, Store};
 use chrono::TimeDelta;

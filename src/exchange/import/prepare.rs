@@ -127,11 +127,7 @@ impl From<&str> for Why {
 }
 
 /// Makes a capture ready.
-pub(super) fn prepare(
-    file: &Arc<str>,
-    mut group: Group,
-    reading: &mut Reading,
-) -> Result<Prepared, Refused> {
+pub(super) fn prepare(file: &Arc<str>, mut group: Group, reading: &mut Reading) -> Result<Prepared, Refused> {
     let records = group.count();
     let mut left_out = Vec::new();
     if let Some(request) = group.request.take_if(|request| request.rest.is_some()) {

@@ -72,8 +72,12 @@ pub fn run(
         for number in 0..threads {
             let (items, ready, encoder) = (items.clone(), ready_sender.clone(), store.encoder()?);
             let full_text = options.full_text;
-            let reading =
-                Reading { reader: readers.reader(), body_bytes_max, full_text, algorithm: encoder.algorithm() };
+            let reading = Reading {
+                reader: readers.reader(),
+                body_bytes_max,
+                full_text,
+                algorithm: encoder.algorithm(),
+            };
             thread::Builder::new()
                 .name(format!("process-{number}"))
                 .spawn_scoped(scope, move || work(&items, &ready, &encoder, reading))?;

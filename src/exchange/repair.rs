@@ -120,10 +120,10 @@ pub fn run(
         let _owner = Owner::of(path)?;
         put_aside(path, progress, &mut repaired)?
     };
-    let state_problem = state_problem(path, options)?;
     let is_waiting = aside.iter().any(|entry| entry.lost.is_none());
     // That a state relies on what has just been moved is no news.
-    if let Some(problem) = state_problem.as_ref().filter(|_| !is_waiting) {
+    let state_problem = if is_waiting { None } else { state_problem(path, options)? };
+    if let Some(problem) = &state_problem {
         repaired.did("state", format!("{problem}; made anew from the segments"));
     }
     if state_problem.is_some() || was_open || is_waiting {
@@ -263,9 +263,9 @@ fn put_aside(
 fn still_aside(path: &Path) -> Result<(Vec<PutAside>, bool), RepairError> {
     let (mut list, is_damaged) = segment::put_aside(&RealDisk, path)?;
     let count = list.len();
-    list.retain(|entry| {
-        let is_moved = entry.file.as_ref().is_some_and(|file| path.join(QUARANTINE).join(file).exists());
-        is_moved || !path.join(segment::FOLDER).join(&entry.segment).exists()
+    list.retain(|entry| match &entry.file {
+        Some(file) => entry.lost.is_some() || path.join(QUARANTINE).join(file).exists(),
+        None => !path.join(segment::FOLDER).join(&entry.segment).exists(),
     });
     let is_changed = is_damaged || list.len() != count;
     Ok((list, is_changed))
@@ -368,7 +368,6 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
     let store = match Store::own(path, options.clone()) {
         Ok(store) => store,
         Err(error) if error.is_disk_full() || error.is_locked() => return Err(error.into()),
-        Err(error @ StoreError::State(StateError::NewerFormat { .. })) => return Err(error.into()),
         Err(error) => return Ok(Some(error.to_string())),
     };
     let state = store.state();

@@ -1,5 +1,6 @@
 //! What can go wrong with the index, and what to do then.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use tantivy::TantivyError;
@@ -24,7 +25,7 @@ pub enum Error {
     },
     /// It was made by another version of this program.
     #[error(
-        "the full-text index in {} was made by another version: remove that folder and build the index anew",
+        "the full-text index in {} was made by another version: `archive repair` makes it anew",
         folder.display()
     )]
     OtherVersion {
@@ -33,7 +34,7 @@ pub enum Error {
     },
     /// Its state cannot be read: it is damaged.
     #[error(
-        "the full-text index in {} is damaged ({what}): remove that folder and build the index anew",
+        "the full-text index in {} is damaged ({what}): `archive repair` makes it anew",
         folder.display()
     )]
     Damaged {
@@ -51,6 +52,14 @@ pub enum Error {
         #[source]
         source: TantivyError,
     },
+}
+
+/// Does something with the index in `folder`: the engine checks little of what it reads, and panics over some damage.
+pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    outcome.unwrap_or_else(|_| {
+        Err(Error::Damaged { folder: folder.to_owned(), what: "a file is not what was written".to_owned() })
+    })
 }
 
 impl Error {

@@ -5,16 +5,17 @@
 //! name: then files come and go, but those that are on it and still there have not changed, because the engine writes each
 //! name once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{RealDisk, replace_file};
 use tantivy::Index;
 use tantivy::directory::MmapDirectory;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::error::{Error, guarded};
 use super::reader::Reader;
 
 /// The list: lines of an XXH3-64 in hexadecimal, two spaces and a name.
@@ -66,6 +67,10 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
             Err(error) => found.push(format!("{list}: {error}")),
         }
     }
+    // The engine is asked only about files that seem to be its own.
+    if !found.is_empty() {
+        return found;
+    }
     match Reader::open(folder) {
         Ok(reader) if reader.state().is_some_and(|of| of != state) => {
             found.push("it names pages by the numbers of another state".to_owned());
@@ -73,14 +78,17 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
         Ok(_) => {}
         Err(error) => found.push(error.to_string()),
     }
-    let damaged = MmapDirectory::open(folder).map_err(tantivy::TantivyError::from);
-    match damaged.and_then(Index::open).and_then(|index| index.validate_checksum()) {
+    match guarded(folder, || damaged(folder).map_err(|source| Error::of(folder, source))) {
         Ok(damaged) => found.extend(damaged.iter().map(|file| format!("{} is damaged", file.display()))),
         Err(error) => found.push(error.to_string()),
     }
-    found.sort();
     found.dedup();
     found
+}
+
+/// The files whose checksums, which they hold themselves, are wrong.
+fn damaged(folder: &Path) -> tantivy::Result<HashSet<PathBuf>> {
+    Index::open(MmapDirectory::open(folder)?)?.validate_checksum()
 }
 
 fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>) {

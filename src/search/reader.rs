@@ -10,7 +10,7 @@ use tantivy::directory::MmapDirectory;
 use tantivy::snippet::SnippetGenerator;
 use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, SegmentOrdinal, SegmentReader};
 
-use super::error::Error;
+use super::error::{Error, guarded};
 use super::schema::{self, Fields};
 use super::{TextQuery, terms, writer};
 
@@ -48,6 +48,10 @@ impl Reader {
     /// # Errors
     /// [`Error::Missing`] when there is none; [`Error::OtherVersion`], [`Error::Damaged`] or [`Error::Io`].
     pub fn open(folder: &Path) -> Result<Self, Error> {
+        guarded(folder, || Self::open_unguarded(folder))
+    }
+
+    fn open_unguarded(folder: &Path) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
         let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
         let mut index = Index::open(directory).map_err(error)?;
@@ -95,7 +99,9 @@ impl Reader {
     /// When the index cannot be read.
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
         let query = terms::compile(query, self.fields);
-        self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+        guarded(&self.folder, || {
+            self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+        })
     }
 
     /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use archive_storage::UrlId;
 
-use super::{Document, Error, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer};
+use super::{Document, Error, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer, check};
 
 fn document(page: u32, title: &str, text: &str) -> Document {
     Document {
@@ -166,4 +166,36 @@ fn shows_where_the_words_are() {
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
     assert_eq!(words, ["Open", "access"]);
     assert_eq!(reader.snippet(&TextQuery::phrase("open access"), "nothing").unwrap(), None);
+}
+
+#[test]
+fn a_wrong_bit_in_any_file_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+    assert_eq!(check(folder.path(), 8).len(), 1, "of another state");
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|file| std::fs::metadata(file).unwrap().len() > 0) {
+        let good = std::fs::read(&file).unwrap();
+        for byte in [0, good.len() / 2, good.len() - 1] {
+            let mut bad = good.clone();
+            bad[byte] ^= 4;
+            std::fs::write(&file, bad).unwrap();
+            assert_ne!(check(folder.path(), 7), [] as [String; 0], "byte {byte} of {}", file.display());
+            // Whoever searches gets an answer or an error.
+            let _ = Reader::open(folder.path()).and_then(|reader| reader.search(&TextQuery::phrase("open")));
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(check(folder.path(), 7).is_empty(), file.ends_with("files.xxh3"), "{}", file.display());
+        std::fs::write(&file, good).unwrap();
+    }
+    assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+    // A writer that ends in the middle of its work leaves the list of what had been there before.
+    let mut unfinished = writer(folder.path());
+    unfinished.add(&document(6, "Six", "more words")).unwrap();
+    unfinished.commit(43).unwrap();
+    drop(unfinished);
+    assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+    writer(folder.path()).close().unwrap();
+    assert_eq!(check(folder.path(), 7), [] as [String; 0]);
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
-use crate::catalogue::{Catalogue, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
 use crate::segment::{Catalogued, SegmentOptions, Segments};
@@ -50,6 +50,11 @@ impl Rebuild {
         fs::create_dir(&shadow).map_err(failed)?;
         let old = Catalogue::new(disk.clone(), &path.join(STATE)).load_any_format();
         let old = old.ok().filter(|old| old.number(NUMBER) > 0);
+        if let Some(found) =
+            old.as_ref().map(|old| old.number(FORMAT)).filter(|found| *found > FORMAT_VERSION)
+        {
+            return Err(StateError::NewerFormat { found, supported: FORMAT_VERSION }.into());
+        }
         let has_settings = old.is_some();
         let old = old.unwrap_or_default();
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;

@@ -265,3 +265,17 @@ fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_listed_up_to_a_limit_and_counted_beyond() {
+        let mut verified = Verified::default();
+        (0..FINDINGS_MAX).for_each(|number| verified.find(None, None, number.to_string()));
+        assert_eq!((verified.findings.len(), verified.unlisted), (FINDINGS_MAX, 0));
+        verified.find(None, None, "one more");
+        assert_eq!((verified.findings.len(), verified.unlisted), (FINDINGS_MAX, 1));
+    }
+}

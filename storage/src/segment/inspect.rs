@@ -9,7 +9,7 @@ use super::error::{Context, SegmentError};
 use super::index;
 use super::ledger::{self, MANIFEST, SUMMARIES, SegmentInfo};
 use super::name::SegmentName;
-use super::quarantine::put_aside;
+use super::quarantine::{PutAside, put_aside};
 use super::recover::{self, segments};
 use super::stated::{Catalogued, Stated};
 use super::survey::{Survey, survey};
@@ -105,8 +105,8 @@ pub fn inspect(
             "has the number of another segment and is on no list; `archive repair` takes in what it holds";
         found.find(FaultKind::Stray, Some(name.id), &name.to_string(), what);
     }
-    look_at_quarantine(archive, &mut found)?;
-    look_for_missing(archive, &stated, &names, &mut found)?;
+    let aside = look_at_quarantine(archive, &mut found)?;
+    look_for_missing(&folder, &stated, &names, &aside, &mut found);
     look_at_lists(&folder, &stated, &closed, &mut found)?;
     look_at_indexes(&folder, &stated, &names, &mut found);
     let surveys = if is_whole { survey_all(archive, &closed, progress) } else { Vec::new() };
@@ -125,7 +125,7 @@ pub fn inspect(
     Ok(found)
 }
 
-fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<(), SegmentError> {
+fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<Vec<PutAside>, SegmentError> {
     let (list, is_damaged) = put_aside(&RealDisk, archive)?;
     if is_damaged {
         let what =
@@ -136,18 +136,17 @@ fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<(), Segm
         let what = "was put aside by a repair that was interrupted; `archive repair` goes on with it";
         found.find(FaultKind::Unfinished, None, &entry.segment, what);
     }
-    Ok(())
+    Ok(list)
 }
 
 fn look_for_missing(
-    archive: &Path,
+    folder: &Path,
     stated: &Stated,
     names: &[SegmentName],
+    aside: &[PutAside],
     found: &mut Inspection,
-) -> Result<(), SegmentError> {
+) {
     let present: BTreeSet<String> = names.iter().map(|name| name.closed().to_owned()).collect();
-    let aside = put_aside(&RealDisk, archive)?.0;
-    let folder = archive.join(super::FOLDER);
     for (id, info) in stated.missing(&present) {
         // Begun and closed since the folder was listed, or put aside.
         let is_there = [info.name.clone(), format!("{}.open", info.name)];
@@ -160,7 +159,6 @@ fn look_for_missing(
         found.find(FaultKind::Missing, Some(id), &info.name, what);
         found.known.insert(id, info);
     }
-    Ok(())
 }
 
 /// The file name in a line of a list, if the line is as it was written.

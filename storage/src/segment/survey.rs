@@ -177,3 +177,22 @@ pub fn records(
     let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     order::records(opened, Watermark { segment, offset }, &path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_places_are_told_up_to_a_limit_and_counted_beyond() {
+        let mut survey = Survey {
+            bytes: 0,
+            sha256: Digest::sha256(b""),
+            captures: 0,
+            written_as: None,
+            broken: Vec::new(),
+            broken_places: 0,
+        };
+        (0..=BROKEN_MAX as u64).for_each(|offset| survey.broken(offset, "broken".to_owned()));
+        assert_eq!((survey.broken.len(), survey.broken_places), (BROKEN_MAX, BROKEN_MAX as u64 + 1));
+    }
+}

@@ -114,6 +114,27 @@ fn loses_only_what_was_not_committed() {
     assert_eq!(reader.pages(), 1);
 }
 
+/// A commit writes which pages of a file set were removed into a file whose name follows from the number of the operation. A
+/// process that is killed before it has written `meta.json` leaves that file, and the next one comes to the same number.
+#[test]
+fn what_a_killed_commit_left_is_not_in_the_way_of_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let meta = folder.path().join("meta.json");
+    let before = std::fs::read(&meta).unwrap();
+    let commit = || {
+        let mut writer = writer(folder.path());
+        writer.remove(UrlId(1));
+        writer.commit(43).unwrap();
+        writer.close().unwrap();
+    };
+    commit();
+    std::fs::write(&meta, before).unwrap();
+    assert_eq!(Reader::open(folder.path()).unwrap().pages(), 5);
+    commit();
+    assert_eq!(Reader::open(folder.path()).unwrap().pages(), 4);
+}
+
 #[test]
 fn has_one_writer() {
     let folder = tempfile::tempdir().unwrap();

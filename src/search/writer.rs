@@ -105,6 +105,8 @@ impl Writer {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options_of_engine).map_err(error)?;
+        // What a killed commit has left would be in the way of the next file of that name.
+        writer.garbage_collect_files().wait().map_err(error)?;
         let mut policy = LogMergePolicy::default();
         policy.set_max_docs_before_merge(MERGED_DOCUMENTS_MAX);
         writer.set_merge_policy(Box::new(policy));

@@ -67,7 +67,7 @@ impl Credits {
 const LATE_MAX: usize = 1 << 16;
 
 /// Late captures whose pages are still to be summed up.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Late {
     pages: HashMap<UrlId, New>,
     captures: usize,

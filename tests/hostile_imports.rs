@@ -11,7 +11,7 @@ use zip::write::SimpleFileOptions;
 use crate::support::program::{Finished, start};
 use crate::support::small_disk::SmallDisk;
 use crate::support::warc::{answer, member, record, response};
-use crate::support::{Archive, Dice, captures};
+use crate::support::{Archive, Dice, captures, ledger_balances};
 
 /// What `--memory` is given.
 const MEMORY: &str = "192MiB";
@@ -191,6 +191,29 @@ fn captures_of_one_second_cost_no_more_than_others() {
         let summary = summary(&import(&archive, name, all(range)));
         assert_eq!(summary["captures"], captures, "{name}");
     }
+}
+
+/// A history that comes backwards is not gone through for each of its captures.
+#[test]
+fn captures_that_come_backwards_cost_no_more_than_others() {
+    const CAPTURES: usize = 12_000;
+    let archive = Archive::new();
+    let date = |number: usize| {
+        format!(
+            "2014-01-{:02}T{:02}:{:02}:{:02}Z",
+            1 + number / 86_400,
+            number / 3600 % 24,
+            number / 60 % 60,
+            number % 60
+        )
+    };
+    let page = |number| {
+        answer(&format!("urn:{number}"), "http://a.example/", &date(number), &[], "HTTP/1.1 200 OK\r\n\r\n")
+    };
+    let file: Vec<u8> = (0..CAPTURES).rev().flat_map(page).collect();
+    let summary = summary(&import(&archive, "backwards.warc", file));
+    assert_eq!(summary["captures"], CAPTURES);
+    ledger_balances(&archive.path);
 }
 
 /// Files of a package that share their bytes; a directory that is longer than any package needs.

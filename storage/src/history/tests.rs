@@ -105,3 +105,39 @@ fn only_full_records_have_a_payload() {
         assert_eq!(kind.has_payload(), matches!(kind, Response | Resource));
     }
 }
+
+/// Steps from the newest capture to the oldest one after a time, as [`around`](super::around) takes them.
+fn steps_to(captures: &Table<CaptureRecord>, newest: CaptureId, time: i64) -> usize {
+    let record = |number: u32| captures.get(number).unwrap().unwrap();
+    let is_after = |number: &u32| record(*number).capture.time > time;
+    let (mut at, mut steps) = (newest.0, 0);
+    while let Some(next) = record(at).jump.filter(is_after).or(record(at).previous.filter(is_after)) {
+        at = next;
+        steps += 1;
+    }
+    steps
+}
+
+#[test]
+fn histories_that_come_backwards_or_in_disorder_are_searched_in_few_steps() {
+    const CAPTURES: u32 = 60_000;
+    let backwards: fn(u32) -> u32 = |count| CAPTURES - count;
+    // A stride that is prime to the number of captures.
+    let disorder: fn(u32) -> u32 = |count| (u64::from(count) * 37_991 % u64::from(CAPTURES)) as u32;
+    for order in [backwards, disorder] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut captures = table(folder.path());
+        let mut newest = None;
+        for count in 0..CAPTURES {
+            let time = i64::from(order(count));
+            let (id, is_newest) = append(&mut captures, &capture(time), newest, count).unwrap();
+            if is_newest {
+                newest = Some(id);
+            }
+        }
+        let most = (0..40).map(|part| steps_to(&captures, newest.unwrap(), part * 1500)).max().unwrap();
+        assert!(most < 4 * super::STEPS_MAX, "{most} steps");
+        let listed = History::new(&captures, newest).map(|capture| capture.unwrap().1.time);
+        assert!(listed.is_sorted_by(|newer, older| newer > older));
+    }
+}

@@ -7,12 +7,16 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use archive_storage::backend::{OpenMode, open_regular};
+
 use super::Key;
+use crate::files::{self, WholeFile};
 
 const ENTRY_BYTES: usize = 24;
 const ENDS_AT: usize = 16;
@@ -20,6 +24,9 @@ const LONG_AT: usize = 17;
 
 /// Documents that are remembered from earlier programs; of more, the first are forgotten.
 const REMEMBERED_MAX: usize = 1000;
+
+/// Bytes of the file that are read: it has an entry for each remembered document and each thread that reads.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A document of which so many programs have died is not read again.
 const ENDS_MAX: u8 = 2;
@@ -33,7 +40,7 @@ pub(super) struct Notes {
 
 #[derive(Default)]
 struct Shared {
-    file: Option<File>,
+    file: Option<(File, PathBuf)>,
     /// What earlier programs left: the place of its entry, and how many have died of it.
     remembered: HashMap<Key, (u64, u8)>,
 }
@@ -44,7 +51,7 @@ impl Notes {
         let folder = archive.join("state");
         let path = folder.join("reading");
         let mut entries: Vec<[u8; ENTRY_BYTES]> = Vec::new();
-        let before = fs::read(&path).unwrap_or_default();
+        let before = files::read(&path, FILE_BYTES_MAX).unwrap_or_default();
         for entry in before.as_chunks().0.iter().filter(|entry| entry[ENDS_AT] > 0) {
             let mut entry: [u8; ENTRY_BYTES] = *entry;
             if entry[LONG_AT] > 0 {
@@ -57,10 +64,7 @@ impl Notes {
             }
         }
         entries.drain(..entries.len().saturating_sub(REMEMBERED_MAX));
-        let file = fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&path, entries.as_flattened()))
-            .and_then(|()| File::options().write(true).open(&path))
-            .ok();
+        let file = begin(&folder, path, entries.as_flattened()).ok();
         let remembered = entries.iter().zip(0..).map(|(entry, place)| {
             let (key, ends) = entry.split_at(ENDS_AT);
             (Key::try_from(key).unwrap_or_default(), (place, ends[0]))
@@ -78,6 +82,24 @@ impl Notes {
     pub(super) fn note(&self) -> Note {
         let place = self.next_place.fetch_add(1, Ordering::Relaxed);
         Note { shared: Arc::clone(&self.shared), place }
+    }
+}
+
+/// Makes a new file, which holds what is remembered.
+fn begin(folder: &Path, path: PathBuf, entries: &[u8]) -> io::Result<(File, PathBuf)> {
+    files::make_folder(folder)?;
+    WholeFile::replace(&path, entries)?;
+    Ok((open_regular(&path, OpenMode::Write)?, path))
+}
+
+impl Drop for Shared {
+    /// A program that ends well leaves no file, unless a document is still being read.
+    fn drop(&mut self) {
+        let Some((_, path)) = &self.file else { return };
+        if files::read(path, FILE_BYTES_MAX).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+            // One that stays says nothing.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -111,7 +133,7 @@ impl Note {
     }
 
     fn write(&self, place: u64, at: usize, bytes: &[u8]) {
-        if let Some(file) = &self.shared.file {
+        if let Some((file, _)) = &self.shared.file {
             // A note that cannot be written is one less.
             let _ = file.write_all_at(bytes, place * ENTRY_BYTES as u64 + at as u64);
         }

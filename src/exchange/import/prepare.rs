@@ -284,7 +284,9 @@ impl Capture<'_> {
             content: main.content.clone(),
             rest: main.rest.clone(),
         };
-        let (id, date) = (record.id.clone(), telling(date));
+        // What is not in a standard form is stored as the time that it was read as.
+        let date = if is_standard { telling(date) } else { String::new() };
+        let id = record.id.clone();
         let reference = is_revisit
             .then(|| Reference::of(&main.header, canonical(self.url), self.time().timestamp_micros()));
         let body = CaptureBody::Imported(Box::new(record));

@@ -1,6 +1,7 @@
 //! Reading: what was committed last, also while the crawler writes on in another process.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use archive_storage::UrlId;
@@ -16,6 +17,9 @@ use super::{TextQuery, terms, writer};
 
 /// Characters of a snippet.
 pub const SNIPPET_CHARACTERS_MAX: usize = 200;
+
+/// Times an index is opened that was exchanged for another while it was.
+const OPENINGS_MAX: u32 = 8;
 
 /// An index as of one commit.
 pub struct Reader {
@@ -42,13 +46,26 @@ pub struct Snippet {
     pub found: Vec<Range<usize>>,
 }
 
+/// Which folder it is, whatever its name.
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(folder).ok().map(|folder| (folder.dev(), folder.ino()))
+}
+
 impl Reader {
     /// Opens the index in `folder` as of its last commit.
     ///
     /// # Errors
     /// [`Error::Missing`] when there is none; [`Error::OtherVersion`], [`Error::Damaged`] or [`Error::Io`].
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        guarded(folder, || Self::open_unguarded(folder))
+        let mut openings = 1;
+        loop {
+            let before = identity(folder);
+            match guarded(folder, || Self::open_unguarded(folder)) {
+                // A rebuild has put another index into its place in the meantime.
+                Err(_) if openings < OPENINGS_MAX && identity(folder) != before => openings += 1,
+                opened => return opened,
+            }
+        }
     }
 
     fn open_unguarded(folder: &Path) -> Result<Self, Error> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use archive::testweb::Config;
 
@@ -221,6 +222,31 @@ fn everything_that_is_wrong_is_listed() {
     }
     repair(&archive);
     assert_eq!(findings(&archive), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_wrong_while_a_crawl_goes_on() {
+    let served = TestWeb::start(Config { latency: Duration::from_millis(3), ..lively(78, 4, 150) });
+    let archive = Archive::new();
+    let crawl = || {
+        let mut running = start(&mut archive.crawl(&served.web.seeds(4), &everything(&served)));
+        let mut verified = 0;
+        while !running.has_ended() {
+            let finished = start(&mut archive.command("verify")).wait();
+            if !finished.errors.contains("holds no archive") {
+                assert_eq!(finished.code, Some(0), "{}{}", finished.text(), finished.errors);
+                verified += 1;
+            }
+        }
+        running.wait().succeeded();
+        verified
+    };
+    let verified = crawl() + {
+        served.web.clock().advance(chrono::TimeDelta::days(30));
+        crawl()
+    };
+    println!("{verified} verifications beside two crawls");
+    assert!(verified > 0);
 }
 
 #[test]

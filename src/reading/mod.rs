@@ -169,7 +169,7 @@ impl ReadingThread {
         let is_given_up = Arc::new(AtomicBool::new(false));
         let end = End { shared: Arc::clone(shared), is_given_up: Arc::clone(&is_given_up) };
         let own_note = Arc::clone(&note);
-        thread::Builder::new().name("read".to_owned()).spawn(move || {
+        thread::Builder::new().name("process-read".to_owned()).spawn(move || {
             let _end = end;
             for (key, task) in queue {
                 own_note.begin(key);

@@ -95,7 +95,9 @@ fn links_in_the_place_of_files_are_not_followed() {
 
 #[test]
 fn links_in_the_place_of_folders_are_not_followed() {
-    for (number, name) in ["state", "segments", "fulltext", "watches", "columns"].into_iter().enumerate() {
+    for (number, name) in
+        ["state", "segments", "state/fulltext", "watches", "state/columns"].into_iter().enumerate()
+    {
         let stage = Stage::new(751 + number as u64);
         stage.link(name, "");
         for command in ["refresh", "rebuild", "repair"] {
@@ -120,12 +122,12 @@ fn links_among_watches_and_columns_are_not_followed() {
         stage.served.web.clock().advance(TimeDelta::days(3));
         stage.keeps_outside(name, || stage.refresh(&[]));
     }
-    fs::create_dir_all(stage.archive.path.join("columns")).unwrap();
-    for name in ["columns/page.hub.part", "columns/page.hub"] {
+    fs::create_dir_all(stage.archive.path.join("state/columns")).unwrap();
+    for name in ["state/columns/page.hub.part", "state/columns/page.hub"] {
         stage.link(name, "victim");
         stage.keeps_outside(name, || stage.archive.run("rank", &["--save", "hub"]));
     }
-    stage.link("fulltext/.tantivy-writer.lock", "victim");
+    stage.link("state/fulltext/.tantivy-writer.lock", "victim");
     stage.keeps_outside("the lock of the index", || stage.refresh(&[]));
     stage.link("out.warc", "victim");
     let output = stage.archive.path.join("out.warc");
@@ -183,8 +185,8 @@ fn reports_leave_the_archive_only_where_a_person_says() {
 #[test]
 fn what_is_no_file_is_not_read() {
     let stage = Stage::new(773);
-    let places = ["crawl.toml", "watches/other.json", "columns/page.hub", "state/due", "archive.lock"];
-    fs::create_dir_all(stage.archive.path.join("columns")).unwrap();
+    let places = ["crawl.toml", "watches/other.json", "state/columns/page.hub", "state/due", "archive.lock"];
+    fs::create_dir_all(stage.archive.path.join("state/columns")).unwrap();
     for name in places {
         let path = stage.archive.path.join(name);
         let aside = fs::read(&path).ok();

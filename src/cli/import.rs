@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
         full_text: !args.no_full_text,
         checkpoint_every: CHECKPOINT_EVERY,
+        requests_alone: true,
         memory: args.memory,
     };
     let mut display = Display::start(args);

@@ -3,7 +3,7 @@
 //! | host | attack |
 //! |---|---|
 //! | `xml.attack.test` | XML that grows or nests: entities, attributes, namespaces, depth; each page another one |
-//! | `types.attack.test` | another media type of 60 kB at every page |
+//! | `types.attack.test` | another media type of 15 kB at every page |
 //! | `*.rules.attack.test` | 500 kB of robots.txt rules at every name |
 //! | `*.chain.attack.test` | a robots.txt that redirects to the one of the next name |
 //!
@@ -23,8 +23,8 @@ pub const ENTRANCES: [&str; 4] = [
 
 /// Pages or hosts that a page links to.
 const LINKS: u64 = 10;
-/// Bytes of a media type. Servers and crawlers take heads of 64 KiB.
-const TYPE_BYTES: usize = 60_000;
+/// Bytes of a media type. Other readers of WARC files take heads of 32 KiB.
+const TYPE_BYTES: usize = 15_000;
 /// Bytes of a robots.txt: as many as RFC 9309 wants read.
 const RULES_BYTES: usize = 500 * 1024;
 /// Elements, attributes or entities of a document.

@@ -100,7 +100,7 @@ const FILES: &[Expected] = &[
     file("ukwa__webarchive-discovery/ip-host-testcase.warc.gz", 6, [6, 0], [1, 0], &[]),
     file("ukwa__webarchive-discovery/truncated_datetime.warc", 5, [5, 0], [1, 0], &[]),
     file("webrecorder__warcio/example-bad-non-chunked.warc.gz", 6, [1, 1], [1, 0], &[]),
-    file("webrecorder__warcio/example-digest.warc", 4, [3, 0], [0, 0], &[]),
+    file("webrecorder__warcio/example-digest.warc", 4, [4, 0], [0, 0], &[]),
     file("webrecorder__warcio/example-iana.org-chunked.warc", 3, [2, 0], [1, 0], &[]),
     file("webrecorder__warcio/example-resource.warc.gz", 3, [1, 0], [0, 0], &[]),
     file("webrecorder__warcio/example-space-in-target-uri.warc.gz", 2, [1, 0], [0, 0], &[]),

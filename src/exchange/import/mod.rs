@@ -39,6 +39,8 @@ pub struct Options {
     pub checkpoint_every: Duration,
     /// What may be held in memory, whatever the files unpack to.
     pub memory: Memory,
+    /// Whether a request without an answer is a capture. In a damaged segment it is what is left of one.
+    pub requests_alone: bool,
 }
 
 /// How far an import is, and at its end what came of it.

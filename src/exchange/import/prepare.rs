@@ -94,6 +94,8 @@ pub(super) struct Revisit {
 
 /// How records are read.
 pub(super) struct Reading {
+    /// Whether a request without an answer is a capture.
+    pub(super) requests_alone: bool,
     /// What parses.
     pub(super) reader: Reader,
     /// Bytes of a body that are read.
@@ -143,7 +145,7 @@ pub(super) fn prepare(file: &Arc<str>, mut group: Group, reading: &mut Reading) 
     // A page is read again: what is said of its links is needed only where there is nothing to read.
     let (links, mut fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
-        if group.request.is_none() {
+        if group.request.is_none() || !reading.requests_alone {
             return Err(refuse(Why::NoCapture(RecordType::Metadata)));
         }
         fields.push(("error".to_owned(), REQUEST_ALONE.to_owned()));

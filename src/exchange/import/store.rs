@@ -76,6 +76,7 @@ pub fn run(
                 reader: readers.reader(),
                 body_bytes_max,
                 full_text,
+                requests_alone: options.requests_alone,
                 algorithm: encoder.algorithm(),
             };
             thread::Builder::new()
@@ -141,6 +142,10 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "dropping it ends the threads that send, also after an error"
+    )]
     fn drive(
         &mut self,
         ready: Receiver<(u64, Ready)>,

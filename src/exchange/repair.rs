@@ -217,18 +217,22 @@ fn put_aside(
     }
     let mut moves = Vec::new();
     for Bad { id, file, why } in bad_segments(&inspection) {
-        if mend(path, id, &file, &inspection)? == Restored::Whole {
+        let restored = mend(path, id, &file, &inspection)?;
+        if restored == Restored::Whole {
             repaired.did(&file, format!("{why}; its dictionary or the guard of that was made good"));
             continue;
         }
         let name = free_name(path, &file);
         repaired.did(&file, format!("{why}; moved to {}", path.join(QUARANTINE).join(&name).display()));
         // It says itself as what it was begun: it may be another under this one's name.
-        let survey = inspection.surveys.get(&id).filter(|_| inspection.is_closed(&file));
-        let segment = survey.and_then(|survey| survey.written_as.clone()).unwrap_or_else(|| file.clone());
-        let held = survey.map_or(0, |survey| survey.captures + survey.broken_places);
+        let survey = match inspection.surveys.get(&id).filter(|_| inspection.is_closed(&file)) {
+            Some(survey) if restored == Restored::Nothing => survey.clone(),
+            _ => segment::survey(path, id, &file)?,
+        };
+        let held = survey.captures + survey.broken_places;
+        let segment = survey.written_as.unwrap_or_else(|| file.clone());
         let captures = inspection.known_as(&segment).map_or(held, |info| info.captures.max(held));
-        let whole = survey.map_or(0, |survey| survey.captures);
+        let whole = survey.captures;
         list.push(PutAside { segment, file: Some(name.clone()), captures, whole, why, lost: None });
         moves.push((file, name));
     }
@@ -299,7 +303,7 @@ fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
 
 /// Makes a segment's dictionary good, if that can be done.
 fn mend(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
-    if !inspection.surveys.contains_key(&id) {
+    if !inspection.is_closed(file) {
         return Ok(Restored::Nothing);
     }
     let segments = path.join(segment::FOLDER);
@@ -377,8 +381,9 @@ fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>
             return Ok(Some(format!("does not know {file}")));
         }
     }
-    if let Some(entry) = state.catalogued().values().find(|info| files.iter().all(|(id, _)| *id != info.id)) {
-        return Ok(Some(format!("relies on {}, which is not there", entry.name)));
+    let ids: BTreeSet<SegmentId> = files.iter().map(|(id, _)| *id).collect();
+    if let Some(info) = state.catalogued().values().find(|info| !ids.contains(&info.id)) {
+        return Ok(Some(format!("relies on {}, which is not there", info.name)));
     }
     let (mut first, mut count) = (None, 0_u64);
     let checked = state.check(&mut |found| {

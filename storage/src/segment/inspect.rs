@@ -176,14 +176,16 @@ fn look_at_lists(
         (SUMMARIES, |line| ledger::parse_summary(line).map(|info| info.name)),
         (MANIFEST, |line| ledger::parse_manifest(line).map(|(name, _)| name)),
     ];
+    let there = closed.iter().map(|name| name.closed());
+    let known: BTreeSet<&str> = there.chain(found.known.values().map(|info| info.name.as_str())).collect();
+    let mut faults = Vec::new();
     for (file, name_in) in lists {
         let mut named = BTreeSet::new();
         for (number, line) in (1..).zip(ledger::lines(&RealDisk, folder, file)?) {
             let name = name_in(&line);
             // What only one list knows was never closed, unless it was closed a moment ago.
             let is_known = |name: &String| {
-                closed.iter().any(|closed| closed.closed() == name)
-                    || found.known.values().any(|missing| missing.name == *name)
+                known.contains(name.as_str())
                     || folder.join(name).exists()
                     || folder.join(format!("{name}.open")).exists()
             };
@@ -191,7 +193,7 @@ fn look_at_lists(
                 Some(name) if is_known(&name) && named.insert(name.clone()) => {}
                 _ => {
                     let what = format!("line {number} is not as it was written; {LIST_REMEDY}");
-                    found.find(FaultKind::List, None, file, what);
+                    faults.push((None, file, what));
                 }
             }
         }
@@ -200,7 +202,7 @@ fn look_at_lists(
             |name: &&&SegmentName| stated.knows(name.closed()) && !named.contains(name.closed());
         for name in closed.iter().filter(is_left_out) {
             let what = format!("does not have {}; {LIST_REMEDY}", name.closed());
-            found.find(FaultKind::List, Some(name.id), file, what);
+            faults.push((Some(name.id), file, what));
         }
     }
     let is_doubtful = |file| stated.manifest.contains_key(file) && !stated.agrees(file);
@@ -209,7 +211,10 @@ fn look_at_lists(
             "does not state the digest of {} that {SUMMARIES} or the catalogue states",
             name.closed()
         );
-        found.find(FaultKind::List, Some(name.id), MANIFEST, what);
+        faults.push((Some(name.id), MANIFEST, what));
+    }
+    for (segment, file, what) in faults {
+        found.find(FaultKind::List, segment, file, what);
     }
     Ok(())
 }

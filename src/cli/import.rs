@@ -44,7 +44,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Threads that parse and compress [default: one a core]; no more than one for every 128 MiB of memory
+    /// Threads that parse and compress [default: one a core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Memory for records, documents, caches and the full-text index (200MB, 4GiB); longer records go through files

@@ -19,18 +19,14 @@ use crate::crawl::{Control, Memory};
 /// Bytes on disk of contents that are too long for memory, from reading to storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes that something takes that is no capture.
-const ITEM_BYTES: room::Bytes = room::Bytes { memory: 1024, disk: 0 };
-
-/// What is handed to the other threads. All of it has a place: captures are stored in their order, so that a slow one can
-/// make any number of others wait.
+/// What is handed to the threads behind.
 pub(super) enum Item {
     /// A capture of a file.
     Group(Arc<str>, Box<Group>, Place),
-    /// Something to be reported.
-    Note(Note, Place),
+    /// Something to be told.
+    Note(Note),
     /// A record that belongs to no capture.
-    LeftOut(RecordType, Place),
+    LeftOut(RecordType),
     /// A file was left, read to its end or not.
     FileEnd {
         /// What it is called.
@@ -72,7 +68,7 @@ impl Reader<'_> {
     fn read_file(&self, source: &Source, room: &Arc<Room>, send: &mut impl FnMut(Item) -> bool) -> bool {
         let mut whole = true;
         let mut send_on = |item: Item| {
-            whole &= !matches!(&item, Item::Note(note, _) if note.kind == NoteKind::File);
+            whole &= !matches!(&item, Item::Note(note) if note.kind == NoteKind::File);
             send(item)
         };
         let is_heard = self.read_records(source, room, &mut send_on);
@@ -81,9 +77,8 @@ impl Reader<'_> {
 
     fn read_records(&self, source: &Source, room: &Arc<Room>, send: &mut impl FnMut(Item) -> bool) -> bool {
         let name = &source.name;
-        let note = |offset, kind, what: String| {
-            Item::Note(Note { file: name.to_string(), offset, kind, what }, room.take(ITEM_BYTES))
-        };
+        let note =
+            |offset, kind, what: String| Item::Note(Note { file: name.to_string(), offset, kind, what });
         let source = match source.open() {
             Ok(file) => Counted { file, bytes: self.bytes.clone() },
             Err(what) => return send(note(None, NoteKind::File, what)),
@@ -126,7 +121,7 @@ fn send_all(
                 let place = room.take(group.bytes());
                 Item::Group(file.clone(), group, place)
             }
-            Gathered::LeftOut(record_type) => Item::LeftOut(record_type, room.take(ITEM_BYTES)),
+            Gathered::LeftOut(record_type) => Item::LeftOut(record_type),
         })
     })
 }

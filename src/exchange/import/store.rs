@@ -191,12 +191,12 @@ impl Import<'_> {
                     Why::NoCapture(record_type) => self.leave_out(&record_type, records),
                 }
             }
-            Ready::Other(Item::Note(note, _)) => {
+            Ready::Other(Item::Note(note)) => {
                 self.status.broken += u64::from(note.kind == NoteKind::Broken);
                 self.status.refused_files += u64::from(note.kind == NoteKind::File);
                 listener.note(&note);
             }
-            Ready::Other(Item::LeftOut(record_type, _)) => {
+            Ready::Other(Item::LeftOut(record_type)) => {
                 self.status.records += 1;
                 self.leave_out(&record_type, 1);
             }

@@ -51,7 +51,7 @@ fn contents_that_unpack_to_gigabytes_go_through_files() {
         let mut file = Vec::new();
         let zeros = vec![b'0'; 1 << 20];
         for number in 0..RECORDS {
-            let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{:x}\r\n", BYTES);
+            let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{BYTES:x}\r\n");
             let head = answer(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &[], "");
             let head = String::from_utf8(head).unwrap();
             let head = head

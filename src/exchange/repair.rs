@@ -9,6 +9,7 @@
 //! What moves is on the quarantine's durable list before it does, and stays there as not done until its captures are
 //! durable. So a repair that was interrupted is gone on with by the next, whatever the moment.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

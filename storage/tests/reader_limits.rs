@@ -15,8 +15,8 @@ fn record(content: &[u8]) -> Vec<u8> {
 
 fn member(content: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer.write_all(content).unwrap();
-    packer.finish().unwrap()
+    packer.write_all(content).expect("memory takes it");
+    packer.finish().expect("memory takes it")
 }
 
 fn read(file: &[u8], change: impl FnOnce(&mut ReadLimits)) -> Vec<Result<Record, String>> {
@@ -39,7 +39,7 @@ fn content(record: &Record) -> Vec<u8> {
             content.extend_from_slice(piece);
             std::io::Result::Ok(())
         })
-        .unwrap();
+        .expect("memory takes it");
     }
     content
 }
@@ -47,7 +47,7 @@ fn content(record: &Record) -> Vec<u8> {
 #[test]
 fn a_content_that_is_too_long_is_passed_over() {
     let file = [record(&[b'x'; 101]), record(&[b'y'; 100]), record(b"last")].concat();
-    for file in [file.clone(), member(&file), zstd::encode_all(&file[..], 1).unwrap()] {
+    for file in [file.clone(), member(&file), zstd::encode_all(&file[..], 1).expect("memory takes it")] {
         let found = read(&file, |limits| limits.content_bytes_max = 100);
         let [Err(what), Ok(longest), Ok(last)] = &found[..] else { panic!("{found:?}") };
         assert!(what.contains("101 bytes of content, and no more than 100"), "{what}");
@@ -94,7 +94,7 @@ fn heads_have_a_limit() {
     for (bytes, is_read) in [(HEAD_BYTES_MAX, true), (HEAD_BYTES_MAX + 1, false)] {
         let found = read(&[head(bytes).as_bytes(), b"\r\n\r\n", &record(b"last")].concat(), |_| {});
         assert_eq!(found[0].is_ok(), is_read, "{bytes}");
-        assert_eq!(content(found.last().unwrap().as_ref().unwrap()), b"last");
+        assert_eq!(content(found.last().expect("memory takes it").as_ref().unwrap()), b"last");
     }
     // Of a longer head of HTTP the beginning is read.
     let http = format!("HTTP/1.1 200 OK\r\n{}A: b\r\n", "X: y\r\n".repeat(HEAD_BYTES_MAX / 6));
@@ -106,11 +106,11 @@ fn heads_have_a_limit() {
 fn windows_of_zstd_have_a_limit() {
     let long = record(&(0..3_000_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     let pack = |log: u32| {
-        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
-        packer.window_log(log).unwrap();
-        packer.include_contentsize(false).unwrap();
-        packer.write_all(&long).unwrap();
-        packer.finish().unwrap()
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).expect("memory takes it");
+        packer.window_log(log).expect("memory takes it");
+        packer.include_contentsize(false).expect("memory takes it");
+        packer.write_all(&long).expect("memory takes it");
+        packer.finish().expect("memory takes it")
     };
     for (log, is_read) in [(20, true), (21, false)] {
         let found = read(&pack(log), |limits| limits.window_bytes_max = (2 << 20) - 1);

@@ -16,7 +16,7 @@ pub struct ReadLimits {
     /// Bytes of one record's content; a longer record is reported as broken and passed over.
     pub content_bytes_max: u64,
     /// Bytes of content up to which it stays in memory, if there is a folder for longer ones
-    /// ([`RecordReader::with_spools`]).
+    /// ([`super::RecordReader::with_spools`]).
     pub memory_bytes_max: u64,
     /// Bytes of a zstd frame's window, rounded down to a power of two; a frame that needs a larger one is damaged.
     pub window_bytes_max: u64,

@@ -10,7 +10,7 @@ use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::ledger::capture_flags;
 use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_xml_tree};
-use crate::reading::Readers;
+use crate::reading;
 
 /// Bytes that a payload may decode to.
 const DECODED_BYTES_MAX: usize = 64 << 20;
@@ -143,7 +143,7 @@ pub fn version_until(store: &Store, id: UrlId, time: i64) -> Result<Option<Captu
 pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison, VersionError> {
     let (old, new) = (Stored::read(store, old)?, Stored::read(store, new)?);
     let bytes = (old.payload.len(), new.payload.len());
-    let compared = Readers::without_notes(Limits::default()).reader().read([0; 16], move || {
+    let compared = reading::in_time(move || {
         let (old, new) = (old.version(), new.version());
         let title = (old.parsed.title != new.parsed.title)
             .then(|| (old.parsed.title.clone(), new.parsed.title.clone()));

@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::process::has_text;
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
-use crate::reading::{Page, Readers};
+use crate::reading::{Crew, Page, Reader, Work};
 use crate::search::{Document, Error, FOLDER, Options, Writer};
 
 /// Pages that wait for the indexing thread.
@@ -103,6 +103,37 @@ pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> 
     Ok(writer.close()?)
 }
 
+/// Parses stored pages for the index.
+#[derive(Clone)]
+struct Parsing;
+
+/// A stored page.
+#[derive(Clone)]
+struct Stored {
+    id: UrlId,
+    url: String,
+    page: Page,
+}
+
+impl Work for Parsing {
+    type Item = Stored;
+    type Job = Stored;
+    type Read = Parsed;
+    type Done = Option<Document>;
+
+    fn take(item: Stored) -> Option<Result<Stored, Self::Done>> {
+        Some(Ok(item))
+    }
+
+    fn read(&mut self, job: &Stored, reader: &Reader) -> Parsed {
+        reader.page(&job.page)
+    }
+
+    fn finish(&mut self, job: Stored, parsed: Parsed) -> Self::Done {
+        has_text(parsed.kind).then(|| document(job.id, job.url, true, parsed))
+    }
+}
+
 /// Adds what was captured since the index was last committed.
 fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
     let captures = store.state().totals().captures;
@@ -110,7 +141,10 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
     if from >= captures {
         return Ok(());
     }
-    let mut reader = Readers::of_archive(store.path(), Limits::default()).reader();
+    let ((items, stored), (sender, parsed)) = (bounded(1), bounded(WAITING_MAX));
+    // One thread: the newest version of a page has to come last.
+    let _crew = Crew::start(Parsing, 1, store.path(), Limits::default(), &stored, &sender)?;
+    drop((stored, sender));
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id).map_err(StoreError::from)?;
@@ -129,16 +163,16 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
         let record = store.record(capture.location)?;
         let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
         let Some(payload) = store.payload(&capture)? else { continue };
-        let parsed = reader.page(Page {
-            url: parsed_url,
-            status: capture.status,
-            head: Arc::new(head),
-            payload,
-            key: capture.digest,
-        });
-        if has_text(parsed.kind) {
-            writer.add(&document(capture.url, url, true, parsed))?;
+        let (status, key) = (capture.status, capture.digest);
+        let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
+        items.send(Stored { id: capture.url, url, page }).map_err(|_| CrawlError::ThreadEnded)?;
+        for document in parsed.try_iter().flatten() {
+            writer.add(&document)?;
         }
+    }
+    drop(items);
+    for document in parsed.iter().flatten() {
+        writer.add(&document)?;
     }
     Ok(writer.commit(captures)?)
 }

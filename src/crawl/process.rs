@@ -6,7 +6,6 @@ use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, Digest, HostId, UrlId};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use crossbeam::channel::{Receiver, Sender};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +14,12 @@ use url::Url;
 
 use super::payload::Payload;
 use super::stored_robots;
-use super::timings::{Counters, Stage, Stopwatch};
+use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
 use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
 use crate::parse::{DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives};
-use crate::reading::{Page, Reader};
+use crate::reading::{Page, Reader, Work};
 use crate::search::Document;
 
 /// Why a page that says `noarchive` has no record of its own.
@@ -43,7 +42,7 @@ pub(super) enum Tag {
 }
 
 /// The mark of a fetch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FetchTag {
     pub(super) host: HostId,
     pub(super) id: UrlId,
@@ -110,136 +109,188 @@ pub(super) struct Reading {
     pub(super) spools: PathBuf,
 }
 
-/// One processing thread: takes answers until nobody sends any more.
-pub(super) fn work(
-    answers: &Receiver<(Tag, Answer)>,
-    done: &Sender<Done>,
-    encoder: &Encoder,
-    reading: &Reading,
-    mut reader: Reader,
-    counters: Counters,
-) {
-    let mut watch = Stopwatch::new(counters);
-    for (tag, answer) in answers {
-        watch.start();
-        let result = match (tag, answer) {
-            (Tag::Resolve(host), Answer::Resolved(address)) => Done::Resolved(host, address),
-            (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => {
-                match process(&tag, *exchange, encoder, reading, &mut reader, &mut watch) {
-                    Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
-                    Err(error) => Done::Broken(error),
-                }
-            }
-            (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Done::Fetched(tag, Err(error)),
+/// What a processing thread does, and what with.
+#[derive(Clone)]
+pub(super) struct Processing {
+    pub(super) encoder: Encoder,
+    pub(super) reading: Reading,
+    pub(super) watch: Stopwatch,
+}
+
+/// A response to be processed.
+#[derive(Clone)]
+pub(super) struct Fetched {
+    tag: Box<FetchTag>,
+    exchange: Box<Exchange>,
+}
+
+/// What a response says.
+pub(super) struct Taken {
+    head: Arc<HttpHead>,
+    head_bytes: Bytes,
+    received_digest: Digest,
+    digest: Digest,
+    length: u64,
+    facts: Facts,
+    robots: Option<Robots>,
+    document: Option<Box<Document>>,
+}
+
+impl Work for Processing {
+    type Item = (Tag, Answer);
+    type Job = Fetched;
+    type Read = Result<Taken, SegmentError>;
+    type Done = Done;
+
+    fn take(item: (Tag, Answer)) -> Option<Result<Fetched, Done>> {
+        match item {
+            (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => Some(Ok(Fetched { tag, exchange })),
+            (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Some(Err(Done::Fetched(tag, Err(error)))),
+            (Tag::Resolve(host), Answer::Resolved(address)) => Some(Err(Done::Resolved(host, address))),
             // The fetcher answers a resolution with an address and a fetch with a response.
-            (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => continue,
-        };
-        if done.send(result).is_err() {
-            return;
+            (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => None,
+        }
+    }
+
+    fn read(&mut self, job: &Fetched, reader: &Reader) -> Result<Taken, SegmentError> {
+        self.watch.start();
+        let Self { reading, watch, .. } = self;
+        let Fetched { tag, exchange } = job;
+        let payload = Payload::of(&exchange.http, reading.body_bytes_max.saturating_add(1));
+        let payload = payload.map_err(|source| SegmentError::Io {
+            action: "read from",
+            path: reading.spools.clone(),
+            source,
+        })?;
+        watch.lap(Stage::Digest);
+        let taken = reading.take(tag, exchange, payload, reader);
+        watch.lap(Stage::Parse);
+        Ok(taken)
+    }
+
+    fn finish(&mut self, Fetched { tag, exchange }: Fetched, taken: Result<Taken, SegmentError>) -> Done {
+        match taken.and_then(|taken| self.pack(&tag, *exchange, taken)) {
+            Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
+            Err(error) => Done::Broken(error),
         }
     }
 }
 
-fn process(
-    tag: &FetchTag,
-    exchange: Exchange,
-    encoder: &Encoder,
-    reading: &Reading,
-    reader: &mut Reader,
-    watch: &mut Stopwatch,
-) -> Result<Processed, SegmentError> {
-    let payload = Payload::of(&exchange.http, reading.body_bytes_max.saturating_add(1));
-    let Payload { head_bytes, head, received_digest, digest, beginning, length } = payload
-        .map_err(|source| SegmentError::Io { action: "read from", path: reading.spools.clone(), source })?;
-    watch.lap(Stage::Digest);
-    let head = Arc::new(head);
-    let mut facts = Facts {
-        via: tag.via.clone(),
-        hops: tag.hops.clone(),
-        fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
-        importance: tag.importance,
-        robots: tag.robots,
-        entity_digest: (digest != received_digest).then_some(digest),
-        last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
-        ..Facts::default()
-    };
-    let not_modified = exchange.status == 304 && tag.previous.is_some();
-    let mut robots = None;
-    let mut document = None;
-    if tag.robots {
-        if (200..300).contains(&exchange.status) {
-            let rules = stored_robots::parse(&head, &beginning, &reading.robot);
-            facts.links = sitemap_links(tag, rules.sitemaps());
-            robots = Some(rules.without_sitemaps()).filter(|rules| rules.memory_bytes() <= RULES_BYTES_MAX);
-        } else if (400..500).contains(&exchange.status) {
-            facts.links = sitemap_links(tag, &[]);
+impl Reading {
+    fn take(&self, tag: &FetchTag, exchange: &Exchange, payload: Payload, reader: &Reader) -> Taken {
+        let Payload { head_bytes, head, received_digest, digest, beginning, length } = payload;
+        let head = Arc::new(head);
+        let mut facts = Facts {
+            via: tag.via.clone(),
+            hops: tag.hops.clone(),
+            fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
+            importance: tag.importance,
+            robots: tag.robots,
+            entity_digest: (digest != received_digest).then_some(digest),
+            last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
+            ..Facts::default()
+        };
+        let mut robots = None;
+        let mut document = None;
+        if tag.robots {
+            if (200..300).contains(&exchange.status) {
+                let rules = stored_robots::parse(&head, &beginning, &self.robot);
+                facts.links = sitemap_links(tag, rules.sitemaps());
+                robots =
+                    Some(rules.without_sitemaps()).filter(|rules| rules.memory_bytes() <= RULES_BYTES_MAX);
+            } else if (400..500).contains(&exchange.status) {
+                facts.links = sitemap_links(tag, &[]);
+            }
+        } else if !is_not_modified(tag, exchange) {
+            let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+            facts.problems.extend(cut);
+            let page = Page {
+                url: tag.url.clone(),
+                status: exchange.status,
+                head: Arc::clone(&head),
+                payload: beginning,
+                key: digest.prefix(),
+            };
+            document = self.page(tag, reader.page(&page), exchange.status, &mut facts);
         }
-    } else if !not_modified {
-        let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
-        facts.problems.extend(cut);
-        let mut parsed = reader.page(Page {
-            url: tag.url.clone(),
-            status: exchange.status,
-            head: Arc::clone(&head),
-            payload: beginning,
-            key: digest.prefix(),
-        });
-        if reading.full_text && exchange.status == 200 && has_text(parsed.kind) {
+        Taken { head, head_bytes, received_digest, digest, length, facts, robots, document }
+    }
+
+    /// Takes over what a page says; returns what of it is indexed.
+    fn page(
+        &self,
+        tag: &FetchTag,
+        mut parsed: Parsed,
+        status: u16,
+        facts: &mut Facts,
+    ) -> Option<Box<Document>> {
+        let document = (self.full_text && status == 200 && has_text(parsed.kind)).then(|| {
             let text = std::mem::take(&mut parsed.text);
             let (title, url) = (parsed.title.clone(), tag.url.to_string());
-            document =
-                Some(Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text }));
-        }
-        if reading.obey_nofollow && parsed.robots.nofollow {
+            Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text })
+        });
+        if self.obey_nofollow && parsed.robots.nofollow {
             parsed.links.iter_mut().for_each(|link| link.nofollow = true);
         }
-        if reading.obey_noarchive && parsed.robots.noarchive {
+        let is_kept = !(self.obey_noarchive && parsed.robots.noarchive);
+        if !is_kept {
             facts.error = Some(NOT_TO_BE_ARCHIVED.to_owned());
-            document = None;
         }
-        take_parsed(&mut facts, parsed);
+        take_parsed(facts, parsed);
+        document.filter(|_| is_kept)
     }
-    watch.lap(Stage::Parse);
-    let kind = match &tag.previous {
-        _ if facts.error.is_some() => Kind::Failed,
-        Some(_) if not_modified => Kind::NotModified,
-        Some(previous) if previous.entity == digest.prefix() && length > 0 => Kind::Identical,
-        _ => Kind::Response,
-    };
-    let outcome = Outcome {
-        url: tag.url.to_string(),
-        time: exchange.started,
-        kind,
-        status: exchange.status,
-        media_type: head.media_type().unwrap_or_default(),
-        payload_bytes: length,
-        digest: match (&tag.previous, kind) {
-            (Some(previous), Kind::NotModified) => previous.entity,
-            _ => digest.prefix(),
-        },
-        original: match (&tag.previous, kind) {
-            (Some(previous), Kind::NotModified | Kind::Identical) => Some(previous.original),
-            _ => None,
-        },
-        facts,
-    };
-    let received_bytes = exchange.http.len();
-    let elapsed = exchange.elapsed;
-    // What is not stored need not be kept, and what is stored counts until it is.
-    let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
-    watch.lap(Stage::Metadata);
-    let encoded = encoder.encode(group)?;
-    watch.lap(Stage::Records);
-    Ok(Processed {
-        received_bytes,
-        elapsed,
-        retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
-        robots,
-        document,
-        outcome,
-        encoded,
-        _held: held,
-    })
+}
+
+/// Whether a response says that the stored version is still right.
+fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
+    exchange.status == 304 && tag.previous.is_some()
+}
+
+impl Processing {
+    /// What a response is, and its records.
+    fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
+        let Taken { head, head_bytes, received_digest, digest, length, facts, robots, document } = taken;
+        let kind = match &tag.previous {
+            _ if facts.error.is_some() => Kind::Failed,
+            Some(_) if is_not_modified(tag, &exchange) => Kind::NotModified,
+            Some(previous) if previous.entity == digest.prefix() && length > 0 => Kind::Identical,
+            _ => Kind::Response,
+        };
+        let outcome = Outcome {
+            url: tag.url.to_string(),
+            time: exchange.started,
+            kind,
+            status: exchange.status,
+            media_type: head.media_type().unwrap_or_default(),
+            payload_bytes: length,
+            digest: match (&tag.previous, kind) {
+                (Some(previous), Kind::NotModified) => previous.entity,
+                _ => digest.prefix(),
+            },
+            original: match (&tag.previous, kind) {
+                (Some(previous), Kind::NotModified | Kind::Identical) => Some(previous.original),
+                _ => None,
+            },
+            facts,
+        };
+        let received_bytes = exchange.http.len();
+        let elapsed = exchange.elapsed;
+        // What is not stored need not be kept, and what is stored counts until it is.
+        let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
+        self.watch.lap(Stage::Metadata);
+        let encoded = self.encoder.encode(group)?;
+        self.watch.lap(Stage::Records);
+        Ok(Processed {
+            received_bytes,
+            elapsed,
+            retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
+            robots,
+            document,
+            outcome,
+            encoded,
+            _held: held,
+        })
+    }
 }
 
 fn group(

@@ -70,7 +70,7 @@ impl Counters {
 }
 
 /// A thread's stopwatch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stopwatch {
     counters: Counters,
     since: Instant,

@@ -64,6 +64,13 @@ impl Held {
     }
 }
 
+/// A copy shares what it is a copy of, and has nothing on the account.
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        Self { held: Arc::clone(&self.held), bytes: 0 }
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.held.fetch_sub(self.bytes, Ordering::Relaxed);

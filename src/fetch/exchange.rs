@@ -25,7 +25,7 @@ const READ_BYTES_MAX: usize = 256 * 1024;
 const INTERIM_RESPONSES_MAX: usize = 8;
 
 /// What was sent and what came back.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Exchange {
     /// The request as sent.
     pub request: Bytes,

@@ -1,21 +1,26 @@
 //! Documents read on threads that can be given up.
 //!
 //! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). In case some document finds a way
-//! around that, it is read on a thread of its own: one that takes longer than [`TIME_MAX`] is left to itself, and what was
-//! fetched is stored unread. What is being read stands in a file ([`notes`]), so that a document that ended the program isn't
-//! read again.
+//! around that, the thread that reads it is given up after [`TIME_MAX`]: it is left to itself, another one takes its place,
+//! and what was fetched is stored unread. What is being read stands in a file ([`notes`]), so that a document that ended the
+//! program isn't read again.
+//!
+//! A [`Crew`] does [`Work`] on such threads. While one works, its job is shared with the thread that watches all of
+//! them; whichever of the two takes the job back first goes on with it. Nothing is handed from thread to thread otherwise,
+//! so that the watch costs next to nothing.
 
 mod notes;
 mod page;
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use self::notes::{Note, Notes};
 pub(crate) use self::page::Page;
@@ -26,6 +31,9 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A document that is read for longer than this is noted as one that may never end.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
+
+/// How often the watch looks at the threads.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Threads that are given up and still at work. With more, nothing is read until one of them ends.
 const GIVEN_UP_MAX: usize = 8;
@@ -40,12 +48,10 @@ pub(crate) enum Unread {
     TooLong,
     /// The program ended while it was read.
     EndedTheProgram,
-    /// The thread that read it has ended, or there is none.
+    /// Its reader failed.
     Failed,
     /// Too many others take too long.
     TooMany,
-    /// The run is over.
-    RunIsOver,
 }
 
 impl From<Unread> for Problem {
@@ -55,214 +61,403 @@ impl From<Unread> for Problem {
             Unread::EndedTheProgram => "the program ended while it was being read",
             Unread::Failed => "reading it failed",
             Unread::TooMany => "too many others take too long to read",
-            Unread::RunIsOver => "the run was over before it was read",
         })
     }
 }
 
-/// What the readers of a program have in common.
-#[derive(Clone)]
-pub(crate) struct Readers(Arc<Shared>);
+/// Does `work`, which reads something, on a thread of its own; nothing if that takes too long or fails.
+pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, result) = bounded(1);
+    // Who is given up finds nobody who waits.
+    let thread =
+        thread::Builder::new().name("process-read".to_owned()).spawn(move || drop(sender.send(work())));
+    thread.ok().and_then(|_| result.recv_timeout(TIME_MAX).ok())
+}
 
+/// What the threads of a crew do with each item.
+pub(crate) trait Work: Clone + Send + 'static {
+    /// What comes in.
+    type Item: Send + 'static;
+    /// An item with something to read. It is cloned only if its thread is given up.
+    type Job: Clone + Send + Sync + 'static;
+    /// What reading gave.
+    type Read;
+    /// What goes out.
+    type Done: Send + 'static;
+
+    /// The job of an item, or what goes out at once; nothing if it makes no sense.
+    fn take(item: Self::Item) -> Option<Result<Self::Job, Self::Done>>;
+
+    /// Reads: the thread may be given up in here, and the job is then done once more by another one.
+    fn read(&mut self, job: &Self::Job, reader: &Reader) -> Self::Read;
+
+    /// Goes on when all is read.
+    fn finish(&mut self, job: Self::Job, read: Self::Read) -> Self::Done;
+}
+
+/// What the readers of a program have in common.
 struct Shared {
     notes: Notes,
+    limits: Limits,
     given_up: AtomicUsize,
     time_max: Duration,
-    limits: Limits,
+    began: Instant,
 }
 
-impl Readers {
-    /// Readers of documents of the archive in a folder; the caller owns it.
-    pub(crate) fn of_archive(folder: &Path, limits: Limits) -> Self {
-        Self::new(Notes::open(folder), limits)
-    }
-
-    /// Readers that note nothing.
-    pub(crate) fn without_notes(limits: Limits) -> Self {
-        Self::new(Notes::default(), limits)
-    }
-
-    fn new(notes: Notes, limits: Limits) -> Self {
-        Self(Arc::new(Shared { notes, given_up: AtomicUsize::new(0), time_max: TIME_MAX, limits }))
-    }
-
-    /// A reader for one thread, which waits for it.
-    pub(crate) fn reader(&self) -> Reader {
-        self.reader_until(channel::never())
-    }
-
-    /// A reader that is waited for until all senders of `over` are gone.
-    pub(crate) fn reader_until(&self, over: Receiver<()>) -> Reader {
-        Reader { shared: Arc::clone(&self.0), over, thread: None }
+impl Shared {
+    fn new(notes: Notes, limits: Limits, time_max: Duration) -> Arc<Self> {
+        Arc::new(Self { notes, limits, given_up: AtomicUsize::new(0), time_max, began: Instant::now() })
     }
 }
 
-/// Reads one document after the other, each on a thread that is given up when it takes too long.
+/// Reads documents on the thread that asks for it.
 pub(crate) struct Reader {
+    desk: Arc<Desk>,
+    /// Why nothing is read any more.
+    unread: Option<Unread>,
+}
+
+/// What is to be seen of a thread that reads.
+struct Desk {
     shared: Arc<Shared>,
-    over: Receiver<()>,
-    /// The thread that reads, unless it is given up.
-    thread: Option<ReadingThread>,
+    note: Note,
+    /// When it began to read, in milliseconds; 0 while it reads nothing.
+    since: AtomicU64,
 }
 
 impl Reader {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let desk = Desk { shared: Arc::clone(shared), note: shared.notes.note(), since: AtomicU64::new(0) };
+        Self { desk: Arc::new(desk), unread: None }
+    }
+
     /// Does `work`, which reads a document and nothing else.
-    pub(crate) fn read<T: Send + 'static>(
-        &mut self,
-        key: Key,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Unread> {
-        if self.shared.notes.has_ended_the_program(&key) {
+    fn read<T>(&self, key: Key, work: impl FnOnce() -> T) -> Result<T, Unread> {
+        let Desk { shared, note, since } = &*self.desk;
+        if let Some(unread) = self.unread {
+            return Err(unread);
+        }
+        if shared.notes.has_ended_the_program(&key) {
             return Err(Unread::EndedTheProgram);
         }
-        if self.shared.given_up.load(Ordering::Relaxed) >= GIVEN_UP_MAX {
+        if shared.given_up.load(Ordering::Relaxed) >= GIVEN_UP_MAX {
             return Err(Unread::TooMany);
         }
-        let thread = match self.thread.take() {
-            Some(thread) => thread,
-            None => ReadingThread::start(&self.shared).map_err(|_| Unread::Failed)?,
-        };
-        let (sender, result) = bounded(1);
-        // Nobody waits any more for a thread that is given up.
-        let task = Box::new(move || drop(sender.send(work())));
-        thread.tasks.send((key, task)).map_err(|_| Unread::Failed)?;
-        let done = self.wait(&result, &thread);
-        match done {
-            Ok(_) => self.thread = Some(thread),
-            // Who reads it next has more time.
-            Err(Unread::Failed | Unread::RunIsOver) => thread.note.end(key),
-            Err(_) => {
-                self.shared.given_up.fetch_add(1, Ordering::Relaxed);
-                thread.is_given_up.store(true, Ordering::Relaxed);
-            }
-        }
-        done
-    }
-
-    fn wait<T>(&self, result: &Receiver<T>, thread: &ReadingThread) -> Result<T, Unread> {
-        let noted_after = NOTED_AFTER.min(self.shared.time_max);
-        match result.recv_timeout(noted_after) {
-            Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Disconnected) => return Err(Unread::Failed),
-            Err(RecvTimeoutError::Timeout) => thread.note.takes_long(),
-        }
-        channel::select! {
-            recv(result) -> done => done.map_err(|_| Unread::Failed),
-            recv(self.over) -> _ => Err(Unread::RunIsOver),
-            default(self.shared.time_max - noted_after) => Err(Unread::TooLong),
-        }
+        note.begin(key);
+        since.store(self.desk.now(), Ordering::Release);
+        // What a panic leaves behind is dropped with the document.
+        let done = catch_unwind(AssertUnwindSafe(work));
+        since.store(0, Ordering::Release);
+        note.end(key);
+        done.map_err(|_| Unread::Failed)
     }
 }
 
-type Task = Box<dyn FnOnce() + Send>;
+impl Desk {
+    fn now(&self) -> u64 {
+        u64::try_from(self.shared.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
 
-struct ReadingThread {
-    tasks: Sender<(Key, Task)>,
-    note: Arc<Note>,
-    is_given_up: Arc<AtomicBool>,
+    /// How long it has been reading.
+    fn reading_for(&self) -> Option<Duration> {
+        let since = self.since.load(Ordering::Acquire);
+        (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
+    }
 }
 
-impl ReadingThread {
-    fn start(shared: &Arc<Shared>) -> io::Result<Self> {
-        let (tasks, queue) = bounded::<(Key, Task)>(1);
-        let note = Arc::new(shared.notes.note());
-        let is_given_up = Arc::new(AtomicBool::new(false));
-        let end = End { shared: Arc::clone(shared), is_given_up: Arc::clone(&is_given_up) };
-        let own_note = Arc::clone(&note);
-        thread::Builder::new().name("process-read".to_owned()).spawn(move || {
-            let _end = end;
-            for (key, task) in queue {
-                own_note.begin(key);
-                task();
-                own_note.end(key);
+/// Threads that work until nobody sends or nobody receives any more. When it is dropped, no document is waited for.
+pub(crate) struct Crew<W: Work> {
+    team: Arc<Team<W>>,
+    /// Ends the watch when it is dropped.
+    watched: Option<Sender<()>>,
+    watch: Option<JoinHandle<()>>,
+}
+
+/// The threads of a crew, as the watch sees them.
+struct Team<W: Work> {
+    work: W,
+    shared: Arc<Shared>,
+    posts: Mutex<Vec<Arc<Post<W>>>>,
+}
+
+/// Where a thread works.
+struct Post<W: Work> {
+    desk: Arc<Desk>,
+    /// While it reads: what its successor needs.
+    turn: Mutex<Option<Turn<W>>>,
+    /// Whether it has taken an item that it has not yet finished.
+    is_busy: AtomicBool,
+}
+
+/// A job, where more come from, and where its result goes.
+struct Turn<W: Work> {
+    job: Arc<W::Job>,
+    items: Receiver<W::Item>,
+    done: Sender<W::Done>,
+}
+
+impl<W: Work> Post<W> {
+    fn turn(&self) -> MutexGuard<'_, Option<Turn<W>>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Work + Sync> Crew<W> {
+    /// Starts threads for the archive in a folder, whose owner the caller is.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(
+        work: W,
+        threads: usize,
+        archive: &Path,
+        limits: Limits,
+        items: &Receiver<W::Item>,
+        done: &Sender<W::Done>,
+    ) -> io::Result<Self> {
+        Self::with(work, threads, Shared::new(Notes::open(archive), limits, TIME_MAX), items, done)
+    }
+
+    fn with(
+        work: W,
+        threads: usize,
+        shared: Arc<Shared>,
+        items: &Receiver<W::Item>,
+        done: &Sender<W::Done>,
+    ) -> io::Result<Self> {
+        let team = Arc::new(Team { work, shared, posts: Mutex::default() });
+        for _ in 0..threads.max(1) {
+            team.start_thread(items.clone(), done.clone())?;
+        }
+        let (watched, is_over) = bounded(0);
+        let watching = Arc::clone(&team);
+        let watch = thread::Builder::new().name("process-watch".to_owned()).spawn(move || {
+            while is_over.recv_timeout(LOOK_EVERY.min(watching.shared.time_max / 2))
+                == Err(RecvTimeoutError::Timeout)
+            {
+                watching.look();
             }
         })?;
-        Ok(Self { tasks, note, is_given_up })
+        Ok(Self { team, watched: Some(watched), watch: Some(watch) })
     }
 }
 
-/// Says that a thread has ended, also by a panic.
-struct End {
-    shared: Arc<Shared>,
-    is_given_up: Arc<AtomicBool>,
+impl<W: Work + Sync> Team<W> {
+    fn posts(&self) -> MutexGuard<'_, Vec<Arc<Post<W>>>> {
+        self.posts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_thread(&self, items: Receiver<W::Item>, done: Sender<W::Done>) -> io::Result<()> {
+        let reader = Reader::new(&self.shared);
+        let desk = Arc::clone(&reader.desk);
+        let post = Arc::new(Post { desk, turn: Mutex::default(), is_busy: AtomicBool::new(false) });
+        let (own, work) = (Arc::clone(&post), self.work.clone());
+        let mut posts = self.posts();
+        let name = format!("process-{}", posts.len());
+        thread::Builder::new().name(name).spawn(move || own.work(work, &reader, items, done))?;
+        posts.push(post);
+        Ok(())
+    }
+
+    /// Looks who has been reading for long.
+    fn look(&self) {
+        let posts = self.posts().clone();
+        for post in posts {
+            let Some(time) = post.desk.reading_for() else { continue };
+            if time >= self.shared.time_max {
+                self.give_up(&post);
+            } else if time >= NOTED_AFTER {
+                post.desk.note.takes_long();
+            }
+        }
+    }
+
+    /// Leaves a thread to itself, finishes its job unread, and starts another one.
+    fn give_up(&self, post: &Arc<Post<W>>) {
+        self.shared.given_up.fetch_add(1, Ordering::Relaxed);
+        let Some(Turn { job, items, done }) = post.turn().take() else {
+            // It was just in time.
+            self.shared.given_up.fetch_sub(1, Ordering::Relaxed);
+            return;
+        };
+        post.desk.note.takes_long();
+        self.posts().retain(|other| !Arc::ptr_eq(other, post));
+        let mut work = self.work.clone();
+        let reader = Reader { unread: Some(Unread::TooLong), ..Reader::new(&self.shared) };
+        let read = work.read(&job, &reader);
+        // Where nobody receives any more, the new thread ends too. Without one, there is one less.
+        let _ = done.send(work.finish(Arc::unwrap_or_clone(job), read));
+        let _ = self.start_thread(items, done);
+    }
 }
 
-impl Drop for End {
+impl<W: Work> Post<W> {
+    /// One thread: takes items until nobody sends any more, or until it is given up.
+    fn work(&self, mut work: W, reader: &Reader, mut items: Receiver<W::Item>, mut done: Sender<W::Done>) {
+        while let Ok(item) = items.recv() {
+            self.is_busy.store(true, Ordering::Release);
+            let result = match W::take(item) {
+                Some(Ok(job)) => {
+                    let job = Arc::new(job);
+                    *self.turn() = Some(Turn { job: Arc::clone(&job), items, done });
+                    let read = work.read(&job, reader);
+                    drop(job);
+                    let Some(turn) = self.turn().take() else {
+                        self.desk.shared.given_up.fetch_sub(1, Ordering::Relaxed);
+                        return;
+                    };
+                    (items, done) = (turn.items, turn.done);
+                    Some(work.finish(Arc::unwrap_or_clone(turn.job), read))
+                }
+                Some(Err(result)) => Some(result),
+                None => None,
+            };
+            if result.is_some_and(|result| done.send(result).is_err()) {
+                break;
+            }
+            self.is_busy.store(false, Ordering::Release);
+        }
+        self.is_busy.store(false, Ordering::Release);
+    }
+}
+
+impl<W: Work> Drop for Crew<W> {
     fn drop(&mut self) {
-        if self.is_given_up.load(Ordering::Relaxed) {
-            self.shared.given_up.fetch_sub(1, Ordering::Relaxed);
+        self.watched.take();
+        // The watch has nothing more to say.
+        self.watch.take().map(JoinHandle::join);
+        let posts = std::mem::take(&mut *self.team.posts.lock().unwrap_or_else(PoisonError::into_inner));
+        // Who does not read is done soon.
+        let is_at_work =
+            |post: &Arc<Post<W>>| post.is_busy.load(Ordering::Acquire) && post.desk.reading_for().is_none();
+        while posts.iter().any(is_at_work) {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     const KEY: Key = [1; 16];
+    const SOON: Duration = Duration::from_millis(20);
 
-    /// Readers that give up soon.
-    fn impatient(notes: Notes) -> Readers {
-        let mut readers = Readers::new(notes, Limits::default());
-        Arc::get_mut(&mut readers.0).unwrap().time_max = Duration::from_millis(20);
-        readers
+    /// Readers of documents that are senders' ends: one is read until its sender is dropped.
+    #[derive(Clone)]
+    struct ToTheEnd;
+
+    impl Work for ToTheEnd {
+        type Item = (u32, Receiver<()>);
+        type Job = (u32, Receiver<()>);
+        type Read = Result<(), Unread>;
+        type Done = (u32, Result<(), Unread>);
+
+        fn take(item: Self::Item) -> Option<Result<Self::Job, Self::Done>> {
+            Some(Ok(item))
+        }
+
+        fn read(&mut self, (_, end): &Self::Job, reader: &Reader) -> Self::Read {
+            reader.read(KEY, || assert!(end.recv().is_err()))
+        }
+
+        fn finish(&mut self, (number, _): Self::Job, read: Self::Read) -> Self::Done {
+            (number, read)
+        }
     }
 
-    /// A document that is read until its sender is dropped.
-    fn endless() -> (Sender<()>, impl FnOnce() + Send + 'static) {
-        let (sender, receiver) = bounded::<()>(0);
-        (sender, move || assert!(receiver.recv().is_err()))
+    struct Started {
+        crew: Crew<ToTheEnd>,
+        items: Sender<(u32, Receiver<()>)>,
+        done: Receiver<(u32, Result<(), Unread>)>,
+    }
+
+    /// A crew that gives up soon.
+    fn start(threads: usize) -> Started {
+        let ((items, receiver), (sender, done)) = (bounded(100), bounded(100));
+        let shared = Shared::new(Notes::default(), Limits::default(), SOON);
+        let crew = Crew::with(ToTheEnd, threads, shared, &receiver, &sender).unwrap();
+        Started { crew, items, done }
+    }
+
+    impl Started {
+        /// Sends a document; without an end it is read as long as the answer lives.
+        fn send(&self, number: u32) -> Sender<()> {
+            let (end, document) = bounded(0);
+            self.items.send((number, document)).unwrap();
+            end
+        }
+
+        fn given_up(&self) -> usize {
+            self.crew.team.shared.given_up.load(Ordering::Relaxed)
+        }
     }
 
     #[test]
     fn what_takes_too_long_is_given_up_and_the_next_is_read() {
-        let readers = impatient(Notes::default());
-        let mut reader = readers.reader();
-        assert_eq!(reader.read(KEY, || 1), Ok(1));
-        let (end, task) = endless();
-        assert_eq!(reader.read(KEY, task), Err(Unread::TooLong));
-        assert_eq!(reader.read(KEY, || 2), Ok(2));
+        let started = start(1);
+        drop(started.send(1));
+        assert_eq!(started.done.recv(), Ok((1, Ok(()))));
+        let end = started.send(2);
+        assert_eq!(started.done.recv(), Ok((2, Err(Unread::TooLong))));
+        drop(started.send(3));
+        assert_eq!(started.done.recv(), Ok((3, Ok(()))));
+        assert_eq!(started.given_up(), 1);
         drop(end);
-        while readers.0.given_up.load(Ordering::Relaxed) > 0 {
+        while started.given_up() > 0 {
             thread::yield_now();
         }
     }
 
     #[test]
     fn given_up_threads_are_limited() {
-        let readers = impatient(Notes::default());
-        let ends: Vec<_> = (0..GIVEN_UP_MAX)
-            .map(|_| {
-                let (end, task) = endless();
-                assert_eq!(readers.reader().read(KEY, task), Err(Unread::TooLong));
-                end
-            })
-            .collect();
-        assert_eq!(readers.reader().read(KEY, || ()), Err(Unread::TooMany));
+        let started = start(2);
+        let ends: Vec<_> = (0..GIVEN_UP_MAX as u32).map(|number| started.send(number)).collect();
+        for _ in &ends {
+            assert_eq!(started.done.recv().unwrap().1, Err(Unread::TooLong));
+        }
+        drop(started.send(100));
+        assert_eq!(started.done.recv(), Ok((100, Err(Unread::TooMany))));
         drop(ends);
-        while readers.reader().read(KEY, || ()).is_err() {
+        while started.given_up() > 0 {
             thread::yield_now();
         }
+        drop(started.send(101));
+        assert_eq!(started.done.recv(), Ok((101, Ok(()))));
+    }
+
+    /// Who waits for results sees their end, though a thread that was given up is still at work.
+    #[test]
+    fn results_end_when_nobody_sends_any_more() {
+        let Started { crew, items, done } = start(2);
+        let (_end, document) = bounded(0);
+        items.send((1, document)).unwrap();
+        drop(items);
+        assert_eq!(done.recv(), Ok((1, Err(Unread::TooLong))));
+        assert!(done.recv().is_err());
+        drop(crew);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_document_once_the_run_is_over() {
+        let ((items, receiver), (sender, _done)) = (bounded(1), bounded(1));
+        let shared = Shared::new(Notes::default(), Limits::default(), TIME_MAX);
+        let crew = Crew::with(ToTheEnd, 1, shared, &receiver, &sender).unwrap();
+        let (_end, document) = bounded(0);
+        let begun = Instant::now();
+        items.send((1, document)).unwrap();
+        while crew.team.posts()[0].desk.reading_for().is_none() {
+            thread::yield_now();
+        }
+        drop(crew);
+        assert!(begun.elapsed() < TIME_MAX);
     }
 
     #[test]
     fn a_panic_costs_one_document() {
-        let mut reader = Readers::without_notes(Limits::default()).reader();
+        let reader = Reader::new(&Shared::new(Notes::default(), Limits::default(), TIME_MAX));
         assert_eq!(reader.read(KEY, || assert!(KEY.is_empty(), "on purpose")), Err(Unread::Failed));
         assert_eq!(reader.read(KEY, || 1), Ok(1));
-    }
-
-    #[test]
-    fn nobody_waits_once_the_run_is_over() {
-        let (run, over) = bounded(0);
-        let mut reader = Readers::without_notes(Limits::default()).reader_until(over);
-        let (_end, task) = endless();
-        drop(run);
-        let begun = Instant::now();
-        assert_eq!(reader.read(KEY, task), Err(Unread::RunIsOver));
-        assert!(begun.elapsed() < TIME_MAX);
     }
 
     /// What a process leaves behind that dies while it reads is what one leaves that forgets to end.
@@ -277,7 +472,10 @@ mod tests {
                 note.takes_long();
             }
         };
-        let read = || Readers::new(Notes::open(folder.path()), Limits::default()).reader().read(KEY, || ());
+        let read = || {
+            let notes = Notes::open(folder.path());
+            Reader::new(&Shared::new(notes, Limits::default(), TIME_MAX)).read(KEY, || ())
+        };
         // Whoever kills a program hits some document or other: it gets a second chance.
         die(false);
         assert_eq!(read(), Ok(()));

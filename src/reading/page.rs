@@ -13,6 +13,7 @@ use crate::parse::{self, DocumentKind, Limits, Parsed, Problem, Source, decode_c
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// A page and all that its parser wants to know.
+#[derive(Clone)]
 pub(crate) struct Page {
     pub(crate) url: Url,
     pub(crate) status: u16,
@@ -24,17 +25,15 @@ pub(crate) struct Page {
 
 impl Reader {
     /// Takes off the content coding and parses. A page that cannot be read says why in its problems.
-    pub(crate) fn page(&mut self, page: Page) -> Parsed {
+    pub(crate) fn page(&self, page: &Page) -> Parsed {
         let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
         let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
-        let shared = Arc::clone(&self.shared);
+        let read = || read_page(page, &self.desk.shared.limits);
         let is_parsed = kind.is_parsed() || page.head.get("Content-Encoding").is_some();
         if !is_parsed || (300..400).contains(&page.status) {
-            return read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
+            return read();
         }
-        let (key, payload) = (page.key, page.payload.clone());
-        let read = move || read_page(&page.url, page.status, &page.head, &page.payload, &shared.limits);
-        self.read(key, read).unwrap_or_else(|unread| parse::unread(kind, &payload, unread.into()))
+        self.read(page.key, read).unwrap_or_else(|unread| parse::unread(kind, &page.payload, unread.into()))
     }
 }
 
@@ -45,12 +44,13 @@ fn content_type(head: &HttpHead) -> &str {
 }
 
 /// Takes off the content coding and parses, on this thread.
-fn read_page(url: &Url, status: u16, head: &HttpHead, payload: &[u8], limits: &Limits) -> Parsed {
+fn read_page(page: &Page, limits: &Limits) -> Parsed {
+    let Page { url, status, head, payload, .. } = page;
     let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let content_type = Some(content_type(head));
-    let source = Source { url, status, content_type, headers: &headers, body: &plain.body };
+    let source = Source { url, status: *status, content_type, headers: &headers, body: &plain.body };
     let mut parsed = parse::parse(&source, limits);
     parsed.problems.extend(plain.problem.map(Problem::Coding));
     parsed

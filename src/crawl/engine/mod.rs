@@ -32,7 +32,7 @@ use super::indexer;
 use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
 use super::order::Ordering;
-use super::process::{Done, Reading, Tag, work};
+use super::process::{Done, Processing, Reading, Tag};
 use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
@@ -40,7 +40,7 @@ use super::traps::Variations;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
-use crate::reading::Readers;
+use crate::reading::Crew;
 use crate::search;
 
 /// How often the caller is told how far the run is.
@@ -129,18 +129,11 @@ pub fn run(
         obey_noarchive: options.conduct.obey_noarchive,
         spools,
     };
-    let readers = Readers::of_archive(store.path(), limits);
     thread::scope(|scope| {
+        let watch = Stopwatch::new(counters.clone());
+        let processing = Processing { encoder: store.encoder()?, reading, watch };
         // Dropped at the end of the run, which waits for no document.
-        let (_run, over) = bounded(0);
-        for number in 0..options.threads.max(1) {
-            let (answers, done, encoder) = (answers.clone(), done_sender.clone(), store.encoder()?);
-            let (reading, reader) = (reading.clone(), readers.reader_until(over.clone()));
-            let counters = counters.clone();
-            thread::Builder::new()
-                .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&answers, &done, &encoder, &reading, reader, counters))?;
-        }
+        let _crew = Crew::start(processing, options.threads, store.path(), limits, &answers, &done_sender)?;
         drop(done_sender);
         drop(answers);
         // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.

@@ -20,7 +20,7 @@ const FIELD_BYTES: usize = 96;
 const RECORD_BYTES: usize = 1024;
 
 /// The records of a capture.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Response, revisit or resource; missing when nothing answered.
     pub(super) main: Option<Record>,

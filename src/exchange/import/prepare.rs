@@ -93,11 +93,10 @@ pub(super) struct Revisit {
 }
 
 /// How records are read.
+#[derive(Clone)]
 pub(super) struct Reading {
     /// Whether a request without an answer is a capture.
     pub(super) requests_alone: bool,
-    /// What parses.
-    pub(super) reader: Reader,
     /// Bytes of a body that are read.
     pub(super) body_bytes_max: usize,
     /// Whether text is kept for the index.
@@ -129,13 +128,20 @@ impl From<&str> for Why {
 }
 
 /// Makes a capture ready.
-pub(super) fn prepare(file: &Arc<str>, mut group: Group, reading: &mut Reading) -> Result<Prepared, Refused> {
+pub(super) fn prepare(
+    file: &Arc<str>,
+    group: &Group,
+    reading: &Reading,
+    reader: &Reader,
+) -> Result<Prepared, Refused> {
     let records = group.count();
     let mut left_out = Vec::new();
-    if let Some(request) = group.request.take_if(|request| request.rest.is_some()) {
-        left_out.push(request.header.record_type());
-    }
-    let first = group.main.as_ref().or(group.request.as_ref()).or(group.metadata.first());
+    let (request, long) = match &group.request {
+        Some(request) if request.rest.is_some() => (None, Some(request)),
+        request => (request.as_ref(), None),
+    };
+    left_out.extend(long.map(|request| request.header.record_type()));
+    let first = group.main.as_ref().or(request).or(group.metadata.first());
     let offset = first.map_or(0, |record| record.offset);
     let refuse = |why: Why| Refused { offset, records, why };
     let Some(first) = first else { return Err(refuse(Why::NoCapture(RecordType::Request))) };
@@ -145,7 +151,7 @@ pub(super) fn prepare(file: &Arc<str>, mut group: Group, reading: &mut Reading) 
     // A page is read again: what is said of its links is needed only where there is nothing to read.
     let (links, mut fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
-        if group.request.is_none() || !reading.requests_alone {
+        if request.is_none() || !reading.requests_alone {
             return Err(refuse(Why::NoCapture(RecordType::Metadata)));
         }
         fields.push(("error".to_owned(), REQUEST_ALONE.to_owned()));
@@ -176,8 +182,9 @@ pub(super) fn prepare(file: &Arc<str>, mut group: Group, reading: &mut Reading) 
         facts,
         links,
         kept: kept.collect(),
-        request: group.request.as_ref().map(|request| request.content.clone()),
+        request: request.map(|request| request.content.clone()),
         reading,
+        reader,
     };
     let notes = capture.notes(uri);
     let prepared = match &group.main {
@@ -231,7 +238,8 @@ struct Capture<'a> {
     /// Metadata fields that mean nothing here.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
-    reading: &'a mut Reading,
+    reading: &'a Reading,
+    reader: &'a Reader,
 }
 
 impl Capture<'_> {
@@ -377,7 +385,7 @@ impl Capture<'_> {
             self.take_stated_links();
             return None;
         }
-        let mut parsed = self.reading.reader.page(Page {
+        let mut parsed = self.reader.page(&Page {
             url: self.url.clone(),
             status,
             head: Arc::new(head.clone()),
@@ -417,7 +425,7 @@ impl Prepared {
     }
 
     /// Keeps its place until it is stored, for what it takes now.
-    pub(super) fn in_place(mut self, mut place: Place) -> Self {
+    pub(super) fn in_place(mut self, place: Option<Place>) -> Self {
         let links = &self.outcome.facts.links;
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
         let group = match &self.form {
@@ -431,8 +439,11 @@ impl Prepared {
             Form::Group(_) => 0,
         };
         let text = self.text.as_ref().map_or(0, |(_, text)| text.len() as u64);
-        place.grow(links + fields.sum::<u64>() + packed + text);
-        self.place = Some(place);
+        let bytes = links + fields.sum::<u64>() + packed + text;
+        self.place = place;
+        if let Some(place) = &mut self.place {
+            place.grow(bytes);
+        }
         self
     }
 

@@ -1,8 +1,8 @@
 //! The thread that owns the store: takes prepared captures in their order, stores and credits them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,20 @@ use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, Segm
 use archive_storage::warc::RecordType;
 use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
 use chrono::{DateTime, SecondsFormat};
-use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
+use super::gather::Group;
 use super::known::{Known, Seen};
 use super::left_out::LeftOut;
 use super::prepare::{Form, Prepared, Reading, Refused, Why, prepare};
 use super::read::{Item, Reader};
+use super::room::Place;
 use super::{ImportError, Listener, Note, NoteKind, Options, Status};
 use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
 use crate::ledger::{Candidate, Credits, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
-use crate::reading::Readers;
+use crate::reading::{self, Crew, Work};
 use crate::search::Document;
 
 /// How often the caller is told how far the import is.
@@ -62,27 +64,22 @@ pub fn run(
     let index = if options.full_text { Some(Indexer::open(store, memory)?) } else { None };
     let credits = Credits::open(store.state())?;
     let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
-    let readers = Readers::of_archive(store.path(), Limits { body_bytes_max, ..Limits::default() });
     thread::scope(|scope| {
         let spools = store.path().join(segment::FOLDER);
         let reader = Reader { files: &options.files, bytes: Arc::clone(&bytes), stop, memory, spools };
         thread::Builder::new()
             .name("read".to_owned())
             .spawn_scoped(scope, move || reader.run(&item_sender))?;
-        for number in 0..threads {
-            let (items, ready, encoder) = (items.clone(), ready_sender.clone(), store.encoder()?);
-            let full_text = options.full_text;
-            let reading = Reading {
-                reader: readers.reader(),
-                body_bytes_max,
-                full_text,
-                requests_alone: options.requests_alone,
-                algorithm: encoder.algorithm(),
-            };
-            thread::Builder::new()
-                .name(format!("process-{number}"))
-                .spawn_scoped(scope, move || work(&items, &ready, &encoder, reading))?;
-        }
+        let encoder = store.encoder()?;
+        let reading = Reading {
+            body_bytes_max,
+            full_text: options.full_text,
+            requests_alone: options.requests_alone,
+            algorithm: encoder.algorithm(),
+        };
+        let limits = Limits { body_bytes_max, ..Limits::default() };
+        let preparing = Preparing { encoder, reading };
+        let _crew = Crew::start(preparing, threads, store.path(), limits, &items, &ready_sender)?;
         drop(ready_sender);
         drop(items);
         let mut import = Import {
@@ -103,27 +100,50 @@ pub fn run(
     })
 }
 
-/// One preparing thread: takes captures until nobody sends any more.
-fn work(
-    items: &Receiver<(u64, Item)>,
-    ready: &Sender<(u64, Ready)>,
-    encoder: &Encoder,
-    mut reading: Reading,
-) {
-    for (number, item) in items {
-        let done = match item {
-            Item::Group(file, group, place) => match prepare(&file, *group, &mut reading) {
-                Ok(prepared) => match prepared.encoded(encoder) {
-                    Ok(prepared) => Ready::Capture(Box::new(prepared.in_place(place))),
-                    Err(error) => Ready::Failed(error),
-                },
-                Err(refused) => Ready::Refused(file, refused),
-            },
-            other => Ready::Other(other),
+/// What a preparing thread does, and what with.
+#[derive(Clone)]
+struct Preparing {
+    encoder: Encoder,
+    reading: Reading,
+}
+
+/// A capture that waits to be prepared.
+#[derive(Clone)]
+struct Waiting {
+    number: u64,
+    file: Arc<str>,
+    group: Box<Group>,
+    /// Taken by whoever finishes it.
+    place: Arc<Mutex<Option<Place>>>,
+}
+
+impl Work for Preparing {
+    type Item = (u64, Item);
+    type Job = Waiting;
+    type Read = Result<Prepared, Refused>;
+    type Done = (u64, Ready);
+
+    fn take((number, item): (u64, Item)) -> Option<Result<Waiting, (u64, Ready)>> {
+        Some(match item {
+            Item::Group(file, group, place) => {
+                Ok(Waiting { number, file, group, place: Arc::new(Mutex::new(Some(place))) })
+            }
+            other => Err((number, Ready::Other(other))),
+        })
+    }
+
+    fn read(&mut self, job: &Waiting, reader: &reading::Reader) -> Result<Prepared, Refused> {
+        prepare(&job.file, &job.group, &self.reading, reader)
+    }
+
+    fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> (u64, Ready) {
+        let place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ready = match prepared.map(|prepared| prepared.encoded(&self.encoder)) {
+            Ok(Ok(prepared)) => Ready::Capture(Box::new(prepared.in_place(place))),
+            Ok(Err(error)) => Ready::Failed(error),
+            Err(refused) => Ready::Refused(job.file, refused),
         };
-        if ready.send((number, done)).is_err() {
-            return;
-        }
+        (job.number, ready)
     }
 }
 

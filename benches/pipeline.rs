@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Conduct, Control, Memory, Options, Plan, Politeness, SYNC_EVERY, Seed, Timings};
+use archive::crawl::{self, Control, Memory, Options, Plan, Politeness, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
 use archive::ledger::{Credits, Facts, Kind, OutLink, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
@@ -25,7 +25,7 @@ use archive::search::{self, Document};
 use archive::testweb::{Config, Server, Web};
 use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
 use archive_storage::warc::{HttpHead, split};
-use archive_storage::{CaptureId, CaptureKind, Clock, Digest, Store, UrlId};
+use archive_storage::{CaptureId, CaptureKind, Digest, Store, UrlId};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use crossbeam::channel::bounded;
@@ -202,32 +202,16 @@ fn processor_time() -> Duration {
 fn options(connect: Option<SocketAddr>) -> Options {
     Options {
         workers: WORKERS,
-        threads: thread::available_parallelism().map_or(1, usize::from),
-        limit: None,
-        time: None,
-        front_max: 1_000_000,
-        politeness: Politeness {
-            host_delay: Duration::ZERO,
-            address_delay: Duration::ZERO,
-            answer_factor: 1.0,
-            per_host: PER_HOST,
-            per_address: WORKERS as u32,
-        },
+        politeness: Politeness::at_once(PER_HOST, WORKERS as u32),
         fetch: fetch::Settings {
             user_agent: "archive-bench".to_owned(),
             connect_to: connect.iter().filter_map(|address| format!("*:*:{address}").parse().ok()).collect(),
             allow_private: true,
-            authorities: Vec::new(),
-            limits: fetch::Limits::default(),
-            clock: Clock::default(),
+            ..fetch::Settings::default()
         },
-        conduct: Conduct::default(),
-        sync_every: SYNC_EVERY,
-        checkpoint_every: Duration::from_secs(30),
         full_text: false,
         disk_min: 0,
-        status: None,
-        memory: Memory::default(),
+        ..Options::default()
     }
 }
 

@@ -10,6 +10,7 @@ mod crawl;
 mod cron;
 mod currency;
 mod damage;
+mod examples;
 mod exchange;
 mod export;
 mod hostile;

@@ -5,13 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::crawl::{
-    self, Choice, Conduct, End, Memory, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of,
-};
-use archive::fetch::{self, Limits};
+use archive::crawl::{self, Choice, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use archive_storage::{Clock as RecordClock, Store};
@@ -150,36 +147,18 @@ fn prepare(path: &Path) -> anyhow::Result<()> {
 }
 
 fn options(server: &Server) -> anyhow::Result<Options> {
-    let user_agent = concat!("archive/", env!("CARGO_PKG_VERSION"), " (demo)").to_owned();
     Ok(Options {
         workers: 64,
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        limit: None,
-        time: None,
         // The test web is this process's own, so it need not be spared.
-        front_max: 100_000,
-        politeness: Politeness {
-            host_delay: Duration::ZERO,
-            address_delay: Duration::ZERO,
-            answer_factor: 1.0,
-            per_host: 8,
-            per_address: 64,
-        },
+        politeness: Politeness::at_once(8, 64),
         fetch: fetch::Settings {
-            user_agent,
+            user_agent: concat!("archive/", env!("CARGO_PKG_VERSION"), " (demo)").to_owned(),
             connect_to: vec![format!("*:*:{}", server.address()).parse()?],
             allow_private: true,
-            authorities: Vec::new(),
-            limits: Limits::default(),
-            clock: RecordClock::default(),
+            ..fetch::Settings::default()
         },
-        sync_every: crawl::SYNC_EVERY,
-        conduct: Conduct::default(),
-        checkpoint_every: Duration::from_secs(30),
-        full_text: true,
         disk_min: 0,
-        status: None,
-        memory: Memory::default(),
+        ..Options::default()
     })
 }
 

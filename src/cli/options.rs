@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use archive::crawl::{self, Conduct, Memory, Politeness, WORKERS_MAX, read_duration};
@@ -152,9 +151,6 @@ impl FetchArgs {
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
         Ok(crawl::Options {
             workers: self.workers,
-            threads: thread::available_parallelism().map_or(1, usize::from),
-            limit: None,
-            time: None,
             front_max: self.front,
             politeness: Politeness {
                 host_delay: self.delay,
@@ -183,12 +179,11 @@ impl FetchArgs {
                 },
                 clock: self.clock.clock(),
             },
-            sync_every: crawl::SYNC_EVERY,
-            checkpoint_every: Duration::from_secs(30),
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,
             memory: self.memory,
+            ..crawl::Options::default()
         })
     }
 }

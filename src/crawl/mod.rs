@@ -44,7 +44,7 @@ pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub(crate) use indexer::{Indexer, index_all};
 pub use memory::Memory;
-pub use options::{End, Options, Plan, SYNC_EVERY, Status, TRAINED_LEVEL, WORKERS_MAX};
+pub use options::{End, Options, Plan, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use order::{CrawlOrder, UnknownOrder};
 pub(crate) use payload::Dechunker;
 pub(crate) use process::{has_text, http_date, take_parsed};

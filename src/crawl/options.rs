@@ -1,6 +1,7 @@
 //! How a crawl behaves, and what it tells while it runs.
 
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 use archive_storage::UrlId;
@@ -15,7 +16,13 @@ use crate::fetch;
 use crate::ledger::Scope;
 
 /// The usual [`Options::sync_every`].
-pub const SYNC_EVERY: Duration = Duration::from_secs(1);
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// The usual [`Options::checkpoint_every`].
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+
+/// The usual [`Options::disk_min`].
+const DISK_MIN: u64 = 256 << 20;
 
 /// The zstd level of pages captured for the first time: a crawl spends a fifth of its time on compression at level 3.
 pub const TRAINED_LEVEL: i32 = 1;
@@ -56,6 +63,31 @@ pub struct Options {
     pub status: Option<SocketAddr>,
     /// How much memory may be used.
     pub memory: Memory,
+}
+
+impl Default for Options {
+    /// As polite as the command line is by itself: two seconds between requests to a host, public addresses only, no limits.
+    fn default() -> Self {
+        Self {
+            workers: 256,
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            limit: None,
+            time: None,
+            front_max: 1_000_000,
+            politeness: Politeness::default(),
+            fetch: fetch::Settings {
+                user_agent: concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned(),
+                ..fetch::Settings::default()
+            },
+            sync_every: SYNC_EVERY,
+            conduct: Conduct::default(),
+            checkpoint_every: CHECKPOINT_EVERY,
+            full_text: true,
+            disk_min: DISK_MIN,
+            status: None,
+            memory: Memory::default(),
+        }
+    }
 }
 
 /// What a run is to do.

@@ -17,12 +17,10 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use archive::crawl::{Conduct, Memory, Options, Politeness, SYNC_EVERY};
+use archive::crawl::{Options, Politeness};
 use archive::fetch;
 use archive::testweb::{Config, Server, Web};
-use archive_storage::Clock;
 
 pub(crate) use captures::{Captured, captures, ledger_balances};
 pub(crate) use program::Archive;
@@ -58,31 +56,17 @@ impl TestWeb {
         Options {
             workers: 16,
             threads: 2,
-            limit: None,
-            time: None,
             front_max: 1000,
-            politeness: Politeness {
-                host_delay: Duration::ZERO,
-                address_delay: Duration::ZERO,
-                answer_factor: 1.0,
-                per_host: 8,
-                per_address: 16,
-            },
+            politeness: Politeness::at_once(8, 16),
             fetch: fetch::Settings {
                 user_agent: "archive-test".to_owned(),
                 connect_to: vec![format!("*:*:{}", self.server.address()).parse().unwrap()],
                 allow_private: true,
-                authorities: Vec::new(),
-                limits: fetch::Limits::default(),
-                clock: Clock::default(),
+                ..fetch::Settings::default()
             },
-            conduct: Conduct::default(),
-            sync_every: SYNC_EVERY,
-            checkpoint_every: Duration::from_secs(30),
             full_text: false,
             disk_min: 0,
-            status: None,
-            memory: Memory::default(),
+            ..Options::default()
         }
     }
 

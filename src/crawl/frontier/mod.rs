@@ -63,6 +63,27 @@ pub struct Politeness {
     pub per_address: u32,
 }
 
+impl Default for Politeness {
+    fn default() -> Self {
+        Self {
+            host_delay: Duration::from_secs(2),
+            address_delay: Duration::from_millis(500),
+            answer_factor: 5.0,
+            per_host: 1,
+            per_address: 1,
+        }
+    }
+}
+
+impl Politeness {
+    /// No delay, and so many requests under way to a host and to an address: for servers of one's own.
+    #[must_use]
+    pub const fn at_once(per_host: u32, per_address: u32) -> Self {
+        let none = Duration::ZERO;
+        Self { host_delay: none, address_delay: none, answer_factor: 1.0, per_host, per_address }
+    }
+}
+
 /// What the frontier wants done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {

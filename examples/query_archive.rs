@@ -1,0 +1,34 @@
+//! Which pages of an archive matter most? Opens an archive for reading and asks it a query.
+//!
+//!     cargo run --release --example query_archive -- web.archive 'page type = html order by importance desc limit 10'
+
+use anyhow::{Context as _, bail};
+use archive::query::{ArchiveRows, Context, Plan, Value};
+use archive_storage::Store;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, query] = arguments.as_slice() else { bail!("usage: query_archive ARCHIVE QUERY") };
+
+    // A reader takes no lock for long: a crawl may be writing to the archive at the same time.
+    let store = Store::read_only(folder.as_ref()).with_context(|| format!("cannot open {folder}"))?;
+    let rows = ArchiveRows::new(&store)?;
+    let plan = Plan::parse(query, &Context::of(&rows))?;
+    let answer = plan.run(&rows, None)?;
+
+    let names: Vec<&str> = answer.headings.iter().map(|heading| heading.name.as_str()).collect();
+    println!("{}", names.join("\t"));
+    for row in &answer.rows {
+        let cells: Vec<String> = row.iter().map(cell).collect();
+        println!("{}", cells.join("\t"));
+    }
+    Ok(())
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Empty => "-".to_owned(),
+        Value::Text(text) => text.escape_debug().to_string(),
+        value => format!("{value:?}"),
+    }
+}

@@ -269,10 +269,10 @@ impl Store {
         }
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
         segments.rotate_due()?;
-        let main = segments.append(encoded)?.main;
+        let appended = segments.append(encoded)?;
         self.appended += 1;
-        self.unsynced_bytes += encoded.packed_length();
-        Ok(main)
+        self.unsynced_bytes += appended.bytes;
+        Ok(appended.main)
     }
 
     /// Captures appended since opening that are durable: these are acknowledged.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::codec::Codec;
-use super::encode::{Encoded, Encoder};
+use super::encode::{Encoded, Encoder, Packed};
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
 use super::host_group::{HostGroup, host_hash};
@@ -34,6 +34,8 @@ pub struct Appended {
     pub main: Location,
     /// The position behind the group.
     pub end: Watermark,
+    /// Bytes it takes.
+    pub bytes: u64,
 }
 
 /// The segments of an archive and their one owner.
@@ -173,22 +175,24 @@ impl Segments {
         let Some(writer) = self.writers.get_mut(place) else { return Err(missing) };
         let Some(active) = &mut writer.active else { return Err(missing) };
         let again;
-        let encoded = if encoded.generation == writer.generation.number {
-            encoded
-        } else {
-            again = self.encoder.encode(encoded.group.clone())?;
-            &again
+        let is_fitting = |packed: &&Packed| packed.generation == writer.generation.number;
+        let packed = match encoded.packed.as_ref().filter(is_fitting) {
+            Some(packed) => packed,
+            None => {
+                again = self.encoder.packed(&encoded.group)?;
+                &again
+            }
         };
-        let main = active.append(encoded, self.captures)?;
+        let group = &encoded.group;
+        let main = active.append(packed, group.time, self.captures)?;
         self.captures += 1;
-        if let Some(facts) = &encoded.facts {
-            let group = &encoded.group;
+        if let Some(facts) = &packed.facts {
             active.index.add(&group.url, group.time, facts, group.payload_digest, main);
-            if encoded.is_version() && writer.versions.count(&group.url, encoded.plain_length, main) {
+            if encoded.is_version() && writer.versions.count(&group.url, packed.plain_length, main) {
                 writer.versions.sample(group);
             }
         }
-        Ok(Appended { main, end: active.end() })
+        Ok(Appended { main, end: active.end(), bytes: packed.length() })
     }
 
     /// Makes everything appended so far durable.

@@ -52,30 +52,55 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// A group as bytes of a segment. It keeps the group itself: should the segment have changed before it is appended, it is
-/// compressed again with the new one's dictionary.
+/// A capture that is to be appended. What is compressed for another segment than the one it comes into, or not yet, is
+/// compressed when it is appended.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub(super) group: CaptureGroup,
-    pub(super) generation: u64,
+    pub(super) packed: Option<Packed>,
+}
+
+/// A group as bytes of a segment.
+#[derive(Clone, Debug)]
+pub(super) struct Packed {
+    pub generation: u64,
     /// The first record, when it is too long for memory.
-    pub(super) spooled: Option<Arc<Spool>>,
+    pub spooled: Option<Arc<Spool>>,
     /// All other records of the group.
-    pub(super) packed: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Where the main record lies within, and how long it is.
-    pub(super) main: (u32, u32),
-    pub(super) records: u32,
+    pub main: (u32, u32),
+    pub records: u32,
     /// Bytes of the records before compression.
-    pub(super) plain_length: u64,
+    pub plain_length: u64,
     /// `None` for a capture that nothing answered.
-    pub(super) facts: Option<IndexFacts>,
+    pub facts: Option<IndexFacts>,
+}
+
+impl Packed {
+    /// Bytes it takes in the segment.
+    pub(super) fn length(&self) -> u64 {
+        self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.bytes.len() as u64
+    }
 }
 
 impl Encoded {
+    /// A capture that nothing is compressed of yet.
+    #[must_use]
+    pub fn later(group: CaptureGroup) -> Self {
+        Self { group, packed: None }
+    }
+
     /// The capture.
     #[must_use]
     pub fn group(&self) -> &CaptureGroup {
         &self.group
+    }
+
+    /// The capture, to be changed: what was compressed of it is given up.
+    pub fn change(&mut self) -> &mut CaptureGroup {
+        self.packed = None;
+        &mut self.group
     }
 
     /// Whether it holds a payload: then the next version of the page can be built on it.
@@ -87,22 +112,22 @@ impl Encoded {
         }
     }
 
-    /// Bytes it takes in the segment.
+    /// Bytes it takes in the segment, as far as it is compressed.
     #[must_use]
     pub fn packed_length(&self) -> u64 {
-        self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.packed.len() as u64
+        self.packed.as_ref().map_or(0, Packed::length)
     }
 
-    /// Bytes of them that are in memory.
-    #[must_use]
-    pub fn packed_in_memory(&self) -> u64 {
-        self.packed.len() as u64
-    }
-
-    /// Bytes of its records before compression.
+    /// Bytes of its records before compression, as far as they are compressed.
     #[must_use]
     pub fn plain_length(&self) -> u64 {
-        self.plain_length
+        self.packed.as_ref().map_or(0, |packed| packed.plain_length)
+    }
+
+    /// Bytes of what is compressed that are in memory.
+    #[must_use]
+    pub fn packed_in_memory(&self) -> u64 {
+        self.packed.as_ref().map_or(0, |packed| packed.bytes.len() as u64)
     }
 }
 
@@ -201,21 +226,37 @@ impl Encoder {
     /// # Errors
     /// When a record is longer than [`super::CONTENT_BYTES_MAX`] or there is no memory to compress.
     pub fn encode(&self, group: CaptureGroup) -> Result<Encoded, SegmentError> {
+        let packed = Some(self.packed(&group)?);
+        Ok(Encoded { group, packed })
+    }
+
+    /// Compresses what was not compressed so far.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub fn pack(&self, encoded: &mut Encoded) -> Result<(), SegmentError> {
+        if encoded.packed.is_none() {
+            encoded.packed = Some(self.packed(&encoded.group)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn packed(&self, group: &CaptureGroup) -> Result<Packed, SegmentError> {
         let generation = self.generation_of(&group.url);
         let spools = &self.shared.spools;
-        let blocks = blocks(&group, &self.shared.ids, self.shared.algorithm).context("read", spools)?;
-        let (mut packed, mut spooled, mut plain_length) = (Vec::new(), None, 0);
+        let blocks = blocks(group, &self.shared.ids, self.shared.algorithm).context("read", spools)?;
+        let (mut bytes, mut spooled, mut plain_length) = (Vec::new(), None, 0);
         let mut places = Vec::with_capacity(blocks.len());
         self.with_compressor(&generation, |compressor| {
             for block in &blocks {
-                let bytes = block.content.len();
-                if bytes > super::CONTENT_BYTES_MAX {
-                    return Err(SegmentError::TooLong { bytes, maximum: super::CONTENT_BYTES_MAX });
+                let (length, maximum) = (block.content.len(), super::CONTENT_BYTES_MAX);
+                if length > maximum {
+                    return Err(SegmentError::TooLong { bytes: length, maximum });
                 }
-                plain_length += block.head.len() as u64 + bytes + 4;
-                let start = packed.len();
-                spooled = self.record(block, compressor, &mut packed)?.or(spooled.take());
-                places.push((start as u32, (packed.len() - start) as u32));
+                plain_length += block.head.len() as u64 + length + 4;
+                let start = bytes.len();
+                spooled = self.record(block, compressor, &mut bytes)?.or(spooled.take());
+                places.push((start as u32, (bytes.len() - start) as u32));
             }
             Ok(())
         })?;
@@ -224,21 +265,12 @@ impl Encoder {
             *first = (0, spool.len() as u32);
         }
         let records = blocks.len() as u32;
-        drop(blocks);
         let main = if matches!(group.body, CaptureBody::Failed) { places.last() } else { places.first() };
         let main = main.copied().unwrap_or_default();
         let facts = facts(&group.body);
         let spooled = spooled.map(Arc::new);
-        Ok(Encoded {
-            group,
-            generation: generation.number,
-            spooled,
-            packed,
-            main,
-            records,
-            plain_length,
-            facts,
-        })
+        let generation = generation.number;
+        Ok(Packed { generation, spooled, bytes, main, records, plain_length, facts })
     }
 
     /// Compresses a record to the end of `packed`, or a long one that is spooled into a spool of its own.

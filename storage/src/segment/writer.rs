@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::codec::SpoolingError;
 use super::dictionary::Dictionary;
-use super::encode::{Encoded, Generation};
+use super::encode::{Generation, Packed};
 use super::error::{Context, SegmentError};
 use super::host_group::HostGroup;
 use super::index::Index;
@@ -141,32 +141,37 @@ impl Active {
     }
 
     /// Appends a group as the capture of this number.
-    pub(super) fn append(&mut self, encoded: &Encoded, number: u64) -> Result<Location, SegmentError> {
+    pub(super) fn append(
+        &mut self,
+        packed: &Packed,
+        time: DateTime<Utc>,
+        number: u64,
+    ) -> Result<Location, SegmentError> {
         let mut start = self.info.bytes;
         if number == self.info.captures_until && !self.says_number {
-            self.write_group(&[], encoded)?;
+            self.write_group(&[], packed)?;
         } else {
             let frame = order::number_frame(number);
             start += frame.len() as u64;
-            self.write_group(&frame, encoded)?;
+            self.write_group(&frame, packed)?;
         }
         self.says_number = false;
-        self.info.count(number, encoded.group.time, u64::from(encoded.records), encoded.plain_length);
-        let (offset, length) = encoded.main;
+        self.info.count(number, time, u64::from(packed.records), packed.plain_length);
+        let (offset, length) = packed.main;
         Ok(Location { segment: self.info.id, offset: start + u64::from(offset), length })
     }
 
     /// Writes a group behind a frame: all of it, or nothing.
-    fn write_group(&mut self, frame: &[u8], encoded: &Encoded) -> Result<(), SegmentError> {
-        if encoded.spooled.is_none() && frame.is_empty() {
-            return self.write(&encoded.packed);
+    fn write_group(&mut self, frame: &[u8], packed: &Packed) -> Result<(), SegmentError> {
+        if packed.spooled.is_none() && frame.is_empty() {
+            return self.write(&packed.bytes);
         }
-        let Some(spool) = &encoded.spooled else { return self.write(&[frame, &encoded.packed].concat()) };
+        let Some(spool) = &packed.spooled else { return self.write(&[frame, &packed.bytes].concat()) };
         let (hasher, end) = (self.hasher.clone(), self.info.bytes);
         let spooled = self.write(frame).map_err(SpoolingError::from);
         let spooled = spooled.and_then(|()| spool.each_piece(|piece| Ok(self.write(piece)?)));
         let written = spooled.map_err(|error| error.at("read", &self.path));
-        let written = written.and_then(|()| self.write(&encoded.packed));
+        let written = written.and_then(|()| self.write(&packed.bytes));
         if written.is_err() {
             (self.hasher, self.info.bytes, self.torn) = (hasher, end, true);
             let _ = self.file.set_len(end);

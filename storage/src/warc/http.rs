@@ -179,7 +179,7 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
 }
 
 /// Bytes that a chunk's size and its extensions may take.
-const CHUNK_LINE_BYTES_MAX: usize = 4096;
+pub(super) const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// The content of a record without the HTTP head, if it is an HTTP message.
 pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {

@@ -3,6 +3,7 @@
 //! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on behind
 //! it. Writing is strict: `HeadWriter` can't produce a head that breaks the line structure.
 
+mod chunks;
 mod header;
 mod http;
 mod input;
@@ -12,6 +13,7 @@ mod record;
 mod unpack;
 mod write;
 
+pub use chunks::Dechunker;
 pub(crate) use header::text;
 pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
 pub(crate) use http::head_length;

@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::{self, Control, Memory, Options, Plan, Politeness, Seed, Timings};
+use archive::crawl::{self, Options, Plan, Politeness, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
 use archive::ledger::{Credits, Facts, Kind, OutLink, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
+use archive::recorder::{self, Control, Memory};
 use archive::search::{self, Document};
 use archive::testweb::{Config, Server, Web};
 use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
@@ -221,7 +222,7 @@ fn segment_options() -> SegmentOptions {
 }
 
 fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {
-    let mut store = crawl::open(path, segment_options())?.store;
+    let mut store = recorder::open(path, segment_options())?.store;
     let scope = crawl::scope_of(seeds, &ScopeKind::Site, 255);
     let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
     let (_, status) = crawl::run(&mut store, plan, options, &Control::default(), &mut |_| ())?;
@@ -328,7 +329,7 @@ struct Stored {
 
 /// Stores and credits captures in an archive of their own. Dictionaries are trained by another thread, as in a crawl.
 fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &Path) -> Outcomes<Stored> {
-    let mut store = crawl::open(path, segment_options())?.store;
+    let mut store = recorder::open(path, segment_options())?.store;
     let encoder = store.encoder()?;
     let mut credits = Credits::open(store.state())?;
     credits.set_scope(store.state_mut(), crawl::scope_of(seeds, &ScopeKind::Site, 255))?;

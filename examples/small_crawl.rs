@@ -3,9 +3,10 @@
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
 use anyhow::bail;
-use archive::crawl::{self, Control, Options, Plan, read_seeds, scope_of};
+use archive::crawl::{self, Options, Plan, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::ScopeKind;
+use archive::recorder::{self, Control};
 use archive_storage::segment::SegmentOptions;
 
 fn main() -> anyhow::Result<()> {
@@ -27,7 +28,7 @@ fn main() -> anyhow::Result<()> {
     }
 
     // Opening makes the archive if it is not there, and mends what a crash has left.
-    let opened = crawl::open(folder.as_ref(), SegmentOptions::default())?;
+    let opened = recorder::open(folder.as_ref(), SegmentOptions::default())?;
     let mut store = opened.store;
     let plan = Plan::Discover { seeds, scope };
     let (end, status) = crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {})?;

@@ -1,8 +1,8 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
-//! `review`, `lab` and `testweb`, and `exchange` uses `crawl`; these use `change` and `ledger`; it uses `importance`,
-//! `refresh`, `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
+//! `review`, `lab` and `testweb`; these use `recorder`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
 //! [`archive_storage`].
 
 pub mod change;
@@ -20,6 +20,7 @@ pub mod parse;
 pub mod publish;
 pub mod query;
 mod reading;
+pub mod recorder;
 pub mod refresh;
 pub mod review;
 pub mod search;

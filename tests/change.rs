@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use archive::change::xml::{Delta, Tree};
-use archive::crawl::{self, Choice, Control, Plan, most_obsolete};
+use archive::crawl::{self, Choice, Plan, most_obsolete};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
+use archive::recorder::{self, Control};
 use archive::testweb::{Config, Form};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Clock, Store, UrlId, Visit};
@@ -98,7 +99,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     let signals: Vec<UrlId> = known.values().filter(|(_, visit)| tells(visit)).map(|(id, _)| *id).collect();
     assert!(signals.len() > 5, "{} sitemaps and feeds", signals.len());
     let run = |pages: Vec<UrlId>| {
-        let mut store = crawl::open(&archive.path, SegmentOptions::default()).unwrap().store;
+        let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
         let stop = Control::default();
         crawl::run(&mut store, Plan::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
         store.close().unwrap();

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::crawl::{self, Control, End, Options, Plan, Seed, scope_of};
+use archive::crawl::{self, End, Options, Plan, Seed, scope_of};
 use archive::ledger::{Credits, ScopeKind};
+use archive::recorder::{self, Control};
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
 use archive_storage::segment::SegmentOptions;
@@ -28,7 +29,7 @@ const FOLDER: &str = "/web.archive";
 /// The URLs an archive has captured, robots.txt aside: those that a run counts.
 fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
     let opened =
-        crawl::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default()).unwrap();
+        recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default()).unwrap();
     assert!(opened.broken.is_empty(), "{:?}", opened.broken);
     let state = opened.store.state();
     Credits::open(state).unwrap().audit(state).unwrap();
@@ -47,7 +48,7 @@ fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool)
     let mut acknowledged = 0;
     let mut attempt = || -> Result<End, Box<dyn std::error::Error>> {
         let mut store =
-            crawl::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
+            recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
         let plan = Plan::Discover { seeds: seeds.to_vec(), scope };
         let (end, _) = crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {

@@ -30,7 +30,7 @@ const MEMORY_MIB: u64 = 512;
 /// What it may take besides, at any time: the program itself, and the index of segments that are open.
 const MEMORY_MIB_MORE: u64 = 100;
 
-/// Bytes that it may take for each URL, capture and host of the archive, as `crawl/memory.rs` states.
+/// Bytes that it may take for each URL, capture and host of the archive, as `recorder/memory.rs` states.
 const MEMORY_BYTES_OF: [(&str, u64); 3] = [("urls", 12), ("captures", 11), ("hosts", 230)];
 
 /// Hosts of the ordinary part of the web in a short soak, and in a long one.

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use archive::crawl::{self, Choice, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
+use archive::recorder::Control;
 use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use archive_storage::{Clock as RecordClock, Store};
 use chrono::TimeDelta;
@@ -166,7 +167,7 @@ fn run_plan(
     store: &mut Store,
     plan: Plan,
     options: &Options,
-    stop: &crawl::Control,
+    stop: &Control,
     path: &Path,
 ) -> anyhow::Result<End> {
     let mut progress = Progress::start(None);

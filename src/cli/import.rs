@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use archive::crawl::Memory;
 use archive::exchange::import::{self, Listener, Note, Options, Status};
+use archive::recorder::Memory;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 

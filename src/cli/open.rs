@@ -6,6 +6,7 @@ use anyhow::Context;
 use archive::crawl;
 use archive::fetch;
 use archive::files::refuse_link_in;
+use archive::recorder;
 use archive_storage::Store;
 use archive_storage::segment::{self, SegmentOptions};
 
@@ -38,7 +39,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
 pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
     segment::check_repaired(path)?;
-    let opened = crawl::open(path, options(asked, fetch))?;
+    let opened = recorder::open(path, options(asked, fetch))?;
     for missing in opened.store.missing() {
         eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
     }

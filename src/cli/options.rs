@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Conduct, Memory, Politeness, WORKERS_MAX, read_duration};
+use archive::crawl::{self, Conduct, Politeness, WORKERS_MAX, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive::recorder::Memory;
 use archive_storage::Clock;
 use archive_storage::segment::{Codec, Guard};
 use chrono::{DateTime, Utc};

@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budgets;
 use super::order::CrawlOrder;
-use crate::ledger::CreditError;
-
-/// The setting of the archive that holds the conduct of its last crawl.
-const SETTING: &str = "crawl.conduct";
+use crate::ledger::{CONDUCT_SETTING, CreditError};
 
 /// What a crawl takes and leaves; all of it may differ from run to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,13 +50,13 @@ impl Conduct {
     /// # Errors
     /// When it was kept in a form that cannot be read.
     pub fn of_last_crawl(state: &State) -> Result<Self, CreditError> {
-        let Some(bytes) = state.setting(SETTING) else { return Ok(Self::default()) };
-        serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(SETTING))
+        let Some(bytes) = state.setting(CONDUCT_SETTING) else { return Ok(Self::default()) };
+        serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(CONDUCT_SETTING))
     }
 
     /// Keeps it for the next checkpoint to save.
     pub(super) fn keep(&self, state: &mut State) -> Result<(), CreditError> {
-        let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(SETTING))?;
-        Ok(state.set_setting(SETTING, Some(&bytes))?)
+        let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(CONDUCT_SETTING))?;
+        Ok(state.set_setting(CONDUCT_SETTING, Some(&bytes))?)
     }
 }

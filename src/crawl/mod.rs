@@ -5,22 +5,17 @@
 
 mod agenda;
 mod budget;
-mod checkpoint_timer;
 mod conduct;
-mod control;
 mod course;
 mod due;
 mod engine;
 mod frontier;
-mod indexer;
-mod memory;
 mod monitor;
 mod options;
 mod order;
 mod payload;
 mod previous;
 mod process;
-mod recover;
 mod robots_cache;
 mod seeds;
 mod settings_file;
@@ -32,23 +27,16 @@ mod why;
 
 pub use agenda::agenda;
 pub use budget::Budgets;
-pub use checkpoint_timer::CheckpointTimer;
 pub use conduct::Conduct;
-pub use control::Control;
 pub use course::{Course, Part};
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights,
-    archive_prior, most_obsolete, refreshable,
+    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, archive_prior,
+    most_obsolete, refreshable,
 };
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
-pub(crate) use indexer::{Indexer, index_all};
-pub use memory::Memory;
 pub use options::{End, Options, Plan, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use order::{CrawlOrder, UnknownOrder};
-pub(crate) use payload::Dechunker;
-pub(crate) use process::{has_text, http_date, take_parsed};
-pub use recover::{OpenError, Opened, Replayed, open, open_on, replay};
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;

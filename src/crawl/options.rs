@@ -9,11 +9,11 @@ use serde::{Serialize, Serializer};
 
 use super::conduct::Conduct;
 use super::frontier::Politeness;
-use super::memory::Memory;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
+use crate::recorder::Memory;
 
 /// The usual [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);

@@ -7,10 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use archive_storage::{State, UrlId};
+use archive_storage::{State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 
-use super::engine::CrawlError;
 use crate::importance::order::{
     Backlinks, BreadthFirst, Depth, Endowed, Fractional, Link, Order, Queue, Random,
 };
@@ -109,7 +108,7 @@ impl fmt::Display for CrawlOrder {
 
 impl CrawlOrder {
     /// What keeps the order's numbers; nothing for cash, which stands in the books.
-    pub(super) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, CrawlError> {
+    pub(super) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {
             Self::Cash => return Ok(None),
             Self::Endowed(weight) => (Box::new(Endowed::new(weight)), Scale::Logarithm { one: 40.0 }),
@@ -144,7 +143,7 @@ impl fmt::Debug for Ordering {
 
 impl Ordering {
     /// Goes over the seeds and what was fetched before.
-    fn resume(&mut self, state: &State, seeds: &[UrlId]) -> Result<(), CrawlError> {
+    fn resume(&mut self, state: &State, seeds: &[UrlId]) -> Result<(), StateError> {
         let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
         self.order.begin(&seeds, &mut self.levels);
         let mut links = std::mem::take(&mut self.links);
@@ -170,7 +169,7 @@ impl Ordering {
         state: &State,
         page: UrlId,
         targets: impl Iterator<Item = UrlId>,
-    ) -> Result<(), CrawlError> {
+    ) -> Result<(), StateError> {
         let host = state.page(page)?.host;
         self.links.clear();
         for target in targets {

@@ -6,14 +6,11 @@ use std::io;
 
 use archive_storage::Digest;
 use archive_storage::backend::Spool;
-use archive_storage::warc::{HttpHead, dechunk, split};
+use archive_storage::warc::{Dechunker, HttpHead, dechunk, split};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::fetch::Message;
-
-/// A chunk-size line longer than this, with its extensions, is none.
-const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// A response, taken apart.
 pub(super) struct Payload {
@@ -81,89 +78,10 @@ impl Payload {
     }
 }
 
-/// Takes the chunks off a body that comes in pieces (RFC 9112 section 7.1), as [`dechunk`] does of one in memory that begins
-/// with a chunk. Where they break the rules, the body ends.
-#[derive(Debug, Default)]
-pub(crate) struct Dechunker {
-    /// A line of which the end has not come.
-    line: Vec<u8>,
-    state: State,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum State {
-    #[default]
-    SizeLine,
-    /// Bytes of the chunk still to come.
-    Data(u64),
-    DataEnd,
-    Over,
-}
-
-impl Dechunker {
-    pub(crate) fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(&[u8])) {
-        while !piece.is_empty() && self.state != State::Over {
-            if let State::Data(left) = self.state {
-                let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-                let (data, rest) = piece.split_at(count);
-                take(data);
-                piece = rest;
-                let left = left - count as u64;
-                self.state = if left == 0 { State::DataEnd } else { State::Data(left) };
-                continue;
-            }
-            let end = memchr::memchr(b'\n', piece).map_or(piece.len(), |end| end + 1);
-            let (line, rest) = piece.split_at(end);
-            piece = rest;
-            self.line.extend_from_slice(line);
-            if self.line.len() > CHUNK_LINE_BYTES_MAX {
-                self.state = State::Over;
-            } else if line.last() == Some(&b'\n') {
-                self.state = self.after_line();
-                self.line.clear();
-            }
-        }
-    }
-
-    fn after_line(&self) -> State {
-        if self.state == State::DataEnd && matches!(self.line.as_slice(), b"\r\n" | b"\n") {
-            return State::SizeLine;
-        }
-        let digits = self.line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        // The parser of numbers takes a sign too.
-        let digits = Some(digits).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let size = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        match size {
-            Some(1..) => State::Data(size.unwrap_or(0)),
-            Some(0) | None => State::Over,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use archive_storage::backend::RealDisk;
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn chunks_come_off_in_pieces_as_at_once(
-            rest in "([0-9a-f]{1,2}(;x)?\r?\n|[a-c]{0,9}|\r?\n|\\+1\n|0\r\n| ){0,12}", pieces in prop::collection::vec(1..9_usize, 40)
-        ) {
-            let body = Bytes::from(format!("1\r\na{rest}"));
-            let (mut chunks, mut found, mut left) = (Dechunker::default(), Vec::new(), &body[..]);
-            for length in pieces.into_iter().chain([usize::MAX]) {
-                let (piece, after) = left.split_at(length.min(left.len()));
-                chunks.feed(piece, |data| found.extend_from_slice(data));
-                left = after;
-            }
-            prop_assert_eq!(found, dechunk(&body));
-        }
-    }
+    use archive_storage::backend::RealDisk;
 
     /// The same response in memory and in a file.
     fn both(head: &str, body: &[u8], bytes_max: usize) -> [Payload; 2] {

@@ -17,10 +17,10 @@ use super::stored_robots;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome};
-use crate::parse::{DocumentKind, Limits, LinkKind, Parsed, Problem, RobotsDirectives};
+use crate::ledger::{Facts, Kind, OutLink, Outcome};
+use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
-use crate::search::Document;
+use crate::recorder::Text;
 
 /// Why a page that says `noarchive` has no record of its own.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
@@ -81,13 +81,14 @@ pub(super) enum Done {
 /// A response, ready to be stored and credited.
 pub(super) struct Processed {
     pub(super) outcome: Outcome,
-    pub(super) encoded: Encoded,
+    pub(super) records: Encoded,
     pub(super) received_bytes: u64,
     pub(super) elapsed: Duration,
     /// How long the server asks to be left alone.
     pub(super) retry_after: Option<Duration>,
     pub(super) robots: Option<Robots>,
-    pub(super) document: Option<Box<Document>>,
+    /// For the index.
+    pub(super) text: Option<Text>,
     /// The place of its body in memory, given up when it is stored.
     pub(super) _held: Held,
 }
@@ -133,7 +134,7 @@ pub(super) struct Taken {
     length: u64,
     facts: Facts,
     robots: Option<Robots>,
-    document: Option<Box<Document>>,
+    text: Option<Text>,
 }
 
 impl Work for Processing {
@@ -191,7 +192,7 @@ impl Reading {
             ..Facts::default()
         };
         let mut robots = None;
-        let mut document = None;
+        let mut text = None;
         if tag.robots {
             if (200..300).contains(&exchange.status) {
                 let rules = stored_robots::parse(&head, &beginning, &self.robot);
@@ -211,24 +212,16 @@ impl Reading {
                 payload: beginning,
                 key: digest.prefix(),
             };
-            document = self.page(tag, reader.page(&page), exchange.status, &mut facts);
+            text = self.page(reader.page(&page), exchange.status, &mut facts);
         }
-        Taken { head, head_bytes, received_digest, digest, length, facts, robots, document }
+        Taken { head, head_bytes, received_digest, digest, length, facts, robots, text }
     }
 
     /// Takes over what a page says; returns what of it is indexed.
-    fn page(
-        &self,
-        tag: &FetchTag,
-        mut parsed: Parsed,
-        status: u16,
-        facts: &mut Facts,
-    ) -> Option<Box<Document>> {
-        let document = (self.full_text && status == 200 && has_text(parsed.kind)).then(|| {
-            let text = std::mem::take(&mut parsed.text);
-            let (title, url) = (parsed.title.clone(), tag.url.to_string());
-            Box::new(Document { page: tag.id, replaces: tag.previous.is_some(), url, title, text })
-        });
+    fn page(&self, mut parsed: Parsed, status: u16, facts: &mut Facts) -> Option<Text> {
+        let is_searched = self.full_text && status == 200 && parsed.kind.has_text();
+        let text =
+            is_searched.then(|| Text { title: parsed.title.clone(), text: std::mem::take(&mut parsed.text) });
         if self.obey_nofollow && parsed.robots.nofollow {
             parsed.links.iter_mut().for_each(|link| link.nofollow = true);
         }
@@ -236,8 +229,8 @@ impl Reading {
         if !is_kept {
             facts.error = Some(NOT_TO_BE_ARCHIVED.to_owned());
         }
-        take_parsed(facts, parsed);
-        document.filter(|_| is_kept)
+        facts.take_parsed(parsed);
+        text.filter(|_| is_kept)
     }
 }
 
@@ -249,7 +242,7 @@ fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
 impl Processing {
     /// What a response is, and its records.
     fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
-        let Taken { head, head_bytes, received_digest, digest, length, facts, robots, document } = taken;
+        let Taken { head, head_bytes, received_digest, digest, length, facts, robots, text } = taken;
         let kind = match &tag.previous {
             _ if facts.error.is_some() => Kind::Failed,
             Some(_) if is_not_modified(tag, &exchange) => Kind::NotModified,
@@ -278,16 +271,16 @@ impl Processing {
         // What is not stored need not be kept, and what is stored counts until it is.
         let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
         self.watch.lap(Stage::Metadata);
-        let encoded = self.encoder.encode(group)?;
+        let records = self.encoder.encode(group)?;
         self.watch.lap(Stage::Records);
         Ok(Processed {
             received_bytes,
             elapsed,
             retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
             robots,
-            document,
+            text,
             outcome,
-            encoded,
+            records,
             _held: held,
         })
     }
@@ -372,50 +365,6 @@ pub(super) fn failed_group(
     (outcome, group)
 }
 
-pub(crate) fn take_parsed(facts: &mut Facts, parsed: Parsed) {
-    facts.document = Some(parsed.kind.name().to_owned());
-    facts.title = Some(parsed.title).filter(|title| !title.is_empty());
-    facts.language = parsed.language;
-    facts.signature = Some(parsed.signature);
-    facts.similarity = Some(parsed.similarity).filter(|similarity| *similarity != 0);
-    facts.directives = directives(parsed.robots);
-    facts.problems.extend(parsed.problems.iter().map(ToString::to_string));
-    let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
-    if dropped > 0 {
-        facts.problems.push(Problem::TooManyLinks { dropped }.to_string());
-    }
-    let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
-    facts.links = links
-        .map(|link| OutLink {
-            hash: link.hash,
-            url: link.url,
-            kind: link.kind,
-            nofollow: link.nofollow,
-            modified: None,
-            template: link.template,
-        })
-        .collect();
-    for entry in parsed.entries {
-        if let Some(link) = facts.links.get_mut(entry.link as usize) {
-            // An item that is listed twice counts as changed when it did last.
-            link.modified = link.modified.max(Some(entry.modified));
-        }
-    }
-}
-
-/// What a page tells robots, in the words of its author.
-fn directives(robots: RobotsDirectives) -> Option<String> {
-    let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
-    let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();
-    (!said.is_empty()).then(|| said.join(", "))
-}
-
-/// Whether documents of a kind have text to search in.
-pub(crate) const fn has_text(kind: DocumentKind) -> bool {
-    use DocumentKind::{Feed, Html, OaiPmh, Text, Xml};
-    matches!(kind, Html | Xml | Feed | OaiPmh | Text)
-}
-
 /// The sitemaps that a robots.txt names; the one in the usual place when it names none.
 fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
@@ -441,9 +390,4 @@ fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
         return Duration::from_secs(seconds);
     }
     http_date(value).and_then(|date| (date - asked).to_std().ok()).unwrap_or_default()
-}
-
-/// A date of HTTP (RFC 9110 section 5.6.7).
-pub(crate) fn http_date(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
 }

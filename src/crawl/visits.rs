@@ -6,10 +6,10 @@ use serde::Serialize;
 use url::Url;
 
 use super::conduct::Conduct;
-use super::engine::CrawlError;
 use super::stored_robots;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Facts, authority};
+use crate::recorder::RecorderError;
 
 /// One visit; times are UTC.
 #[derive(Debug, Clone, Serialize)]
@@ -61,7 +61,7 @@ pub struct RobotsAnswer {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, CrawlError> {
+pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, RecorderError> {
     visits(store, id, &Conduct::of_last_crawl(store.state())?.robots_name, most)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn visits(
     id: UrlId,
     robots_name: &str,
     most: usize,
-) -> Result<Vec<Visit>, CrawlError> {
+) -> Result<Vec<Visit>, RecorderError> {
     let url = store.state().url(id)?;
     let captures = store.state().history(id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn robots(
     host: &str,
     robots_name: &str,
     at: i64,
-) -> Result<Option<RobotsAnswer>, CrawlError> {
+) -> Result<Option<RobotsAnswer>, RecorderError> {
     let Ok(url) = Url::parse(url) else { return Ok(None) };
     let stored = stored_robots::find(store, host, robots_name, at)?;
     Ok(stored.map(|stored| {

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::conduct::Conduct;
 use super::due::{self, Choice, RefreshRules, Weights};
-use super::engine::CrawlError;
 use super::visits::{self, RobotsAnswer, Visit, utc};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
+use crate::recorder::RecorderError;
 
 /// Captures of the page that led here that are read to find the one with the link.
 const VIA_CAPTURES_MAX: usize = 64;
@@ -125,7 +125,7 @@ pub fn why(
     weights: Weights,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
-) -> Result<Why, CrawlError> {
+) -> Result<Why, RecorderError> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let conduct = Conduct::of_last_crawl(state)?;
@@ -191,7 +191,7 @@ fn scope(credits: &Credits, url: &str, page: &Page) -> String {
     }
 }
 
-fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, CrawlError> {
+fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> {
     let state = store.state();
     let mut via = Vec::new();
     let mut hops = Vec::new();
@@ -211,7 +211,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, CrawlError> {
 }
 
 /// The time of the first capture of a page that has the link; of its first capture at all if its records do not tell.
-fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, CrawlError> {
+fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, RecorderError> {
     let mut captures = Vec::new();
     for capture in store.state().history(page)? {
         captures.push(capture?.1);
@@ -233,7 +233,7 @@ fn spent(
     page: &Page,
     host: &str,
     conduct: &Conduct,
-) -> Result<Spent, CrawlError> {
+) -> Result<Spent, RecorderError> {
     let record = state.host(page.host)?;
     let site = state.site(record.site)?;
     let importance = credits.site_importance(&site);
@@ -248,7 +248,7 @@ fn spent(
     })
 }
 
-fn last_fetch(store: &Store, id: UrlId, conduct: &Conduct) -> Result<Option<LastFetch>, CrawlError> {
+fn last_fetch(store: &Store, id: UrlId, conduct: &Conduct) -> Result<Option<LastFetch>, RecorderError> {
     let Some(visit) = visits::visits(store, id, &conduct.robots_name, 1)?.pop() else { return Ok(None) };
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
@@ -261,7 +261,7 @@ fn outlook(
     id: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
-) -> Result<Option<Outlook>, CrawlError> {
+) -> Result<Option<Outlook>, RecorderError> {
     let choice = Choice::new(RefreshRules::kept(state)?, weights);
     let Some(turn) = due::turn(state, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
     let last = state.visit(id)?.and_then(|visit| DateTime::from_timestamp(i64::from(visit.last_seen), 0));

@@ -4,17 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use archive_storage::segment::{self, SegmentError, SegmentInfo, SegmentOptions};
+use archive_storage::segment::{self, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{Rebuild, SegmentId, StateError, StoreError, Watermarks};
+use archive_storage::{Rebuild, SegmentId, Watermarks};
 
 use crate::columns;
-use crate::crawl::{self, CrawlError, OpenError};
-use crate::ledger::{CreditError, Credits};
+use crate::ledger;
+use crate::recorder::{self, Recorder, RecorderError, Settings};
 use crate::search;
-
-/// Settings of the old state that captures do not tell: what a person decided. All others are made anew.
-const KEPT_SETTINGS: [&str; 2] = [crate::ledger::SCOPE_SETTING, crate::crawl::REFRESH_SETTING];
 
 /// Changes that wait in memory before they are written, in bytes.
 const DIRTY_BYTES_MAX: usize = 512 << 20;
@@ -23,24 +20,9 @@ const DIRTY_BYTES_MAX: usize = 512 << 20;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RebuildError {
-    /// The store failed.
-    #[error("{0}")]
-    Store(#[from] StoreError),
-    /// The state failed.
-    #[error("{0}")]
-    State(#[from] StateError),
-    /// The books failed.
+    /// The segments, the state or the full-text index failed, or an interrupted repair has to be gone on with first.
     #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The replay failed.
-    #[error("{0}")]
-    Replay(#[from] OpenError),
-    /// The full-text index failed.
-    #[error(transparent)]
-    Index(#[from] CrawlError),
-    /// A segment failed, or an interrupted repair has to be gone on with first.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
+    Recorder(RecorderError),
     /// Without them the archive would have fewer captures than before.
     #[error(
         "{}; put back what is missing, or give it up with `archive repair`",
@@ -55,6 +37,12 @@ pub enum RebuildError {
         /// What happened.
         source: io::Error,
     },
+}
+
+impl<E: Into<RecorderError>> From<E> for RebuildError {
+    fn from(error: E) -> Self {
+        Self::Recorder(error.into())
+    }
 }
 
 /// What a rebuild made.
@@ -106,12 +94,12 @@ pub(super) fn remake(
     }
     let has_lost_settings = rebuild.settings().is_none();
     for (name, value) in rebuild.settings().unwrap_or_default().to_vec() {
-        if KEPT_SETTINGS.contains(&name.as_str()) {
+        if ledger::DECISIONS.contains(&name.as_str()) {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;
         }
     }
-    let mut credits = Credits::open(rebuild.store().state())?;
-    let replayed = crawl::replay(rebuild.store(), &mut credits, true, &mut |captures, state| {
+    let mut recorder = Recorder::open(rebuild.store(), Settings::default())?;
+    let replayed = recorder.replay(true, &mut |captures, state| {
         progress(captures);
         if state.dirty_bytes() > DIRTY_BYTES_MAX {
             // Nobody relies on this state before it is whole: what it says to reflect is nothing yet.
@@ -119,15 +107,11 @@ pub(super) fn remake(
         }
         Ok(())
     })?;
-    let store = rebuild.store();
-    credits.audit(store.state())?;
-    credits.save(store.state_mut())?;
-    store.checkpoint_waiting()?;
-    if credits.settle(store.state_mut(), crawl::Memory::default().settling())? > 0 {
-        credits.audit(store.state())?;
-        credits.save(store.state_mut())?;
-        store.checkpoint_waiting()?;
+    recorder.conclude()?;
+    if recorder.settle()? > 0 {
+        recorder.conclude()?;
     }
+    let store = rebuild.store();
     let totals = store.state().totals();
     let mut rebuilt = Rebuilt {
         captures: totals.captures,
@@ -141,7 +125,7 @@ pub(super) fn remake(
     };
     if path.join(search::FOLDER).is_dir() {
         let index = rebuild.folder().join(search::FOLDER);
-        crawl::index_all(rebuild.store(), &index)?;
+        recorder::index_all(rebuild.store(), &index)?;
     }
     // Columns name pages by the numbers of the old state, and go with it.
     rebuilt.removed_columns = count_files(&path.join(columns::FOLDER))?;

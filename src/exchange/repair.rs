@@ -18,15 +18,15 @@ use std::time::Duration;
 
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
-    self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentError, SegmentOptions,
+    self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentOptions,
 };
-use archive_storage::{Owner, Rebuild, SegmentId, StateError, Store, StoreError, catalogued};
+use archive_storage::{Owner, Rebuild, SegmentId, Store, catalogued};
 
-use super::import::{self, ImportError, Listener, Note, Status};
+use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::index_damage;
 use crate::columns::{self, ColumnError};
-use crate::crawl::{Control, CrawlError, Memory, OpenError};
+use crate::recorder::{self, Control, Memory, RecorderError};
 use crate::search;
 
 /// Between two checkpoints while captures are brought back.
@@ -36,30 +36,15 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// The store failed.
-    #[error("{0}")]
-    Store(#[from] StoreError),
-    /// The state failed.
+    /// The segments, the state or the full-text index failed.
     #[error(transparent)]
-    State(#[from] StateError),
-    /// A segment failed.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
+    Recorder(RecorderError),
     /// The rebuild failed.
     #[error("{0}")]
     Rebuild(#[from] RebuildError),
-    /// Captures could not be brought back.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The full-text index failed.
-    #[error(transparent)]
-    Index(#[from] CrawlError),
     /// The folder of columns cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
-    /// The archive could not be opened after it was repaired.
-    #[error("{0}")]
-    Open(#[from] OpenError),
     /// The file system says so.
     #[error("{}: {source}", path.display())]
     Io {
@@ -68,6 +53,12 @@ pub enum RepairError {
         /// What happened.
         source: io::Error,
     },
+}
+
+impl<E: Into<RecorderError>> From<E> for RepairError {
+    fn from(error: E) -> Self {
+        Self::Recorder(error.into())
+    }
 }
 
 /// Something that was done, or that nothing can be done about.
@@ -156,10 +147,10 @@ pub fn run(
 
 /// Makes the full-text index anew and puts it in place at once.
 fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> {
-    let store = crate::crawl::open(path, options.clone())?.store;
+    let store = recorder::open(path, options.clone())?.store;
     let new = path.join("rebuild").join(search::NAME);
     remove_folder(&new)?;
-    crate::crawl::index_all(&store, &new)?;
+    recorder::index_all(&store, &new)?;
     store.state().exchange(&new, search::NAME)?;
     remove_folder(&path.join("rebuild"))
 }
@@ -404,7 +395,7 @@ fn bring_back(
 ) -> Result<(), RepairError> {
     let mut back = 0;
     if let Some(file) = &entry.file {
-        let mut store = crate::crawl::open(path, options.clone())?.store;
+        let mut store = recorder::open(path, options.clone())?.store;
         let options = import::Options {
             files: vec![path.join(QUARANTINE).join(file)],
             threads: thread::available_parallelism().map_or(1, usize::from),

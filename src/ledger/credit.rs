@@ -23,8 +23,8 @@ use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
 use super::settings::{
-    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_setting,
-    write_favoured, write_setting,
+    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_obey_nofollow,
+    read_setting, write_favoured, write_setting,
 };
 use super::standing::account_of;
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
@@ -108,7 +108,7 @@ impl Credits {
             favoured: read_favoured(state),
             rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
-            obey_nofollow: false,
+            obey_nofollow: read_obey_nofollow(state)?,
             targets: Vec::new(),
             late: Late::default(),
             paying: Duration::ZERO,
@@ -192,11 +192,6 @@ impl Credits {
             }
         }
         Ok(())
-    }
-
-    /// Says whether links that ask not to be followed are not.
-    pub fn set_obey_nofollow(&mut self, obey: bool) {
-        self.obey_nofollow = obey;
     }
 
     /// The pages that the page credited last leads to.

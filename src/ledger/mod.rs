@@ -11,6 +11,7 @@ mod link_code;
 mod links;
 mod outcome;
 pub mod page_flags;
+mod parsed;
 mod pay;
 mod published;
 mod record;
@@ -30,14 +31,14 @@ pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED};
 pub use link_code::LinkCode;
-pub use outcome::{Facts, Kind, LINKS_PER_PAGE_MAX, OutLink, Outcome, canonical_of};
+pub use outcome::{Facts, Kind, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
 pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};
 pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
-pub use settings::SCOPE as SCOPE_SETTING;
+pub use settings::{CONDUCT_SETTING, DECISIONS, REFRESH_SETTING};
 pub use standing::{account_of, shown};
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::robots_txt::name_as_robots_txt;
 use crate::parse::LinkKind;
 
 /// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
-pub const LINKS_PER_PAGE_MAX: usize = 50_000;
+pub(super) const LINKS_PER_PAGE_MAX: usize = 50_000;
 
 /// The metadata field of a link; repeated, as Heritrix has it.
 const OUTLINK: &str = "outlink";

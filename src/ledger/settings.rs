@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use archive_storage::{State, UrlId};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::credit::CreditError;
 use crate::importance::{Ledger, Numbers, Policy};
@@ -22,7 +22,26 @@ pub(super) const RULES: &str = "ledger.rules";
 /// Setting under which the pages are kept that queries favour: the bonus as an `f32`, then ids as `u32`, little-endian.
 pub(super) const FAVOURED: &str = "ledger.favoured";
 /// Setting under which the scope is kept.
-pub const SCOPE: &str = "crawl.scope";
+pub(super) const SCOPE: &str = "crawl.scope";
+/// Setting under which it is kept what the last crawl was told to do and to leave.
+pub const CONDUCT_SETTING: &str = "crawl.conduct";
+/// Setting under which the rules are kept by which refreshes choose.
+pub const REFRESH_SETTING: &str = "refresh.rules";
+/// What a person decided and captures do not tell: all other settings can be made anew.
+pub const DECISIONS: [&str; 3] = [SCOPE, CONDUCT_SETTING, REFRESH_SETTING];
+
+/// What the books have to know of [`CONDUCT_SETTING`].
+#[derive(Deserialize)]
+struct Conduct {
+    #[serde(default)]
+    obey_nofollow: bool,
+}
+
+/// Whether the last crawl followed no links that ask not to be followed.
+pub(super) fn read_obey_nofollow(state: &State) -> Result<bool, CreditError> {
+    let conduct: Option<Conduct> = read_setting(state, CONDUCT_SETTING)?;
+    Ok(conduct.is_some_and(|conduct| conduct.obey_nofollow))
+}
 
 pub(super) fn open_ledger(state: &State, name: &'static str, policy: Policy) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;

@@ -1,6 +1,12 @@
 //! Dates as feeds, sitemaps and lists have them.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+
+/// A date of HTTP (RFC 9110 section 5.6.7).
+#[must_use]
+pub fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
+}
 
 /// Seconds since 1970 of a date in one of the forms of the W3C note on date and time formats (a profile of ISO 8601:
 /// `2026`, `2026-11`, `2026-11-21`, with a time, with or without a zone) or of RFC 822 (`Sat, 21 Nov 2026 05:17:00 GMT`).

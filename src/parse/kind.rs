@@ -101,6 +101,12 @@ impl DocumentKind {
         matches!(self, Self::Xml | Self::Feed | Self::Sitemap | Self::OaiPmh)
     }
 
+    /// Whether such documents have text to search in.
+    #[must_use]
+    pub fn has_text(self) -> bool {
+        matches!(self, Self::Html | Self::Xml | Self::Feed | Self::OaiPmh | Self::Text)
+    }
+
     /// Whether anything is read of such a document but its first bytes.
     #[must_use]
     pub(crate) fn is_parsed(self) -> bool {

@@ -37,7 +37,7 @@ use url::Url;
 
 use self::charset::Charset;
 pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
-pub use self::dates::parse_date;
+pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
 use self::html::Syntax;
 pub use self::kind::DocumentKind;

@@ -26,7 +26,7 @@ use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use idle::Idle;
-pub use rules::{REFRESH_SETTING, RefreshRules, Weighing, WeightError, Weights};
+pub use rules::{RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::turn;
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;

@@ -10,12 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Discovery, refreshable};
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits};
+use crate::ledger::{CreditError, Credits, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
-
-/// The setting of the archive that holds the rules of its refreshes.
-pub const REFRESH_SETTING: &str = "refresh.rules";
 
 /// The column that weighs HTML pages by [`Weighing::Interest`].
 const INTEREST: &str = "interest";

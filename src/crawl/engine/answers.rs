@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use archive_storage::segment::CaptureBody;
+use archive_storage::HostId;
+use archive_storage::segment::{CaptureBody, Encoded};
 use archive_storage::warc::split;
-use archive_storage::{HostId, StoreError};
 use url::Url;
 
 use super::super::budget::Budgets;
@@ -20,7 +20,7 @@ use crate::ledger::{
     Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt,
     page_flags,
 };
-use crate::originals;
+use crate::recorder::RecorderError;
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -47,14 +47,14 @@ impl Run<'_> {
             Done::Fetched(tag, outcome) => {
                 if tag.page {
                     self.pages_under_way -= 1;
-                    self.counted.end(self.store.state(), tag.host)?;
+                    self.counted.end(self.recorder.state(), tag.host)?;
                 }
                 match outcome {
                     Ok(processed) => self.fetched(tag, processed, now)?,
                     Err(error) => self.failed(tag, &error, now)?,
                 }
             }
-            Done::Broken(error) => return Err(StoreError::from(error).into()),
+            Done::Broken(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -90,25 +90,25 @@ impl Run<'_> {
             self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&tag, &mut processed)?;
         }
-        originals::inherit(self.store.state(), &self.store.reader(), &mut processed.outcome)?;
-        let location = match self.store.append(&processed.encoded) {
+        self.watch.lap(Stage::Append);
+        let Processed { records, outcome, .. } = &mut *processed;
+        let capture = match self.recorder.record(records, outcome, &mut self.candidates) {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
                 self.operation.held.push(Held::Fetched(tag, processed));
                 return Ok(());
             }
-            appended => appended?,
+            recorded => recorded?,
         };
         let processed = *processed;
-        self.watch.lap(Stage::Append);
-        let mut candidates = std::mem::take(&mut self.candidates);
-        let outcome = &processed.outcome;
-        let capture = self.credits.credit(self.store.state_mut(), outcome, location, &mut candidates)?;
         self.watch.lap(Stage::Ledger);
-        self.watch.counters().shift(Stage::Ledger, Stage::Importance, self.credits.take_paying());
+        let (appending, paying) = self.recorder.take_times();
+        self.watch.counters().shift(Stage::Ledger, Stage::Append, appending);
+        self.watch.counters().shift(Stage::Ledger, Stage::Importance, paying);
         if let Some(ordering) = &mut self.ordering {
-            ordering.fetched(self.store.state(), tag.id, self.credits.last_links())?;
+            ordering.fetched(self.recorder.state(), tag.id, self.recorder.credits().last_links())?;
         }
+        let mut candidates = std::mem::take(&mut self.candidates);
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
                 self.enqueue(candidate, now)?;
@@ -142,12 +142,10 @@ impl Run<'_> {
         self.status.captures += 1;
         self.status.unchanged += u64::from(processed.outcome.kind != Kind::Response);
         self.status.errors += u64::from(processed.outcome.status >= 400);
-        if let (Some(index), Some(document)) = (&mut self.index, processed.document)
-            && processed.outcome.kind != Kind::NotModified
-        {
-            index.add(document)?;
+        match processed.text {
+            Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Marks a page like too many others of its host, so that its links are not followed.
@@ -156,7 +154,7 @@ impl Run<'_> {
         let Some(similarity) = outcome.facts.similarity.filter(|_| tag.page && most > 0) else {
             return Ok(());
         };
-        let host = self.store.state().host(tag.host)?;
+        let host = self.recorder.state().host(tag.host)?;
         let count = Sameness::from_bytes(&host.extension).count(similarity);
         if count < most || outcome.status != 200 {
             return Ok(());
@@ -164,9 +162,7 @@ impl Run<'_> {
         outcome.facts.copies = Some(count);
         let problem = format!("like {count} other pages of its host: its links are not followed");
         outcome.facts.problems.push(problem);
-        let mut group = processed.encoded.group().clone();
-        group.metadata = outcome.facts.to_fields();
-        processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
+        processed.records.change().metadata = outcome.facts.to_fields();
         Ok(())
     }
 
@@ -176,35 +172,35 @@ impl Run<'_> {
         if outcome.payload_bytes < DEDUPLICATED_BYTES_MIN {
             return Ok(());
         }
-        let head = match &processed.encoded.group().body {
+        let head = match &processed.records.group().body {
             CaptureBody::Response { http, truncated: None } => split(http).0,
             CaptureBody::Spooled { head, truncated: None, .. } => head.clone(),
             _ => return Ok(()),
         };
-        let found = self.store.state().by_digest(&outcome.digest)?;
+        let found = self.recorder.state().by_digest(&outcome.digest)?;
         let Some(id) = found else { return Ok(()) };
-        let original = self.store.state().capture(id)?;
+        let original = self.recorder.state().capture(id)?;
         // Pages stand for pages, and a robots.txt for itself alone.
-        let is_of_robots = self.store.state().page(original.url)?.flags.0 & page_flags::ROBOTS != 0;
+        let is_of_robots = self.recorder.state().page(original.url)?.flags.0 & page_flags::ROBOTS != 0;
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
             return Ok(());
         }
-        let group = processed.encoded.group();
+        let group = processed.records.group();
         let digest = outcome.facts.entity_digest.or(group.payload_digest);
-        let previous = match digest.and_then(|digest| previous::by_digest(self.store, id, &original, digest))
+        let previous = match digest
+            .and_then(|digest| previous::by_digest(self.recorder.store(), id, &original, digest))
         {
             Some(previous) => previous?,
-            None => match previous::of_capture(self.store, &original)? {
+            None => match previous::of_capture(self.recorder.store(), &original)? {
                 Some(stored) => stored.previous,
                 None => return Ok(()),
             },
         };
         let Previous { original, original_url, original_time, record_digest, .. } = previous;
-        let mut group = processed.encoded.group().clone();
+        (outcome.kind, outcome.original) = (Kind::Identical, Some(original));
+        let group = processed.records.change();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);
-        (outcome.kind, outcome.original) = (Kind::Identical, Some(original));
-        processed.encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
         Ok(())
     }
 
@@ -224,37 +220,37 @@ impl Run<'_> {
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), &candidate);
         let budgets = if self.discovering { self.conduct.budgets } else { Budgets::default() };
-        let entered = match budgets.early(self.store.state(), &self.credits, &candidate, &self.counted)? {
-            Some(why) => Err(why),
-            None => self.frontier.push(candidate.url, candidate.host, level, now),
-        };
+        let entered =
+            match budgets.early(self.recorder.state(), self.recorder.credits(), &candidate, &self.counted)? {
+                Some(why) => Err(why),
+                None => self.frontier.push(candidate.url, candidate.host, level, now),
+            };
         if let Err(why) = entered {
-            Credits::put_off(self.store.state_mut(), candidate.url, why)?;
+            Credits::put_off(self.recorder.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
         }
         Ok(())
     }
 
     pub(super) fn store_failure(&mut self, tag: Box<FetchTag>, error: &FetchError) -> Result<(), CrawlError> {
-        let (outcome, group) = failed_group(&tag, error, self.options.fetch.clock.now());
-        let encoded = self.store.encoder()?.encode(group).map_err(StoreError::from)?;
-        let location = match self.store.append(&encoded) {
+        let (mut outcome, group) = failed_group(&tag, error, self.options.fetch.clock.now());
+        let records = Encoded::later(group);
+        match self.recorder.record(&records, &mut outcome, &mut self.candidates) {
             Err(full) if self.may_wait_for_room(&full) => {
                 self.disk_is_full();
                 self.operation.held.push(Held::Failed(tag, error.clone()));
                 return Ok(());
             }
-            appended => appended?,
-        };
+            recorded => drop(recorded?),
+        }
         tracing::info!(target: "capture", url = outcome.url, status = 0, error = %error);
-        self.credits.credit(self.store.state_mut(), &outcome, location, &mut self.candidates)?;
         self.candidates.clear();
         self.status.errors += 1;
         Ok(())
     }
 
     /// Whether an error is one that a pause may mend.
-    pub(super) fn may_wait_for_room(&self, error: &StoreError) -> bool {
+    pub(super) fn may_wait_for_room(&self, error: &RecorderError) -> bool {
         self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
     }
 
@@ -282,13 +278,13 @@ impl Run<'_> {
         }
         let Some((&id, others)) = urls.split_last() else { return Ok(()) };
         for &other in others {
-            Credits::put_off(self.store.state_mut(), other, Refusal::Unresolved)?;
+            Credits::put_off(self.recorder.state_mut(), other, Refusal::Unresolved)?;
         }
         self.status.refused += others.len() as u64;
-        let url = self.store.state().url(id)?;
+        let url = self.recorder.state().url(id)?;
         let Ok(url) = Url::parse(&url) else { return Ok(()) };
-        let page = self.store.state().page(id)?;
-        let (via, hops) = previous::way(self.store.state(), id, &page)?;
+        let page = self.recorder.state().page(id)?;
+        let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
         let tag = FetchTag {
             host,
             id,

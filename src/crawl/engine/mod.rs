@@ -9,7 +9,6 @@ mod checkpoints;
 mod operation;
 mod requests;
 mod robots;
-mod syncing;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,18 +16,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::canonical;
-use archive_storage::{Capture, CaptureId, CaptureKind, HostId, StateError, Store, StoreError, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
-use self::syncing::Syncing;
 use super::budget::UnderWay;
-use super::checkpoint_timer::CheckpointTimer;
 use super::conduct::Conduct;
-use super::control::Control;
 use super::course::Course;
 use super::frontier::Frontier;
-use super::indexer;
 use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
 use super::order::Ordering;
@@ -38,10 +33,10 @@ use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
 use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, CreditError, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
+use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
 use crate::reading::Crew;
-use crate::search;
+use crate::recorder::{Control, Recorder, RecorderError, Settings};
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -59,18 +54,9 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
-    /// The store failed.
+    /// Nothing can be written to the archive, or read from it.
     #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The state failed.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The books failed.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The full-text index failed.
-    #[error(transparent)]
-    Search(#[from] search::Error),
+    Recorder(RecorderError),
     /// No threads or sockets.
     #[error("cannot start fetching: {0}")]
     Start(#[from] std::io::Error),
@@ -93,6 +79,12 @@ pub enum CrawlError {
     ThreadEnded,
 }
 
+impl<E: Into<RecorderError>> From<E> for CrawlError {
+    fn from(error: E) -> Self {
+        Self::Recorder(error.into())
+    }
+}
+
 /// Runs a plan on a store until nothing is left to do, a limit is reached, or `control` stops it.
 ///
 /// `report` is called a few times a second. When it returns, everything the status counts is durable.
@@ -112,13 +104,12 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    store.state_mut().set_cache_bytes(options.memory.state());
-    let spools = store.path().join(archive_storage::segment::FOLDER);
+    options.conduct.keep(store.state_mut())?;
+    let Options { memory, checkpoint_every, full_text, .. } = *options;
+    let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
+    let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
-    let index = if options.full_text { Some(indexer::Indexer::open(store, options.memory)?) } else { None };
-    let mut credits = Credits::open(store.state())?;
-    credits.set_obey_nofollow(options.conduct.obey_nofollow);
     let counters = Counters::default();
     let limits = limits(options);
     let reading = Reading {
@@ -131,19 +122,21 @@ pub fn run(
     };
     thread::scope(|scope| {
         let watch = Stopwatch::new(counters.clone());
-        let processing = Processing { encoder: store.encoder()?, reading, watch };
+        let processing = Processing { encoder: recorder.store().encoder()?, reading, watch };
         // Dropped at the end of the run, which waits for no document.
-        let _crew = Crew::start(processing, options.threads, store.path(), limits, &answers, &done_sender)?;
+        let path = recorder.store().path();
+        let _crew = Crew::start(processing, options.threads, path, limits, &answers, &done_sender)?;
         drop(done_sender);
         drop(answers);
         // Beside the archive's own files, where there is room for it; without a name, so that nothing is left behind.
-        let file_of_frontier = tempfile::tempfile_in(store.path()).or_else(|_| tempfile::tempfile())?;
-        let file = SettingsFile::in_archive(store.path());
-        let syncing = Syncing::start(scope)?;
-        let captures = store.state().totals().captures;
+        let file_of_frontier =
+            tempfile::tempfile_in(recorder.store().path()).or_else(|_| tempfile::tempfile())?;
+        let file = SettingsFile::in_archive(recorder.store().path());
+        let captures = recorder.state().totals().captures;
+        recorder.start_syncing(scope)?;
         let first_capture = CaptureId(u32::try_from(captures).unwrap_or(u32::MAX));
         let mut run = Run {
-            store,
+            recorder,
             options,
             control,
             monitor,
@@ -154,24 +147,18 @@ pub fn run(
             variations: Variations::default(),
             counted: UnderWay::default(),
             pages_under_way: 0,
-            credits,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
             robots: RobotsCache::new(options.memory.robots()),
             robots_requests: 0,
             first_capture,
             fetcher,
             done,
-            syncing,
-            index,
             attempts: HashMap::new(),
             candidates: Vec::new(),
             discovering: matches!(plan, Plan::Discover { .. }),
             under_way: 0,
             started: Instant::now(),
             status: Status::default(),
-            checkpoints: CheckpointTimer::new(options.checkpoint_every),
-            checkpoint_deferred: false,
-            audited_at: 0,
             top_sites_at: None,
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
@@ -201,7 +188,7 @@ fn limits(options: &Options) -> Limits {
 
 /// One run under way.
 struct Run<'a> {
-    store: &'a mut Store,
+    recorder: Recorder<'a>,
     options: &'a Options,
     control: &'a Control,
     monitor: Option<Monitor>,
@@ -215,7 +202,6 @@ struct Run<'a> {
     counted: UnderWay,
     /// Requests under way that count for the limit.
     pages_under_way: u64,
-    credits: Credits,
     frontier: Frontier,
     robots: RobotsCache,
     /// Requests for robots.txt, also where redirects of one led.
@@ -224,8 +210,6 @@ struct Run<'a> {
     first_capture: CaptureId,
     fetcher: Fetcher<Tag>,
     done: Receiver<Done>,
-    syncing: Syncing,
-    index: Option<indexer::Indexer>,
     attempts: HashMap<UrlId, u8>,
     candidates: Vec<Candidate>,
     /// Whether new pages are fetched, or only those of the plan and their requisites.
@@ -233,11 +217,6 @@ struct Run<'a> {
     under_way: usize,
     started: Instant,
     status: Status,
-    checkpoints: CheckpointTimer,
-    /// Whether readers were in the way of the last checkpoint.
-    checkpoint_deferred: bool,
-    /// Captures at the last audit of the books.
-    audited_at: u64,
     /// When the most important sites are looked up again; at once if not said.
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
@@ -249,39 +228,39 @@ impl Run<'_> {
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
     fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
         let now = Instant::now();
-        if self.store.state().totals().captures > 0 {
+        if self.recorder.state().totals().captures > 0 {
             self.frontier.goes_on(now);
         }
-        self.conduct.keep(self.store.state_mut())?;
         if let Some(monitor) = &self.monitor {
             let address = monitor.address();
             self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
         }
         match plan {
             Plan::Discover { seeds, scope } => {
-                self.credits.set_scope(self.store.state_mut(), scope)?;
                 let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
-                let ids = self.credits.add_seeds(self.store.state_mut(), &urls)?;
+                let (credits, state) = self.recorder.books();
+                credits.set_scope(state, scope)?;
+                let ids = credits.add_seeds(state, &urls)?;
                 for (seed, &id) in seeds.iter().zip(&ids) {
                     if let Some(delay) = seed.delay {
-                        let host = self.store.state().page(id)?.host;
+                        let host = self.recorder.state().page(id)?.host;
                         self.seed_delays.insert(host, delay);
                         self.frontier.set_delay(host, Some(delay));
                     }
                     self.seek_seed(id, now)?;
                 }
-                self.ordering = self.conduct.order.begin(self.store.state(), &ids)?;
+                self.ordering = self.conduct.order.begin(self.recorder.state(), &ids)?;
                 self.read_settings()?;
                 self.enqueue_waiting()?;
                 self.take_failed(&ids)?;
                 self.take_published()?;
             }
             Plan::Refresh { pages } => {
-                self.store.expect(pages.iter().copied())?;
+                self.recorder.store_mut().expect(pages.iter().copied())?;
                 self.read_settings()?;
                 let count = pages.len().max(1);
                 for (rank, url) in pages.into_iter().enumerate() {
-                    let host = self.store.state().page(url)?.host;
+                    let host = self.recorder.state().page(url)?.host;
                     // The most urgent page is on the highest level below requisites, the least urgent on the lowest.
                     let level = 1 + (count - 1 - rank) * 252 / count;
                     self.candidates.push(Candidate { url, host, level: level as u8 });
@@ -298,8 +277,8 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let Self { credits, store, frontier, ordering, conduct, counted, .. } = self;
-        let (state, budgets) = (store.state(), conduct.budgets);
+        let Self { recorder, frontier, ordering, conduct, counted, .. } = self;
+        let (credits, state, budgets) = (recorder.credits(), recorder.state(), conduct.budgets);
         let mut refused = Vec::new();
         credits.waiting(state, |candidate| {
             let level = answers::level(ordering.as_ref(), &candidate);
@@ -313,7 +292,7 @@ impl Run<'_> {
             Ok(())
         })?;
         for (url, why) in refused {
-            Credits::put_off(store.state_mut(), url, why)?;
+            Credits::put_off(recorder.state_mut(), url, why)?;
         }
         Ok(())
     }
@@ -321,9 +300,9 @@ impl Run<'_> {
     /// Seeds that gave nothing in an earlier run are asked again: what was in the way may be gone.
     fn take_failed(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
         for &url in seeds {
-            let newest = self.store.state().history(url)?.next().transpose()?;
+            let newest = self.recorder.state().history(url)?.next().transpose()?;
             if newest.is_some_and(|(_, capture)| is_failure(&capture)) {
-                let host = self.store.state().page(url)?.host;
+                let host = self.recorder.state().page(url)?.host;
                 self.candidates.push(Candidate { url, host, level: LEVEL_SEED });
             }
         }
@@ -332,10 +311,11 @@ impl Run<'_> {
 
     /// Pages that were announced are fetched again before new ones are discovered.
     fn take_published(&mut self) -> Result<(), CrawlError> {
-        let queue = self.credits.published(self.store.state())?;
-        self.credits.set_published(self.store.state_mut(), &queue)?;
+        let (credits, state) = self.recorder.books();
+        let queue = credits.published(state)?;
+        credits.set_published(state, &queue)?;
         for url in queue {
-            let page = self.store.state().page(url).map_err(CreditError::from)?;
+            let page = self.recorder.state().page(url)?;
             if page.flags.0 & page_flags::FETCHED != 0 {
                 self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
             }
@@ -381,11 +361,13 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(CrawlError::ThreadEnded),
             }
             self.watch.start();
-            if self.sync_beside()? {
+            let counted = self.status.captures;
+            if let Some(durable) = self.recorder.sync_beside(self.options.sync_every, counted)? {
+                self.status.acknowledged = self.status.acknowledged.max(durable);
                 reported = Instant::now();
                 self.report(report)?;
             }
-            if self.checkpoint_is_due() {
+            if self.recorder.checkpoint_is_due() {
                 self.checkpoint()?;
             }
             self.watch.lap(Stage::Checkpoint);
@@ -400,25 +382,15 @@ impl Run<'_> {
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         let threads = Threads::now();
         self.watch.start();
-        // The records become durable while cash settles, and then the state with them.
-        self.begin_sync()?;
         if self.status.captures + self.status.errors + self.status.refused > 0 {
-            let rounds = self.credits.settle(self.store.state_mut(), self.options.memory.settling())?;
-            tracing::info!(rounds, "cash was passed along the stored links");
-            if rounds > 0 {
-                self.audited_at = 0;
-            }
+            self.recorder.settle()?;
         }
         self.watch.lap(Stage::Settle);
-        self.wait_for_sync()?;
-        self.checkpoint()?;
-        if self.checkpoint_deferred || self.operation.is_disk_full() {
-            self.store.checkpoint_waiting()?;
-        }
+        self.recorder.conclude()?;
+        self.status.checkpoints += 1;
+        self.status.acknowledged = self.status.captures;
         self.watch.lap(Stage::Checkpoint);
-        if let Some(index) = self.index.take() {
-            index.finish(self.store.state().totals().captures)?;
-        }
+        self.recorder.close_index()?;
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
         let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);

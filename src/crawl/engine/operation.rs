@@ -116,7 +116,7 @@ impl Run<'_> {
                 }
                 Err(error) => self.warn(format!("{error}; the settings before it stay in force")),
             }
-            let free = RealDisk.free_bytes(self.store.path()).unwrap_or(u64::MAX);
+            let free = RealDisk.free_bytes(self.recorder.store().path()).unwrap_or(u64::MAX);
             self.status.disk_free_bytes = free;
             self.operation.is_disk_low = free < self.operation.disk_min;
         }
@@ -140,7 +140,7 @@ impl Run<'_> {
 
     fn pause_reason(&self) -> Option<String> {
         let operation = &self.operation;
-        let path = self.store.path().display();
+        let path = self.recorder.store().path().display();
         if operation.is_disk_full() {
             Some(format!("the disk of {path} is full; the crawl goes on by itself when there is room"))
         } else if operation.is_disk_low {
@@ -175,7 +175,7 @@ impl Run<'_> {
         self.conduct.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);
         self.conduct.budgets.pages_per_site = edits.pages_per_site.or(typed.pages_per_site);
         self.conduct.ignored = edits.ignored.iter().map(ToString::to_string).collect();
-        self.conduct.keep(self.store.state_mut())?;
+        self.conduct.keep(self.recorder.state_mut())?;
         let operation = &mut self.operation;
         operation.is_paused_by_file = edits.paused;
         operation.ignored = edits.ignored.clone();
@@ -187,7 +187,7 @@ impl Run<'_> {
         let names: Vec<String> =
             before.into_keys().chain(self.operation.host_delays.keys().cloned()).collect();
         for name in names {
-            if let Some(host) = self.store.state().find_host(&name)? {
+            if let Some(host) = self.recorder.state().find_host(&name)? {
                 self.set_delay(host)?;
             }
         }
@@ -198,7 +198,7 @@ impl Run<'_> {
         if !self.discovering {
             return Ok(());
         }
-        let now = self.credits.scope().rules().to_vec();
+        let now = self.recorder.credits().scope().rules().to_vec();
         let typed = self.operation.typed_scope.get_or_insert_with(|| now.clone());
         let changed: Vec<ScopeRule> = typed
             .iter()
@@ -211,7 +211,8 @@ impl Run<'_> {
         if changed == now {
             return Ok(());
         }
-        self.credits.set_scope(self.store.state_mut(), Scope::from_rules(changed))?;
+        let (credits, state) = self.recorder.books();
+        credits.set_scope(state, Scope::from_rules(changed))?;
         self.enqueue_waiting()
     }
 

@@ -38,7 +38,7 @@ impl Run<'_> {
     }
 
     fn resolve_job(&mut self, host: HostId) -> Result<Option<Job<Tag>>, CrawlError> {
-        let site = self.store.state().host(host)?.site;
+        let site = self.recorder.state().host(host)?.site;
         if !self.frontier.may_resolve(host, site) {
             return Ok(None);
         }
@@ -61,13 +61,13 @@ impl Run<'_> {
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
         if self.discovering
-            && self.store.state().page(id)?.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) == 0
+            && self.recorder.state().page(id)?.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) == 0
         {
             // The scope has become narrower while it waited.
             self.frontier.cancelled(host, now);
             return Ok(None);
         }
-        let url = self.store.state().url(id)?;
+        let url = self.recorder.state().url(id)?;
         let verdict = match Url::parse(&url) {
             Ok(parsed) => self.refused(host, id, &parsed)?.map_or(Ok(parsed), Err),
             Err(_) => Err(Refusal::Unfetchable),
@@ -77,9 +77,10 @@ impl Run<'_> {
             Err(why) => {
                 if matches!(why, Refusal::PagesPerHost | Refusal::PagesPerSite) {
                     // Budgets grow with a site's importance: the page keeps its cash until then.
-                    Credits::put_off(self.store.state_mut(), id, why)?;
+                    Credits::put_off(self.recorder.state_mut(), id, why)?;
                 } else {
-                    self.credits.refuse(self.store.state_mut(), id, why)?;
+                    let (credits, state) = self.recorder.books();
+                    credits.refuse(state, id, why)?;
                 }
                 self.status.refused += 1;
                 self.frontier.cancelled(host, now);
@@ -97,7 +98,7 @@ impl Run<'_> {
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
             return Ok(Some(Refusal::Ignored));
         }
-        let flags = self.store.state().page(id)?.flags.0;
+        let flags = self.recorder.state().page(id)?.flags.0;
         // A seed was asked for by a person, and parts of a page belong to it.
         if flags & flags::SEED != 0 || !flags::is_page(flags) {
             return Ok(None);
@@ -108,11 +109,11 @@ impl Run<'_> {
         // A page that was fetched before is no further variation.
         if flags & flags::FETCHED == 0
             && let Some(trap) =
-                self.variations.count(self.store.state(), url.as_str(), self.conduct.query_variations)?
+                self.variations.count(self.recorder.state(), url.as_str(), self.conduct.query_variations)?
         {
             return Ok(Some(trap));
         }
-        Ok(self.conduct.budgets.spent(self.store.state(), &self.credits, host, &self.counted)?)
+        Ok(self.conduct.budgets.spent(self.recorder.state(), self.recorder.credits(), host, &self.counted)?)
     }
 
     pub(super) fn fetch_job(
@@ -123,7 +124,7 @@ impl Run<'_> {
         address: SocketAddr,
         robots: bool,
     ) -> Result<Job<Tag>, CrawlError> {
-        let state = self.store.state();
+        let state = self.recorder.state();
         let page = state.page(id)?;
         let visit = state.visit(id)?;
         let mut request = Request::new(url.clone());
@@ -131,7 +132,7 @@ impl Run<'_> {
         if robots {
             request.body_bytes_max = Some(ROBOTS_BYTES_MAX as u64);
         } else if visit.is_some_and(|visit| visit.captures > 0)
-            && let Some(stored) = previous::find(self.store, id)?
+            && let Some(stored) = previous::find(self.recorder.store(), id)?
         {
             request.if_none_match = stored.etag;
             request.if_modified_since = stored.last_modified;
@@ -140,9 +141,9 @@ impl Run<'_> {
         let is_page = !robots && flags::is_page(page.flags.0);
         if is_page {
             self.pages_under_way += 1;
-            self.counted.begin(self.store.state(), host)?;
+            self.counted.begin(self.recorder.state(), host)?;
         }
-        let (via, hops) = previous::way(self.store.state(), id, &page)?;
+        let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
         let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
@@ -155,7 +156,7 @@ impl Run<'_> {
             attempt: self.attempts.get(&id).copied().unwrap_or(0),
             via,
             hops,
-            importance: self.credits.importance(&page, visit.as_ref()),
+            importance: self.recorder.credits().importance(&page, visit.as_ref()),
             previous,
             url,
         };

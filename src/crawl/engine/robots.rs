@@ -36,14 +36,14 @@ enum Answer {
 
 impl Run<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
-        Ok(self.store.state().host_name(host)?)
+        Ok(self.recorder.state().host_name(host)?)
     }
 
     /// Whether a host is asked over https first: as the URL that is wanted most of it says.
     pub(super) fn is_secure(&mut self, host: HostId) -> Result<bool, CrawlError> {
         let url = self.frontier.best(host).or_else(|| self.robots.sought(host));
         Ok(url
-            .map(|url| self.store.state().url(url))
+            .map(|url| self.recorder.state().url(url))
             .transpose()?
             .is_some_and(|url| url.starts_with("https:")))
     }
@@ -74,15 +74,15 @@ impl Run<'_> {
         if let Some(robots) = self.robots.file(file) {
             return Ok(robots);
         }
-        let (capture, name) = (self.store.state().capture(file)?, &self.options.conduct.robots_name);
+        let (capture, name) = (self.recorder.state().capture(file)?, &self.options.conduct.robots_name);
         // Without a file that can be read nothing is allowed.
-        let robots = stored_robots::read(self.store, &capture, name)?;
+        let robots = stored_robots::read(self.recorder.store(), &capture, name)?;
         Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
     }
 
     /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again.
     fn answer(&mut self, url: &str) -> Result<Answer, CrawlError> {
-        let Some((id, capture)) = stored_robots::answer(self.store, url, i64::MAX)? else {
+        let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
             return Ok(Answer::Unknown);
         };
         let is_of_this_run = id >= self.first_capture;
@@ -95,7 +95,7 @@ impl Run<'_> {
                 let delay = self.rules_of(id)?.crawl_delay();
                 Answer::Rules(Rules::Given { file: id, delay })
             }
-            300..=399 => match stored_robots::redirect(self.store, url, &capture)? {
+            300..=399 => match stored_robots::redirect(self.recorder.store(), url, &capture)? {
                 Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
                 _ => Answer::Rules(Rules::Free),
             },
@@ -134,11 +134,12 @@ impl Run<'_> {
         now: Instant,
     ) -> Result<(), CrawlError> {
         let (name, is_own) = (name_as_robots_txt(url), is_own_robots_txt(url));
-        let id = self.credits.know(self.store.state_mut(), &name, url_hash(&name))?;
-        let mut page = self.store.state().page(id)?;
+        let (credits, state) = self.recorder.books();
+        let id = credits.know(state, &name, url_hash(&name))?;
+        let mut page = self.recorder.state().page(id)?;
         if let Some(before) = before.filter(|_| !is_own) {
-            (page.via, page.hop) = (self.store.state().find(&name_as_robots_txt(before))?, b'R');
-            self.store.state_mut().set_page(id, &page)?;
+            (page.via, page.hop) = (self.recorder.state().find(&name_as_robots_txt(before))?, b'R');
+            self.recorder.state_mut().set_page(id, &page)?;
         }
         if self.frontier.want_robots(page.host, now) {
             self.robots.wait(host, id, page.host, is_own);
@@ -159,7 +160,7 @@ impl Run<'_> {
             self.look_up(host, now)?;
         }
         while let Some((id, is_free)) = self.robots.take_sought(host) {
-            match Url::parse(fetched_url(&self.store.state().url(id)?)) {
+            match Url::parse(fetched_url(&self.recorder.state().url(id)?)) {
                 Ok(url) if is_free || self.forbidden(host, &url)?.is_none() => {
                     self.count_robots();
                     if self.robots.is_ready(host) {
@@ -205,9 +206,9 @@ impl Run<'_> {
 
     /// Asks for a seed that is a robots.txt; nothing else would, if no page of its host waits.
     pub(super) fn seek_seed(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
-        let url = self.store.state().url(id)?;
+        let url = self.recorder.state().url(id)?;
         if is_own_robots_txt(&url) && matches!(self.answer(&url)?, Answer::Unknown) {
-            let host = self.store.state().page(id)?.host;
+            let host = self.recorder.state().page(id)?.host;
             self.robots.wait(host, id, host, true);
             self.frontier.want_robots(host, now);
         }
@@ -250,7 +251,7 @@ impl Run<'_> {
             match rules {
                 Rules::Closed => {
                     for url in self.frontier.give_up(host, Refusal::RobotsUnreachable) {
-                        Credits::put_off(self.store.state_mut(), url, Refusal::RobotsUnreachable)?;
+                        Credits::put_off(self.recorder.state_mut(), url, Refusal::RobotsUnreachable)?;
                         self.status.refused += 1;
                     }
                     settled.extend(self.robots.abandon(host).into_iter().map(|host| (host, Rules::Closed)));

@@ -5,7 +5,7 @@ use std::io;
 use archive_storage::Digest;
 use archive_storage::backend::Spool;
 use archive_storage::digest::{Algorithm, decode};
-use archive_storage::warc::{HttpHead, Record, RecordType, begins_with_chunk, dechunk, split};
+use archive_storage::warc::{Dechunker, HttpHead, Record, RecordType, begins_with_chunk, dechunk, split};
 use bytes::Bytes;
 use md5::Md5;
 use sha1::Sha1;
@@ -13,7 +13,6 @@ use sha2::digest::DynDigest;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use super::NoteKind;
-use crate::crawl::Dechunker;
 
 /// Metadata fields for a stated digest that the stored record does not state: it is wrong, or of a kind of its own.
 const STATED: [(&str, &str); 2] =

@@ -18,10 +18,7 @@ mod store;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_storage::StoreError;
-
-use crate::crawl::{CrawlError, Memory};
-use crate::ledger::CreditError;
+use crate::recorder::Memory;
 
 pub use left_out::LeftOut;
 pub use store::run;
@@ -132,22 +129,4 @@ pub trait Listener {
     fn status(&mut self, status: &Status);
     /// Something to know of.
     fn note(&mut self, note: &Note);
-}
-
-/// Why an import broke off.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The books failed.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The full-text index failed.
-    #[error(transparent)]
-    Index(#[from] CrawlError),
-    /// There are no threads.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[from] std::io::Error),
 }

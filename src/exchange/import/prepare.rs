@@ -8,9 +8,7 @@ use archive_storage::Digest;
 use archive_storage::NAME_BYTES_MAX;
 use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_hash};
 use archive_storage::digest::Algorithm;
-use archive_storage::segment::{
-    CaptureBody, CaptureGroup, Encoded, Encoder, ImportedRecord, ReplayedCapture, SegmentError,
-};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
 use archive_storage::warc::{Date, Header, Record, RecordType, fields};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -21,10 +19,11 @@ use super::digests::{Digests, Payload, is_http};
 use super::gather::Group;
 use super::known::{Identity, content, telling};
 use super::room::Place;
-use crate::crawl::{has_text, http_date, take_parsed};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
+use crate::parse::http_date;
 use crate::reading::{Page, Reader};
+use crate::recorder::Text;
 
 /// The metadata field for the identifier that a record had in its file, when it could not be kept.
 pub(super) const IMPORTED_ID: &str = "importedRecordId";
@@ -57,31 +56,24 @@ pub(super) struct Prepared {
     /// Where its main record lies in the file.
     pub(super) offset: u64,
     /// Records it was made of.
-    pub(super) records: u64,
+    pub(super) count: u64,
     pub(super) outcome: Outcome,
-    pub(super) form: Form,
+    /// Its records; those of a revisit are compressed once its original is known.
+    pub(super) records: Encoded,
     /// What is needed to find the original of a revisit.
     pub(super) revisit: Option<Box<Revisit>>,
     /// The payload digest that the main record states.
     pub(super) stated: Option<Digest>,
     /// What tells it from others of its URL and time.
     pub(super) identity: Identity,
-    /// Title and text for the index.
-    pub(super) text: Option<(String, String)>,
+    /// For the index.
+    pub(super) text: Option<Text>,
     /// What a person has to know of it.
     pub(super) notes: Vec<(NoteKind, String)>,
     /// Records of its own that are not kept.
     pub(super) left_out: Vec<RecordType>,
     /// What it takes until it is stored.
     pub(super) place: Option<Place>,
-}
-
-/// How a capture waits to be stored.
-pub(super) enum Form {
-    /// As records: a revisit is encoded once its original is known.
-    Group(Box<CaptureGroup>),
-    /// As bytes of a segment.
-    Encoded(Box<Encoded>),
 }
 
 /// A revisit whose original is not known yet.
@@ -194,7 +186,7 @@ pub(super) fn prepare(
     let prepared = prepared.map_err(|error| refuse(Why::Broken(format!("cannot be read again: {error}"))))?;
     let prepared = prepared.ok_or_else(|| refuse("the record makes no sense".into()))?;
     let notes = [notes, prepared.notes].concat();
-    Ok(Prepared { file: file.clone(), offset, records, notes, left_out, ..prepared })
+    Ok(Prepared { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
 }
 
 /// Whether a metadata record is in the form that is understood. What does not fit into memory is not.
@@ -353,9 +345,9 @@ impl Capture<'_> {
         Some(Prepared {
             file: Arc::from(""),
             offset: 0,
-            records: 0,
+            count: 0,
             outcome: Outcome::of_told(&told, facts, None),
-            form: Form::Group(Box::new(group)),
+            records: Encoded::later(group),
             stated: told.payload_digest,
             revisit: reference.map(|reference| Box::new(Revisit { told, reference })),
             identity: Identity::default(),
@@ -377,7 +369,7 @@ impl Capture<'_> {
     }
 
     /// Parses a payload; what is not to be read again for the index is given back.
-    fn read(&mut self, main: &Record, payload: &Payload) -> Option<(String, String)> {
+    fn read(&mut self, main: &Record, payload: &Payload) -> Option<Text> {
         let head = &payload.head;
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
@@ -392,9 +384,10 @@ impl Capture<'_> {
             payload: payload.beginning.clone(),
             key: payload.entity.prefix(),
         });
-        let is_searched = self.reading.full_text && status == 200 && has_text(parsed.kind);
-        let text = is_searched.then(|| (parsed.title.clone(), std::mem::take(&mut parsed.text)));
-        take_parsed(&mut self.facts, parsed);
+        let is_searched = self.reading.full_text && status == 200 && parsed.kind.has_text();
+        let text =
+            is_searched.then(|| Text { title: parsed.title.clone(), text: std::mem::take(&mut parsed.text) });
+        self.facts.take_parsed(parsed);
         // What the other tool found wrong with the document may have been found again.
         let mut seen = HashSet::new();
         self.facts.problems.retain(|problem| seen.insert(problem.clone()));
@@ -414,31 +407,14 @@ fn as_metadata(first: &Record) -> Header {
 }
 
 impl Prepared {
-    /// Encodes the capture, unless it is a revisit whose original has to be found first.
-    pub(super) fn encoded(self, encoder: &Encoder) -> Result<Self, SegmentError> {
-        match self.form {
-            Form::Group(group) if self.revisit.is_none() => {
-                Ok(Self { form: Form::Encoded(Box::new(encoder.encode(*group)?)), ..self })
-            }
-            form => Ok(Self { form, ..self }),
-        }
-    }
-
     /// Keeps its place until it is stored, for what it takes now.
     pub(super) fn in_place(mut self, place: Option<Place>) -> Self {
         let links = &self.outcome.facts.links;
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
-        let group = match &self.form {
-            Form::Encoded(encoded) => encoded.group(),
-            Form::Group(group) => group,
-        };
-        let fields =
-            group.metadata.iter().map(|(name, value)| (name.len() + value.len()) as u64 + FIELD_BYTES);
-        let packed = match &self.form {
-            Form::Encoded(encoded) => encoded.packed_in_memory(),
-            Form::Group(_) => 0,
-        };
-        let text = self.text.as_ref().map_or(0, |(_, text)| text.len() as u64);
+        let fields = self.records.group().metadata.iter();
+        let fields = fields.map(|(name, value)| (name.len() + value.len()) as u64 + FIELD_BYTES);
+        let packed = self.records.packed_in_memory();
+        let text = self.text.as_ref().map_or(0, |text| text.text.len() as u64);
         let bytes = links + fields.sum::<u64>() + packed + text;
         self.place = place;
         if let Some(place) = &mut self.place {
@@ -463,22 +439,14 @@ impl Prepared {
     }
 
     /// Gives its main record that identifier, and says so in its metadata.
-    pub(super) fn rename(&mut self, encoder: &Encoder) -> Result<(), SegmentError> {
-        let (Some(old), new) = (&self.identity.id, self.new_id()) else { return Ok(()) };
-        let mut group = match &self.form {
-            Form::Encoded(encoded) => encoded.group().clone(),
-            Form::Group(group) => (**group).clone(),
-        };
-        let CaptureBody::Imported(record) = &mut group.body else { return Ok(()) };
+    pub(super) fn rename(&mut self) {
+        let (Some(old), new) = (&self.identity.id, self.new_id()) else { return };
+        let group = self.records.change();
+        let CaptureBody::Imported(record) = &mut group.body else { return };
         let what = format!("another record has its identifier {old} too; it was given a new one");
         self.notes.push((NoteKind::RecordId, what));
         record.id = new;
         group.metadata.push((IMPORTED_ID.to_owned(), old.clone()));
-        self.form = match &self.form {
-            Form::Encoded(_) => Form::Encoded(Box::new(encoder.encode(group)?)),
-            Form::Group(_) => Form::Group(Box::new(group)),
-        };
-        Ok(())
     }
 }
 

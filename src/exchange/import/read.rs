@@ -14,7 +14,7 @@ use super::gather::{Gathered, Gatherer, Group};
 use super::room::{self, Place, Room};
 use super::sources::{Source, in_order};
 use super::{Note, NoteKind};
-use crate::crawl::{Control, Memory};
+use crate::recorder::{Control, Memory};
 
 /// Bytes on disk of contents that are too long for memory, from reading to storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;

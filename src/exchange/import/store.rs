@@ -8,23 +8,22 @@ use std::time::{Duration, Instant};
 
 use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, SegmentError};
 use archive_storage::warc::RecordType;
-use archive_storage::{Capture, CaptureId, Checkpointed, Digest, Store, StoreError};
+use archive_storage::{Capture, CaptureId, Digest, Store};
 use chrono::{DateTime, SecondsFormat};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::gather::Group;
 use super::known::{Known, Seen};
 use super::left_out::LeftOut;
-use super::prepare::{Form, Prepared, Reading, Refused, Why, prepare};
+use super::prepare::{Prepared, Reading, Refused, Why, prepare};
 use super::read::{Item, Reader};
 use super::room::Place;
-use super::{ImportError, Listener, Note, NoteKind, Options, Status};
-use crate::crawl::{CheckpointTimer, Control, Indexer, Memory};
-use crate::ledger::{Candidate, Credits, Outcome, fetched_url};
+use super::{Listener, Note, NoteKind, Options, Status};
+use crate::ledger::{Candidate, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
 use crate::reading::{self, Crew, Work};
-use crate::search::Document;
+use crate::recorder::{Control, Recorder, RecorderError, Settings};
 
 /// How often the caller is told how far the import is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -55,43 +54,40 @@ pub fn run(
     options: &Options,
     stop: &Control,
     listener: &mut dyn Listener,
-) -> Result<(bool, Status), ImportError> {
+) -> Result<(bool, Status), RecorderError> {
     let memory = options.memory;
     let threads = options.threads.clamp(1, memory.documents());
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
     let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
-    let index = if options.full_text { Some(Indexer::open(store, memory)?) } else { None };
-    let credits = Credits::open(store.state())?;
+    let Options { checkpoint_every, full_text, .. } = *options;
+    let recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
     thread::scope(|scope| {
-        let spools = store.path().join(segment::FOLDER);
+        let spools = recorder.store().path().join(segment::FOLDER);
         let reader = Reader { files: &options.files, bytes: Arc::clone(&bytes), stop, memory, spools };
-        thread::Builder::new()
-            .name("read".to_owned())
-            .spawn_scoped(scope, move || reader.run(&item_sender))?;
-        let encoder = store.encoder()?;
+        let thread = thread::Builder::new().name("read".to_owned());
+        thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
+        let encoder = recorder.store().encoder()?;
         let reading = Reading {
             body_bytes_max,
-            full_text: options.full_text,
+            full_text,
             requests_alone: options.requests_alone,
             algorithm: encoder.algorithm(),
         };
         let limits = Limits { body_bytes_max, ..Limits::default() };
         let preparing = Preparing { encoder, reading };
-        let _crew = Crew::start(preparing, threads, store.path(), limits, &items, &ready_sender)?;
+        let path = recorder.store().path();
+        let _crew = Crew::start(preparing, threads, path, limits, &items, &ready_sender)
+            .map_err(RecorderError::Thread)?;
         drop(ready_sender);
         drop(items);
         let mut import = Import {
-            store,
-            credits,
-            index,
+            recorder,
             known: Known::new(memory.state() / 4),
             candidates: Vec::new(),
             status: Status::default(),
             left_out: LeftOut::default(),
-            checkpoints: CheckpointTimer::new(options.checkpoint_every),
-            memory,
         };
         // Whatever ends it, nobody waits for it any longer.
         import.drive(ready, &bytes, listener)?;
@@ -138,27 +134,29 @@ impl Work for Preparing {
 
     fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> (u64, Ready) {
         let place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let ready = match prepared.map(|prepared| prepared.encoded(&self.encoder)) {
-            Ok(Ok(prepared)) => Ready::Capture(Box::new(prepared.in_place(place))),
-            Ok(Err(error)) => Ready::Failed(error),
-            Err(refused) => Ready::Refused(job.file, refused),
+        let mut prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(refused) => return (job.number, Ready::Refused(job.file, refused)),
         };
+        // Of a revisit the original has to be found first.
+        let packed = match prepared.revisit {
+            Some(_) => Ok(()),
+            None => self.encoder.pack(&mut prepared.records),
+        };
+        let ready =
+            packed.map_or_else(Ready::Failed, |()| Ready::Capture(Box::new(prepared.in_place(place))));
         (job.number, ready)
     }
 }
 
 /// One import under way.
 struct Import<'a> {
-    store: &'a mut Store,
-    credits: Credits,
-    index: Option<Indexer>,
+    recorder: Recorder<'a>,
     known: Known,
     candidates: Vec<Candidate>,
     status: Status,
     /// Of the file under way.
     left_out: LeftOut,
-    checkpoints: CheckpointTimer,
-    memory: Memory,
 }
 
 impl Import<'_> {
@@ -171,7 +169,7 @@ impl Import<'_> {
         ready: Receiver<(u64, Ready)>,
         bytes: &AtomicU64,
         listener: &mut dyn Listener,
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), RecorderError> {
         // Threads finish in any order; captures are stored in the order of the files.
         let (mut waiting, mut next) = (BTreeMap::new(), 0);
         let mut reported = Instant::now();
@@ -185,8 +183,8 @@ impl Import<'_> {
                 next += 1;
                 self.take(done, listener)?;
             }
-            if self.checkpoints.is_due(|| self.store.state().dirty_bytes() > self.memory.state()) {
-                self.checkpoint()?;
+            if self.recorder.checkpoint_is_due() {
+                self.recorder.checkpoint()?;
             }
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
@@ -197,7 +195,7 @@ impl Import<'_> {
         }
     }
 
-    fn take(&mut self, done: Ready, listener: &mut dyn Listener) -> Result<(), ImportError> {
+    fn take(&mut self, done: Ready, listener: &mut dyn Listener) -> Result<(), RecorderError> {
         match done {
             Ready::Capture(prepared) => self.capture(*prepared, listener)?,
             Ready::Refused(file, Refused { offset, records, why }) => {
@@ -229,7 +227,7 @@ impl Import<'_> {
             }
             // Groups were prepared.
             Ready::Other(Item::Group(..)) => {}
-            Ready::Failed(error) => return Err(StoreError::from(error).into()),
+            Ready::Failed(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -239,17 +237,17 @@ impl Import<'_> {
         self.status.left_out.add(record_type, records);
     }
 
-    fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), ImportError> {
-        self.status.records += prepared.records;
+    fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+        self.status.records += prepared.count;
         for record_type in std::mem::take(&mut prepared.left_out) {
             self.leave_out(&record_type, 1);
         }
-        match self.known.look(self.store, &prepared)? {
+        match self.known.look(self.recorder.store(), &prepared)? {
             Seen::Before => {
                 self.status.duplicates += 1;
                 return Ok(());
             }
-            Seen::Namesake => prepared.rename(&self.store.encoder()?).map_err(StoreError::from)?,
+            Seen::Namesake => prepared.rename(),
             Seen::Never => {}
         }
         for (kind, what) in std::mem::take(&mut prepared.notes) {
@@ -261,31 +259,24 @@ impl Import<'_> {
         let mut is_open = false;
         if let Some(revisit) = prepared.revisit.take() {
             let known = |digest: &Digest| self.known.payload(digest);
-            match originals::find(self.store, &revisit.reference, &known)? {
+            match originals::find(self.recorder.store(), &revisit.reference, &known)? {
                 Some(original) => self.refer(&mut prepared, &revisit.told, original)?,
                 None => is_open = true,
             }
             self.status.revisits += 1;
         }
-        let location = match &prepared.form {
-            Form::Encoded(encoded) => self.store.append(encoded)?,
-            Form::Group(group) => {
-                let encoded = self.store.encoder()?.encode((**group).clone()).map_err(StoreError::from)?;
-                self.store.append(&encoded)?
-            }
-        };
-        let outcome = &prepared.outcome;
-        let id = self.credits.credit(self.store.state_mut(), outcome, location, &mut self.candidates)?;
+        let Prepared { records, outcome, .. } = &mut prepared;
+        let id = self.recorder.record(records, outcome, &mut self.candidates)?;
         self.candidates.clear();
-        self.known.add(self.store, &prepared, id)?;
+        self.known.add(self.recorder.store(), &prepared, id)?;
         self.status.captures += 1;
         if is_open {
             self.status.open_revisits += 1;
         }
-        if let Some((title, text)) = prepared.text {
-            self.index(&prepared.outcome, id, title, text)?;
+        match prepared.text {
+            Some(text) => self.recorder.index(id, &prepared.outcome.url, text),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Writes into a revisit's record what it stands for, unless it says so itself.
@@ -294,16 +285,14 @@ impl Import<'_> {
         prepared: &mut Prepared,
         told: &ReplayedCapture,
         (id, original): (CaptureId, Capture),
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), RecorderError> {
         let facts = std::mem::take(&mut prepared.outcome.facts);
         prepared.outcome = Outcome::of_told(told, facts, Some((id, original)));
-        originals::inherit(self.store.state(), &self.store.reader(), &mut prepared.outcome)?;
-        let Form::Group(group) = &mut prepared.form else { return Ok(()) };
-        let CaptureBody::Imported(record) = &mut group.body else { return Ok(()) };
         if told.original.is_some() {
             return Ok(());
         }
-        let name = self.store.state().url(original.url).map_err(StoreError::from)?;
+        let CaptureBody::Imported(record) = &mut prepared.records.change().body else { return Ok(()) };
+        let name = self.recorder.state().url(original.url)?;
         let Some(time) = DateTime::from_timestamp_micros(original.time) else { return Ok(()) };
         record.fields.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("warc-refers-to-"));
         let date = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
@@ -312,72 +301,33 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Hands a page's text to the index, unless a newer version is in it.
-    fn index(
-        &mut self,
-        outcome: &Outcome,
-        capture: CaptureId,
-        title: String,
-        text: String,
-    ) -> Result<(), ImportError> {
-        let Some(index) = &mut self.index else { return Ok(()) };
-        let state = self.store.state();
-        let Some(page) = state.find(&outcome.name()).map_err(StoreError::from)? else { return Ok(()) };
-        let visit = state.visit(page).map_err(StoreError::from)?;
-        if let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) {
-            let replaces = visit.captures > 1;
-            index.add(Box::new(Document { page, replaces, url: outcome.url.clone(), title, text }))?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<(), ImportError> {
-        let begun = Instant::now();
-        self.balance_books()?;
-        let checkpointed = self.store.checkpoint()?;
-        if let Some(index) = self.index.as_mut().filter(|_| checkpointed == Checkpointed::Done) {
-            index.checkpoint(self.store.state().totals().captures)?;
-        }
-        self.checkpoints.ended(begun, checkpointed);
-        Ok(())
-    }
-
-    fn balance_books(&mut self) -> Result<(), ImportError> {
-        self.credits.audit(self.store.state())?;
-        Ok(self.credits.save(self.store.state_mut())?)
-    }
-
-    fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), ImportError> {
-        if self.status.open_revisits > 0 || originals::open_count(self.store.state()) > 0 {
-            let open = originals::resolve_open(self.store, &|digest| self.known.payload(digest))?;
+    fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+        if self.status.open_revisits > 0 || originals::open_count(self.recorder.state()) > 0 {
+            let open =
+                originals::resolve_open(self.recorder.store_mut(), &|digest| self.known.payload(digest))?;
             self.status.open_revisits = open.len() as u64;
             for capture in open {
                 let note = self.open_note(&capture)?;
                 listener.note(&note);
             }
         }
-        self.balance_books()?;
-        if self.status.captures > 0
-            && self.credits.settle(self.store.state_mut(), self.memory.settling())? > 0
-        {
-            self.balance_books()?;
+        if self.status.captures > 0 {
+            self.recorder.settle()?;
         }
-        self.store.checkpoint_waiting()?;
-        if let Some(index) = self.index.take() {
-            index.finish(self.store.state().totals().captures)?;
-        }
+        self.recorder.conclude()?;
+        self.recorder.close_index()?;
         listener.status(&self.status);
         Ok(())
     }
 
-    fn open_note(&self, capture: &Capture) -> Result<Note, ImportError> {
-        let url = self.store.state().url(capture.url).map_err(StoreError::from)?;
+    fn open_note(&self, capture: &Capture) -> Result<Note, RecorderError> {
+        let url = self.recorder.state().url(capture.url)?;
         let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
         let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
         let what = format!(
             "the revisit of {url} at {time} stands for a capture that the archive does not have; import the file that has it"
         );
-        let file = self.store.path().display().to_string();
+        let file = self.recorder.store().path().display().to_string();
         Ok(Note { file, offset: None, kind: NoteKind::Revisit, what })
     }
 }

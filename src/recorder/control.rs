@@ -1,4 +1,4 @@
-//! What a person tells a crawl while it runs: to stop, to pause, to go on.
+//! What a person tells a crawl or an import while it runs: to stop, to pause, to go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -15,7 +15,7 @@ const PART: u32 = 20;
 
 /// The time between two checkpoints: a setting, longer where a checkpoint takes long.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckpointTimer {
+pub(super) struct CheckpointTimer {
     every: Duration,
     /// The end of the last one, and the time from it to the next.
     last: Instant,
@@ -24,19 +24,18 @@ pub struct CheckpointTimer {
 
 impl CheckpointTimer {
     /// A run begins, with the least time between two checkpoints.
-    #[must_use]
-    pub fn new(every: Duration) -> Self {
+    pub(super) fn new(every: Duration) -> Self {
         Self { every, last: Instant::now(), pause: every }
     }
 
     /// Whether it is time. What changed since the last one stays in memory, so it is sooner when that `is_full`.
-    pub fn is_due(&self, is_full: impl FnOnce() -> bool) -> bool {
+    pub(super) fn is_due(&self, is_full: impl FnOnce() -> bool) -> bool {
         let waited = self.last.elapsed();
         waited >= self.pause || waited >= self.every.min(PAUSE_MIN) && is_full()
     }
 
     /// A checkpoint that was begun then has ended. One that readers were in the way of is tried again soon.
-    pub fn ended(&mut self, begun: Instant, outcome: Checkpointed) {
+    pub(super) fn ended(&mut self, begun: Instant, outcome: Checkpointed) {
         self.last = Instant::now();
         self.pause = match outcome {
             Checkpointed::Done => self.every.max((self.last - begun) * PART),

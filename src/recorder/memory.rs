@@ -1,4 +1,4 @@
-//! How the memory that a crawl may use is divided.
+//! How the memory that a crawl or an import may use is divided.
 //!
 //! Bounded by it are the bodies under way, the documents being read, the segment of the full-text index being built, the
 //! rules of robots.txt files and the cache of the state. What grows with the archive is small and stated: for every known URL some 12 bytes (its place in
@@ -12,7 +12,7 @@ use crate::search;
 /// What the program takes by itself: code, sockets, threads, the catalogue's cache, compressors.
 const OWN_BYTES: usize = 64 << 20;
 
-/// How much memory a crawl may use.
+/// How much memory a crawl or an import may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// What is left for the parts below.

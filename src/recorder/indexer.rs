@@ -1,4 +1,4 @@
-//! The full-text index beside the crawl: pages are handed over, and what a crash kept out of the index is read again
+//! The full-text index beside the recording: pages are handed over, and what a crash kept out of the index is read again
 //! from the archive.
 
 use std::path::Path;
@@ -7,13 +7,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use archive_storage::warc::HttpHead;
-use archive_storage::{CaptureId, CaptureKind, Store, StoreError, UrlId};
+use archive_storage::{CaptureId, CaptureKind, Store, UrlId};
 use crossbeam::channel::{Sender, bounded};
 use url::Url;
 
-use super::engine::CrawlError;
-use super::memory::Memory;
-use super::process::has_text;
+use super::{Memory, RecorderError};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::reading::{Crew, Page, Reader, Work};
@@ -31,7 +29,7 @@ enum Message {
 }
 
 /// The handle of the indexing thread.
-pub(crate) struct Indexer {
+pub(super) struct Indexer {
     messages: Sender<Message>,
     /// The thread, until it has ended.
     thread: Option<JoinHandle<Result<(), Error>>>,
@@ -40,11 +38,11 @@ pub(crate) struct Indexer {
 
 impl Indexer {
     /// Opens the index of an archive, brings it up to date, and starts its thread.
-    pub(crate) fn open(store: &Store, memory: Memory) -> Result<Self, CrawlError> {
+    pub(super) fn open(store: &Store, memory: Memory) -> Result<Self, RecorderError> {
         let mut writer = Writer::open(&store.path().join(FOLDER), options(store, memory))?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
-        let thread = thread::Builder::new().name("index".to_owned()).spawn(move || {
+        let index = move || {
             for message in queue {
                 match message {
                     Message::Add(document) => writer.add(&document)?,
@@ -52,17 +50,19 @@ impl Indexer {
                 }
             }
             writer.close()
-        })?;
+        };
+        let thread = thread::Builder::new().name("index".to_owned()).spawn(index);
+        let thread = thread.map_err(RecorderError::Thread)?;
         Ok(Self { messages, thread: Some(thread), committed: Instant::now() })
     }
 
     /// Hands over a page; waits while too many are waiting.
-    pub(crate) fn add(&mut self, document: Box<Document>) -> Result<(), CrawlError> {
+    pub(super) fn add(&mut self, document: Box<Document>) -> Result<(), RecorderError> {
         self.send(Message::Add(document))
     }
 
     /// Says that the archive is durable up to `captures`; the index follows from time to time.
-    pub(crate) fn checkpoint(&mut self, captures: u64) -> Result<(), CrawlError> {
+    pub(super) fn checkpoint(&mut self, captures: u64) -> Result<(), RecorderError> {
         if self.committed.elapsed() < COMMIT_EVERY {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl Indexer {
     }
 
     /// Commits everything and ends the thread.
-    pub(crate) fn finish(mut self, captures: u64) -> Result<(), CrawlError> {
+    pub(super) fn finish(mut self, captures: u64) -> Result<(), RecorderError> {
         self.send(Message::Commit(captures))?;
         let Self { messages, thread, .. } = self;
         drop(messages);
@@ -79,17 +79,17 @@ impl Indexer {
     }
 
     /// Hands a message over; when the thread is gone, its own error says why.
-    fn send(&mut self, message: Message) -> Result<(), CrawlError> {
+    fn send(&mut self, message: Message) -> Result<(), RecorderError> {
         if self.messages.send(message).is_ok() {
             return Ok(());
         }
         self.thread.take().map_or(Ok(()), join)?;
-        Err(CrawlError::ThreadEnded)
+        Err(RecorderError::ThreadEnded)
     }
 }
 
-fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), CrawlError> {
-    Ok(thread.join().map_err(|_| CrawlError::ThreadEnded)??)
+fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), RecorderError> {
+    Ok(thread.join().map_err(|_| RecorderError::ThreadEnded)??)
 }
 
 fn options(store: &Store, memory: Memory) -> Options {
@@ -97,7 +97,7 @@ fn options(store: &Store, memory: Memory) -> Options {
 }
 
 /// Makes an index of a whole archive in a folder.
-pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), CrawlError> {
+pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), RecorderError> {
     let mut writer = Writer::open(folder, options(store, Memory::default()))?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
@@ -130,12 +130,14 @@ impl Work for Parsing {
     }
 
     fn finish(&mut self, job: Stored, parsed: Parsed) -> Self::Done {
-        has_text(parsed.kind).then(|| document(job.id, job.url, true, parsed))
+        let Stored { id, url, .. } = job;
+        let Parsed { kind, title, text, .. } = parsed;
+        kind.has_text().then_some(Document { page: id, replaces: true, url, title, text })
     }
 }
 
 /// Adds what was captured since the index was last committed.
-fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
+fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
     let captures = store.state().totals().captures;
     let from = writer.watermark();
     if from >= captures {
@@ -143,11 +145,12 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
     }
     let ((items, stored), (sender, parsed)) = (bounded(1), bounded(WAITING_MAX));
     // One thread: the newest version of a page has to come last.
-    let _crew = Crew::start(Parsing, 1, store.path(), Limits::default(), &stored, &sender)?;
+    let _crew = Crew::start(Parsing, 1, store.path(), Limits::default(), &stored, &sender)
+        .map_err(RecorderError::Thread)?;
     drop((stored, sender));
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
-        let capture = store.state().capture(id).map_err(StoreError::from)?;
+        let capture = store.state().capture(id)?;
         // A page that is a copy of another one has a text of its own to be found by.
         let is_resource = capture.kind == CaptureKind::Resource;
         let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
@@ -155,17 +158,17 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
         if !is_searched {
             continue;
         }
-        if store.state().page(capture.url).map_err(StoreError::from)?.flags.0 & page_flags::ROBOTS != 0 {
+        if store.state().page(capture.url)?.flags.0 & page_flags::ROBOTS != 0 {
             continue;
         }
-        let url = store.state().url(capture.url).map_err(StoreError::from)?;
+        let url = store.state().url(capture.url)?;
         let Ok(parsed_url) = Url::parse(&url) else { continue };
         let record = store.record(capture.location)?;
         let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
         let Some(payload) = store.payload(&capture)? else { continue };
         let (status, key) = (capture.status, capture.digest);
         let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
-        items.send(Stored { id: capture.url, url, page }).map_err(|_| CrawlError::ThreadEnded)?;
+        items.send(Stored { id: capture.url, url, page }).map_err(|_| RecorderError::ThreadEnded)?;
         for document in parsed.try_iter().flatten() {
             writer.add(&document)?;
         }
@@ -175,9 +178,4 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), CrawlError> {
         writer.add(&document)?;
     }
     Ok(writer.commit(captures)?)
-}
-
-/// What of a parsed page is indexed.
-pub(super) fn document(page: UrlId, url: String, replaces: bool, parsed: Parsed) -> Document {
-    Document { page, replaces, url, title: parsed.title, text: parsed.text }
 }

@@ -1,0 +1,45 @@
+//! What is kept of a document that was read.
+
+use super::outcome::{Facts, LINKS_PER_PAGE_MAX, OutLink};
+use crate::parse::{Parsed, Problem, RobotsDirectives};
+
+impl Facts {
+    /// Takes over what was read of the document: all but its text.
+    pub fn take_parsed(&mut self, parsed: Parsed) {
+        self.document = Some(parsed.kind.name().to_owned());
+        self.title = Some(parsed.title).filter(|title| !title.is_empty());
+        self.language = parsed.language;
+        self.signature = Some(parsed.signature);
+        self.similarity = Some(parsed.similarity).filter(|similarity| *similarity != 0);
+        self.directives = directives(parsed.robots);
+        self.problems.extend(parsed.problems.iter().map(ToString::to_string));
+        let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
+        if dropped > 0 {
+            self.problems.push(Problem::TooManyLinks { dropped }.to_string());
+        }
+        let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
+        self.links = links
+            .map(|link| OutLink {
+                hash: link.hash,
+                url: link.url,
+                kind: link.kind,
+                nofollow: link.nofollow,
+                modified: None,
+                template: link.template,
+            })
+            .collect();
+        for entry in parsed.entries {
+            if let Some(link) = self.links.get_mut(entry.link as usize) {
+                // An item that is listed twice counts as changed when it did last.
+                link.modified = link.modified.max(Some(entry.modified));
+            }
+        }
+    }
+}
+
+/// What a page tells robots, in the words of its author.
+fn directives(robots: RobotsDirectives) -> Option<String> {
+    let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
+    let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}

@@ -1,0 +1,49 @@
+//! Why nothing more can be recorded.
+
+use std::io;
+
+use archive_storage::segment::SegmentError;
+use archive_storage::{StateError, StoreError};
+
+use crate::ledger::CreditError;
+use crate::search;
+
+/// Why nothing more can be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecorderError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The books failed.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The full-text index failed.
+    #[error(transparent)]
+    Search(#[from] search::Error),
+    /// There are no threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// A thread ended before its time.
+    #[error("a thread that writes to the archive has ended unexpectedly")]
+    ThreadEnded,
+}
+
+impl RecorderError {
+    /// Whether the store had no room left: what failed may be tried again once there is.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_disk_full())
+    }
+}
+
+impl From<StateError> for RecorderError {
+    fn from(error: StateError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<SegmentError> for RecorderError {
+    fn from(error: SegmentError) -> Self {
+        Self::Store(error.into())
+    }
+}

@@ -1,0 +1,277 @@
+//! The one way in for every capture, whoever brings it: a crawl, a refresh, an import, a repair, a rebuild, and the
+//! opening of an archive that a crash left behind.
+//!
+//! A [`Recorder`] owns the writing side of an archive while there is something to write: the store, the books, the
+//! full-text index, and when what is synced. Each capture goes the same way:
+//!
+//! 1. [`Recorder::record`] appends its records and credits it. A revisit that was not read itself first gets from its
+//!    original what is known of the document. What is replayed is in a segment already, and only credited.
+//! 2. [`Recorder::index`] hands its text to the index, if it is the newest of its page.
+//! 3. [`Recorder::checkpoint`], when it is due, makes everything durable: records, then the state with its watermarks, then
+//!    (less often) the index. The books balance before. A crawl lets a thread make records durable in between.
+//! 4. [`Recorder::settle`] ends a run with rounds over the stored links, [`Recorder::conclude`] with a last checkpoint, and
+//!    [`Recorder::close_index`] with the rest of the texts.
+//!
+//! The books are audited over all accounts when the captures since the last time are a thirtieth of the URLs, so that it costs a
+//! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a
+//! replay and after settling.
+
+mod checkpoint_timer;
+mod control;
+mod error;
+mod indexer;
+mod memory;
+mod opening;
+mod syncing;
+
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use archive_storage::segment::{Encoded, SegmentReader};
+use archive_storage::{CaptureId, Checkpointed, State, Store};
+
+use self::checkpoint_timer::CheckpointTimer;
+use self::indexer::Indexer;
+use self::syncing::Syncing;
+use crate::ledger::{Candidate, Credits, Outcome};
+use crate::originals;
+use crate::search::Document;
+
+pub use control::Control;
+pub use error::RecorderError;
+pub(crate) use indexer::index_all;
+pub use memory::Memory;
+pub use opening::{Opened, open, open_on};
+
+/// The usual time between two checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+
+/// A pass over all accounts costs about as much as crediting a page in so many of them.
+const ACCOUNTS_PER_CREDIT: u64 = 30;
+
+/// How captures are recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// What the state, the index and settling may take.
+    pub(crate) memory: Memory,
+    /// The least time between two checkpoints.
+    pub(crate) checkpoint_every: Duration,
+    /// Whether texts are indexed.
+    pub(crate) full_text: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { memory: Memory::default(), checkpoint_every: CHECKPOINT_EVERY, full_text: false }
+    }
+}
+
+/// What a document can be found by.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) title: String,
+    pub(crate) text: String,
+}
+
+/// The writing side of an archive.
+pub(crate) struct Recorder<'a> {
+    store: &'a mut Store,
+    reader: SegmentReader,
+    credits: Credits,
+    index: Option<Indexer>,
+    memory: Memory,
+    checkpoints: CheckpointTimer,
+    /// What makes records durable while appending goes on.
+    syncing: Option<Syncing>,
+    /// Captures at the last audit over all accounts; nothing where the next checkpoint has to make one.
+    audited_at: Option<u64>,
+    /// What appending has cost since somebody asked.
+    appending: Duration,
+}
+
+impl<'a> Recorder<'a> {
+    /// Begins to record into a store that reflects its segments.
+    ///
+    /// # Errors
+    /// When the books or the index cannot be opened.
+    pub(crate) fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
+        let Settings { memory, checkpoint_every, full_text } = settings;
+        store.state_mut().set_cache_bytes(memory.state());
+        Ok(Self {
+            reader: store.reader(),
+            credits: Credits::open(store.state())?,
+            index: if full_text { Some(Indexer::open(store, memory)?) } else { None },
+            memory,
+            checkpoints: CheckpointTimer::new(checkpoint_every),
+            syncing: None,
+            audited_at: Some(0),
+            appending: Duration::ZERO,
+            store,
+        })
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.store
+    }
+
+    pub(crate) fn store_mut(&mut self) -> &mut Store {
+        self.store
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        self.store.state()
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        self.store.state_mut()
+    }
+
+    pub(crate) fn credits(&self) -> &Credits {
+        &self.credits
+    }
+
+    /// The books, and the state that they are kept in.
+    pub(crate) fn books(&mut self) -> (&mut Credits, &mut State) {
+        (&mut self.credits, self.store.state_mut())
+    }
+
+    /// Appends a capture's records and credits it; what became worth fetching is added to `candidates`.
+    ///
+    /// # Errors
+    /// When the store or the books fail. If it is the disk that is full, nothing of the capture is in the archive, and it may be
+    /// recorded again.
+    pub(crate) fn record(
+        &mut self,
+        records: &Encoded,
+        outcome: &mut Outcome,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<CaptureId, RecorderError> {
+        let begun = Instant::now();
+        originals::inherit(self.store.state(), &self.reader, outcome)?;
+        let location = self.store.append(records)?;
+        self.appending += begun.elapsed();
+        Ok(self.credits.credit(self.store.state_mut(), outcome, location, candidates)?)
+    }
+
+    /// How long appending, and how long handing cash on has taken since this was last asked.
+    pub(crate) fn take_times(&mut self) -> (Duration, Duration) {
+        (std::mem::take(&mut self.appending), self.credits.take_paying())
+    }
+
+    /// Hands a document's text to the index, unless its page has a newer capture or there is no index.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub(crate) fn index(&mut self, capture: CaptureId, url: &str, text: Text) -> Result<(), RecorderError> {
+        let Some(index) = &mut self.index else { return Ok(()) };
+        let page = self.store.state().capture(capture)?.url;
+        let visit = self.store.state().visit(page)?;
+        let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) else { return Ok(()) };
+        let (replaces, Text { title, text }) = (visit.captures > 1, text);
+        index.add(Box::new(Document { page, replaces, url: url.to_owned(), title, text }))
+    }
+
+    /// Whether it is time for a checkpoint.
+    pub(crate) fn checkpoint_is_due(&self) -> bool {
+        self.checkpoints.is_due(|| self.store.state().dirty_bytes() > self.memory.state())
+    }
+
+    /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only the
+    /// records are made durable, and the index does not get ahead of the state.
+    ///
+    /// # Errors
+    /// When the store or the books fail; what was durable before still is.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), RecorderError> {
+        let begun = Instant::now();
+        self.balance()?;
+        let checkpointed = self.store.checkpoint();
+        // After a failure nothing hurries: whoever goes on waits for room.
+        self.checkpoints.ended(begun, *checkpointed.as_ref().unwrap_or(&Checkpointed::Done));
+        let is_deferred = checkpointed? == Checkpointed::Deferred;
+        let captures = self.store.state().totals().captures;
+        let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(captures, deferred = is_deferred, milliseconds, "checkpoint");
+        match &mut self.index {
+            Some(index) if !is_deferred => index.checkpoint(captures),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the books into the state: balanced, and audited over all accounts now and then.
+    fn balance(&mut self) -> Result<(), RecorderError> {
+        let state = self.store.state();
+        let (captures, urls) = (state.totals().captures, u64::from(state.url_count()));
+        self.credits.balance(state)?;
+        if self.audited_at.is_none_or(|at| (captures - at) * ACCOUNTS_PER_CREDIT >= urls) {
+            self.credits.audit(state)?;
+            self.audited_at = Some(captures);
+        }
+        Ok(self.credits.save(self.store.state_mut())?)
+    }
+
+    /// Lets a thread make records durable while appending goes on: see [`Recorder::sync_beside`].
+    ///
+    /// # Errors
+    /// When there is no thread.
+    pub(crate) fn start_syncing<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<(), RecorderError> {
+        self.syncing = Some(Syncing::start(scope)?);
+        Ok(())
+    }
+
+    /// Begins a sync of everything so far if none was begun within `every`, and notes `mark`, which is whatever the caller counts;
+    /// gives back the mark of a sync that has ended.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(crate) fn sync_beside(&mut self, every: Duration, mark: u64) -> Result<Option<u64>, RecorderError> {
+        let Some(syncing) = &mut self.syncing else { return Ok(None) };
+        let ended = syncing.look(self.store)?;
+        if syncing.since_last() >= every {
+            syncing.begin(self.store, mark)?;
+        }
+        Ok(ended)
+    }
+
+    /// Passes cash along the stored links, for importance to follow from them; records become durable beside. Gives the number
+    /// of rounds.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) fn settle(&mut self) -> Result<u32, RecorderError> {
+        if let Some(syncing) = &mut self.syncing {
+            syncing.begin(self.store, 0)?;
+        }
+        let rounds = self.credits.settle(self.store.state_mut(), self.memory.settling())?;
+        tracing::info!(rounds, "cash was passed along the stored links");
+        if rounds > 0 {
+            self.audited_at = None;
+        }
+        Ok(rounds)
+    }
+
+    /// Makes everything durable, however long readers take to leave.
+    ///
+    /// # Errors
+    /// When the store or the books fail, or a reader stays too long.
+    pub(crate) fn conclude(&mut self) -> Result<(), RecorderError> {
+        if let Some(syncing) = &mut self.syncing {
+            syncing.wait(self.store)?;
+        }
+        self.balance()?;
+        Ok(self.store.checkpoint_waiting()?)
+    }
+
+    /// Commits what is left for the index, and ends its thread.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub(crate) fn close_index(&mut self) -> Result<(), RecorderError> {
+        match self.index.take() {
+            Some(index) => index.finish(self.store.state().totals().captures),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Opening an archive to change it: whatever a crash kept out of the state is credited again from its records. A rebuild
+//! is the same with nothing in the state.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use archive_storage::backend::{Disk, RealDisk};
+use archive_storage::segment::{ReplayedCapture, SegmentOptions};
+use archive_storage::warc::Broken;
+use archive_storage::{SegmentId, State, StateError, Store};
+
+use super::{Recorder, RecorderError, Settings};
+use crate::ledger::{Kind, Outcome};
+use crate::originals;
+
+/// An archive that is ready to be changed, and what had to be done for it.
+#[derive(Debug)]
+pub struct Opened {
+    /// The archive.
+    pub store: Store,
+    /// Captures that were stored but not yet reflected in the state.
+    pub replayed: u64,
+    /// Bytes of unfinished captures that were cut off.
+    pub cut_bytes: u64,
+    /// Places in segments that cannot be read.
+    pub broken: Vec<(SegmentId, Broken)>,
+}
+
+/// Opens the archive in `path` to change it; makes one that is not there.
+///
+/// Opening it twice gives the same state: what is replayed is checkpointed before anybody sees it.
+///
+/// # Errors
+/// When another process owns it, when it is of a newer format, and whatever the disk refuses.
+pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, RecorderError> {
+    open_on(Arc::new(RealDisk), path, options)
+}
+
+/// The same on any disk.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, RecorderError> {
+    let mut store = Store::own_on(disk, path, options)?;
+    let mut recorder = Recorder::open(&mut store, Settings::default())?;
+    let Replayed { captures: replayed, broken } = recorder.replay(false, &mut |_, _| Ok(()))?;
+    if replayed > 0 {
+        recorder.conclude()?;
+    }
+    let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
+    Ok(Opened { store, replayed, cut_bytes, broken })
+}
+
+/// What was credited again.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    /// Captures.
+    captures: u64,
+    /// Places in segments that cannot be read.
+    pub(crate) broken: Vec<(SegmentId, Broken)>,
+}
+
+impl Recorder<'_> {
+    /// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` is
+    /// told how many there were so far.
+    ///
+    /// # Errors
+    /// When the store or the books fail.
+    pub(crate) fn replay(
+        &mut self,
+        ahead: bool,
+        progress: &mut dyn FnMut(u64, &mut State) -> Result<(), StateError>,
+    ) -> Result<Replayed, RecorderError> {
+        let Self { store, reader, credits, .. } = self;
+        let (mut captures, mut open, mut candidates) = (0, 0, Vec::new());
+        let mut take = |state: &mut State, capture: ReplayedCapture| {
+            let original = originals::referred_to(state, &capture)?;
+            let mut outcome = Outcome::of_replayed(&capture, original);
+            originals::inherit(state, reader, &mut outcome)?;
+            let is_open = original.is_none() && !outcome.kind.has_payload() && outcome.kind != Kind::Failed;
+            open += u64::from(is_open);
+            credits.credit(state, &outcome, capture.main, &mut candidates)?;
+            candidates.clear();
+            captures += 1;
+            Ok::<(), RecorderError>(progress(captures, state)?)
+        };
+        let broken = if ahead { store.replay_ahead(&mut take)? } else { store.replay(&mut take)? };
+        if open > 0 {
+            originals::resolve_open(store, &|_| None)?;
+        }
+        self.audited_at = None;
+        Ok(Replayed { captures, broken })
+    }
+}

@@ -1,0 +1,81 @@
+//! Records are made durable by a thread of its own while recording goes on: a disk takes as long for it as a hundred pages.
+//!
+//! Invariant: one sync is under way at most, so that they end in the order in which they began.
+
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use archive_storage::{PendingSync, Store, StoreError};
+use crossbeam::channel::{Receiver, Sender, bounded};
+
+use super::RecorderError;
+
+/// The handle of the syncing thread.
+pub(super) struct Syncing {
+    orders: Sender<PendingSync>,
+    outcomes: Receiver<(PendingSync, Result<(), StoreError>)>,
+    /// The caller's mark of the sync under way.
+    under_way: Option<u64>,
+    begun: Instant,
+}
+
+impl Syncing {
+    /// Starts the thread; it ends with the handle.
+    pub(super) fn start<'scope>(scope: &'scope Scope<'scope, '_>) -> Result<Self, RecorderError> {
+        let (orders, queue) = bounded::<PendingSync>(1);
+        let (done, outcomes) = bounded(1);
+        let sync = move || {
+            for sync in queue {
+                let outcome = sync.carry_out();
+                if done.send((sync, outcome)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("sync".to_owned());
+        thread.spawn_scoped(scope, sync).map_err(RecorderError::Thread)?;
+        Ok(Self { orders, outcomes, under_way: None, begun: Instant::now() })
+    }
+
+    /// How long ago the last sync was begun.
+    pub(super) fn since_last(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Begins a sync of everything so far, unless one is under way.
+    pub(super) fn begin(&mut self, store: &mut Store, mark: u64) -> Result<(), RecorderError> {
+        if self.under_way.is_some() {
+            return Ok(());
+        }
+        let sync = store.sync_handle()?;
+        (self.under_way, self.begun) = (Some(mark), Instant::now());
+        self.orders.send(sync).map_err(|_| RecorderError::ThreadEnded)
+    }
+
+    /// Takes note of a sync that has ended, and gives its mark.
+    pub(super) fn look(&mut self, store: &mut Store) -> Result<Option<u64>, RecorderError> {
+        match self.outcomes.try_recv() {
+            Ok(ended) => self.ended(store, ended),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Waits for the sync under way, if there is one.
+    pub(super) fn wait(&mut self, store: &mut Store) -> Result<(), RecorderError> {
+        if self.under_way.is_some() {
+            let ended = self.outcomes.recv().map_err(|_| RecorderError::ThreadEnded)?;
+            self.ended(store, ended)?;
+        }
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        store: &mut Store,
+        (sync, outcome): (PendingSync, Result<(), StoreError>),
+    ) -> Result<Option<u64>, RecorderError> {
+        outcome?;
+        store.synced(&sync);
+        Ok(self.under_way.take())
+    }
+}

@@ -18,6 +18,7 @@ mod previous;
 mod process;
 mod robots_cache;
 mod seeds;
+mod seen;
 mod settings_file;
 mod stored_robots;
 mod timings;

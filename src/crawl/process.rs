@@ -13,11 +13,12 @@ use std::time::Duration;
 use url::Url;
 
 use super::payload::Payload;
+use super::seen::SeenPayloads;
 use super::stored_robots;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, Kind, OutLink, Outcome};
+use crate::ledger::{Facts, Kind, OutLink, Outcome, Sameness};
 use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::Text;
@@ -30,6 +31,9 @@ const SITEMAPS_MAX: usize = 1000;
 
 /// Rules of more bytes in memory are not handed on with their capture but read again from the archive.
 const RULES_BYTES_MAX: usize = 64 << 10;
+
+/// Smaller payloads are stored again rather than referred to: the reference would be as long.
+pub(super) const DEDUPLICATED_BYTES_MIN: u64 = 512;
 
 /// Where most sites have their sitemap.
 const USUAL_SITEMAP: &str = "/sitemap.xml";
@@ -55,6 +59,8 @@ pub(super) struct FetchTag {
     pub(super) hops: String,
     pub(super) importance: Option<f64>,
     pub(super) previous: Option<Previous>,
+    /// Contents that its host has often, for a page.
+    pub(super) sameness: Option<Sameness>,
 }
 
 /// The stored version that a fetch may confirm.
@@ -108,6 +114,10 @@ pub(super) struct Reading {
     pub(super) obey_noarchive: bool,
     /// The folder of bodies that are too long for memory.
     pub(super) spools: PathBuf,
+    /// Pages of a host with the same content: links of further ones are not followed; 0 for no limit.
+    pub(super) same_content: u32,
+    /// What came lately.
+    pub(super) seen: Arc<SeenPayloads>,
 }
 
 /// What a processing thread does, and what with.
@@ -242,13 +252,16 @@ fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
 impl Processing {
     /// What a response is, and its records.
     fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
-        let Taken { head, head_bytes, received_digest, digest, length, facts, robots, text } = taken;
+        let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text } = taken;
         let kind = match &tag.previous {
             _ if facts.error.is_some() => Kind::Failed,
             Some(_) if is_not_modified(tag, &exchange) => Kind::NotModified,
             Some(previous) if previous.entity == digest.prefix() && length > 0 => Kind::Identical,
             _ => Kind::Response,
         };
+        if let (Kind::Response, 200, Some(host)) = (kind, exchange.status, &tag.sameness) {
+            mark_sameness(&mut facts, host, self.reading.same_content);
+        }
         let outcome = Outcome {
             url: tag.url.to_string(),
             time: exchange.started,
@@ -271,7 +284,13 @@ impl Processing {
         // What is not stored need not be kept, and what is stored counts until it is.
         let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
         self.watch.lap(Stage::Metadata);
-        let records = self.encoder.encode(group)?;
+        let mut records = Encoded::later(group);
+        let is_whole = matches!(records.group().body, CaptureBody::Response { truncated: None, .. });
+        let may_be_copy = is_whole && !tag.robots && outcome.payload_bytes >= DEDUPLICATED_BYTES_MIN;
+        // What came before becomes a revisit, as soon as the owner of the state has found what of.
+        if !may_be_copy || !self.reading.seen.note(&outcome.digest) {
+            self.encoder.pack(&mut records)?;
+        }
         self.watch.lap(Stage::Records);
         Ok(Processed {
             received_bytes,
@@ -284,6 +303,17 @@ impl Processing {
             _held: held,
         })
     }
+}
+
+/// Marks a page that is like too many others of its host, so that its links are not followed; whether it is.
+pub(super) fn mark_sameness(facts: &mut Facts, host: &Sameness, most: u32) -> bool {
+    let count = facts.similarity.map_or(0, |similarity| host.count(similarity));
+    if most == 0 || count < most {
+        return false;
+    }
+    facts.copies = Some(count);
+    facts.problems.push(format!("like {count} other pages of its host: its links are not followed"));
+    true
 }
 
 fn group(

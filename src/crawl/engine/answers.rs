@@ -10,7 +10,9 @@ use url::Url;
 use super::super::budget::Budgets;
 use super::super::order::Ordering;
 use super::super::previous;
-use super::super::process::{Done, FetchTag, Previous, Processed, failed_group};
+use super::super::process::{
+    DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_sameness,
+};
 use super::super::robots_cache::Rules;
 use super::super::timings::Stage;
 use super::operation::Held;
@@ -30,9 +32,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// A server that asks for more than this is left alone until the next run.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
-
-/// Smaller payloads are stored again rather than referred to: the reference would be as long.
-const DEDUPLICATED_BYTES_MIN: u64 = 512;
 
 impl Run<'_> {
     pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
@@ -148,21 +147,16 @@ impl Run<'_> {
         }
     }
 
-    /// Marks a page like too many others of its host, so that its links are not followed.
+    /// Looks again whether a page is like too many others of its host: since it was asked for there may be more.
     fn look_for_sameness(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
-        let (outcome, most) = (&mut processed.outcome, self.conduct.same_content);
-        let Some(similarity) = outcome.facts.similarity.filter(|_| tag.page && most > 0) else {
-            return Ok(());
-        };
-        let host = self.recorder.state().host(tag.host)?;
-        let count = Sameness::from_bytes(&host.extension).count(similarity);
-        if count < most || outcome.status != 200 {
+        let outcome = &mut processed.outcome;
+        if tag.sameness.is_none() || outcome.status != 200 || outcome.facts.copies.is_some() {
             return Ok(());
         }
-        outcome.facts.copies = Some(count);
-        let problem = format!("like {count} other pages of its host: its links are not followed");
-        outcome.facts.problems.push(problem);
-        processed.records.change().metadata = outcome.facts.to_fields();
+        let host = Sameness::from_bytes(&self.recorder.state().host(tag.host)?.extension);
+        if mark_sameness(&mut outcome.facts, &host, self.conduct.same_content) {
+            processed.records.change().metadata = outcome.facts.to_fields();
+        }
         Ok(())
     }
 
@@ -296,6 +290,7 @@ impl Run<'_> {
             hops,
             importance: None,
             previous: None,
+            sameness: None,
         };
         self.store_failure(Box::new(tag), error)
     }

@@ -12,6 +12,7 @@ mod robots;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -119,6 +120,8 @@ pub fn run(
         obey_nofollow: options.conduct.obey_nofollow,
         obey_noarchive: options.conduct.obey_noarchive,
         spools,
+        same_content: options.conduct.same_content,
+        seen: Arc::default(),
     };
     thread::scope(|scope| {
         let watch = Stopwatch::new(counters.clone());

@@ -14,7 +14,7 @@ use super::super::traps::endless_path;
 use super::{CrawlError, Run};
 use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, page_flags as flags};
+use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, Sameness, page_flags as flags};
 
 impl Run<'_> {
     /// Hands out as many requests as may be under way.
@@ -143,6 +143,7 @@ impl Run<'_> {
             self.pages_under_way += 1;
             self.counted.begin(self.recorder.state(), host)?;
         }
+        let contents = self.recorder.state().host(host)?.extension;
         let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
@@ -158,6 +159,7 @@ impl Run<'_> {
             hops,
             importance: self.recorder.credits().importance(&page, visit.as_ref()),
             previous,
+            sameness: is_page.then(|| Sameness::from_bytes(&contents)),
             url,
         };
         let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };

@@ -1,7 +1,7 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
-//! `review`, `lab` and `testweb`; these use `recorder`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! `review` and `lab`; these use `recorder`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
 //! [`archive_storage`].
 
@@ -24,5 +24,4 @@ pub mod recorder;
 pub mod refresh;
 pub mod review;
 pub mod search;
-pub mod testweb;
 pub mod watch;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use archive::testweb::Config;
 use archive_storage::CaptureKind;
+use archive_testweb::Config;
 use redb::ReadableTable as _;
 
 use crate::crawl::{everything, lively};

@@ -8,9 +8,9 @@ use archive::crawl::{self, Choice, Plan, most_obsolete};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
 use archive::recorder::{self, Control};
-use archive::testweb::{Config, Form};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Clock, Store, UrlId, Visit};
+use archive_testweb::{Config, Form};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::{everything, lively};

@@ -8,8 +8,8 @@ use archive::columns::{self, Kind};
 use archive::crawl::{Choice, RefreshRules, Weights, most_obsolete};
 use archive::ledger::Credits;
 use archive::parse::DocumentKind;
-use archive::testweb::Config;
 use archive_storage::Store;
+use archive_testweb::Config;
 use chrono::TimeDelta;
 use serde_json::Value;
 

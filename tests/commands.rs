@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use archive::testweb::{Config, Form, PageIndex, SiteIndex};
 use archive_storage::{CaptureKind, Digest};
+use archive_testweb::{Config, Form, PageIndex, SiteIndex};
 use chrono::TimeDelta;
 use serde_json::Value;
 

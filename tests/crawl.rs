@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive::ledger::page_flags;
-use archive::testweb::{Clock, Config};
 use archive_storage::CaptureKind;
+use archive_testweb::{Clock, Config};
 
 use crate::support::captures::assert_same;
 use crate::support::program::start;

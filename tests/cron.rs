@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use archive::testweb::Config;
 use archive_storage::Store;
+use archive_testweb::Config;
 use chrono::TimeDelta;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use archive::ledger::Credits;
-use archive::testweb::{ChangeRates, Clock, Config, PageIndex, Web};
 use archive_storage::Store;
+use archive_testweb::{ChangeRates, Clock, Config, PageIndex, Web};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::change::clock;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use archive::testweb::{ChangeRates, Config};
+use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;
 
 use crate::crawl::{everything, lively};

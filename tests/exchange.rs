@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use archive::testweb::Config;
 use archive_storage::warc::RecordReader;
 use archive_storage::{Capture, CaptureKind, Digest, Store};
+use archive_testweb::Config;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;

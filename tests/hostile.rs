@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use archive::ledger::{Refusal, page_flags};
-use archive::testweb::{Config, faults, traps};
 use archive_storage::{CaptureKind, Store, UrlId};
+use archive_testweb::{Config, faults, traps};
 
 use crate::support::program::{Usage, start};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};

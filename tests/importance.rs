@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::process::Command;
 
 use archive::ledger::Credits;
-use archive::testweb::{Clock, Config, truth};
 use archive_storage::Store;
+use archive_testweb::{Clock, Config, truth};
 
 use crate::crawl::everything;
 use crate::support::program::start;

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 use serde_json::Value;
 
 use crate::crawl::{everything, lively};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use archive::testweb::{Clock, Config};
 use archive_storage::{Store, UrlId};
+use archive_testweb::{Clock, Config};
 
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 
 use crate::crawl::everything;
 use crate::support::program::{Finished, start};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use archive::testweb::{Arrival, Config, HostIndex};
+use archive_testweb::{Arrival, Config, HostIndex};
 
 use crate::crawl::lively;
 use crate::support::program::start;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use archive::parse::{DocumentKind, Limits, Source, parse};
-use archive::testweb::{Config, Form, PageIndex};
+use archive_testweb::{Config, Form, PageIndex};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use url::Url;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use archive::testweb::Config;
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, CaptureKind, Digest, Store};
+use archive_testweb::Config;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::lively;
@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_millis(1100);
 
 fn varied(seed: u64) -> TestWeb {
     let config = lively(seed, 6, 250);
-    let changes = archive::testweb::ChangeRates { median_per_day: 0.05, ..config.changes };
+    let changes = archive_testweb::ChangeRates { median_per_day: 0.05, ..config.changes };
     TestWeb::start(Config { chunked_share: 0.4, validator_share: 0.5, changes, ..config })
 }
 

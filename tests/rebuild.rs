@@ -6,8 +6,8 @@ use std::path::Path;
 
 use archive::ledger::{language, page_flags};
 use archive::search;
-use archive::testweb::{ChangeRates, Config};
 use archive_storage::{CaptureKind, Store};
+use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;
 
 use crate::crawl::lively;
@@ -167,7 +167,7 @@ fn a_rebuild_gives_the_same_answers() {
 
 #[test]
 fn a_state_of_an_earlier_format_is_rebuilt_when_asked() {
-    let served = TestWeb::start(archive::testweb::Config::plain(53, 2, 20));
+    let served = TestWeb::start(archive_testweb::Config::plain(53, 2, 20));
     let archive = Archive::new();
     let seeds = served.web.seeds(2);
     start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 
 use crate::crawl::{everything, lively};
 use crate::support::program::start;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use archive::testweb::tls::{AUTHORITY, Certificate};
-use archive::testweb::{Arrival, Config};
+use archive_testweb::tls::{AUTHORITY, Certificate};
+use archive_testweb::{Arrival, Config};
 
 use crate::crawl::lively;
 use crate::politeness::{are_apart, group};

@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use archive::testweb::Config;
 use archive_storage::CaptureKind;
+use archive_testweb::Config;
 
 use crate::crawl::everything;
 use crate::support::program::{Finished, start};

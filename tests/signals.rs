@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 
 use crate::change::crawled;
 use crate::crawl::{everything, lively};

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use archive::testweb::{attacks, faults, traps};
 use archive_storage::CaptureKind;
+use archive_testweb::{attacks, faults, traps};
 
 use crate::crawl::lively;
 use crate::support::program::start;

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use archive::testweb::{Clock, Config};
+use archive_testweb::{Clock, Config};
 use chrono::TimeDelta;
 
 use crate::change::{clock, crawled};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 
 use crate::crawl::everything;
 use crate::support::program::{Finished, start};

@@ -41,6 +41,5 @@ mod soak;
 mod strangers;
 mod support;
 mod terminal;
-mod testweb;
 mod unchanged;
 mod why;

@@ -1,6 +1,6 @@
 //! `archive why` knows of every URL how it was found and what became of it, also of those that were never asked for.
 
-use archive::testweb::Config;
+use archive_testweb::Config;
 use serde_json::Value;
 
 use crate::support::program::start;

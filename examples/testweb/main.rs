@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use archive::testweb::{Clock, Config, PageIndex, Server, Web, faults, traps, truth};
+use archive_testweb::{Clock, Config, PageIndex, Server, Web, faults, traps, truth};
 use clap::Parser;
 
 /// Serves a deterministic web of many hosts at one address.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use archive::testweb::{PageIndex, Reader, Server, Web};
+use archive_testweb::{PageIndex, Reader, Server, Web};
 
 /// Connections of each client thread, asked in turn so that the server always has work.
 const CONNECTIONS: usize = 16;

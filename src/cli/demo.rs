@@ -11,8 +11,8 @@ use archive::crawl::{self, Choice, End, Options, Plan, Politeness, most_obsolete
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive::recorder::Control;
-use archive::testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use archive_storage::{Clock as RecordClock, Store};
+use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
 use comfy_table::CellAlignment;
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use archive::crawl::{Options, Politeness};
 use archive::fetch;
-use archive::testweb::{Config, Server, Web};
+use archive_testweb::{Config, Server, Web};
 
 pub(crate) use captures::{Captured, captures, ledger_balances};
 pub(crate) use program::Archive;

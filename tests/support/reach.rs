@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use archive::testweb::{PageIndex, Web};
+use archive_testweb::{PageIndex, Web};
 
 /// The sections of a host, whose pages name its feeds as its home page does.
 const SECTIONS: u64 = 8;

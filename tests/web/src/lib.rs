@@ -5,7 +5,7 @@
 //! and a test can compare what a crawler found with what is true: [`Web::links`], [`Web::changes`], [`truth`].
 //!
 //! ```
-//! use archive::testweb::{Config, PageIndex, Server, Web};
+//! use archive_testweb::{Config, PageIndex, Server, Web};
 //! use std::sync::Arc;
 //!
 //! let web = Arc::new(Web::new(Config::sized(1, 100, 10_000))?);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Asked, HTML, Listed, SMALL_PAGE, page, raw, whole};
-use crate::testweb::script::{Ending, Move, Script};
-use crate::testweb::text::Append as _;
+use crate::script::{Ending, Move, Script};
+use crate::text::Append as _;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Slower than any patient client.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::testweb::{Clock, Config, Form, HostIndex, PageIndex, Server, Web, faults, tls};
+use archive_testweb::{Clock, Config, Form, HostIndex, PageIndex, Server, Web, faults, tls};
 
 /// Longer than a loaded machine takes to answer anything.
 const PATIENCE: Duration = Duration::from_secs(20);

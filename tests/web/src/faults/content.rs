@@ -1,7 +1,7 @@
 //! Bodies that are wrong, or right and too much.
 
 use super::{HTML, Listed, SMALL_PAGE, page, whole};
-use crate::testweb::script::{Ending, Script};
+use crate::script::{Ending, Script};
 
 pub(super) static LISTED: &[Listed] = &[
     Listed {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use super::{HTML, Listed, SMALL_PAGE, whole};
-use crate::testweb::script::{Ending, Script};
+use crate::script::{Ending, Script};
 
 pub(super) static LISTED: &[Listed] = &[
     Listed { path: "/bomb", what: "1 MiB of gzip that unpacks to 1 GiB", script: |_| coded("gzip", &BOMB) },

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{HTML, raw, whole};
-use crate::testweb::answer::Request;
-use crate::testweb::script::{Ending, Move, Script};
+use crate::answer::Request;
+use crate::script::{Ending, Move, Script};
 
 /// A host whose robots.txt is a fault.
 pub struct Case {

@@ -1,7 +1,7 @@
 //! Redirects that lead nowhere, everywhere, or where no crawler should go.
 
 use super::{HTML, Listed, SMALL_PAGE, page, whole};
-use crate::testweb::script::{Ending, Script};
+use crate::script::{Ending, Script};
 
 pub(super) static LISTED: &[Listed] = &[
     Listed { path: "/redirect-self", what: "redirects to itself", script: |_| to(302, "/redirect-self") },

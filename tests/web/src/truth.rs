@@ -188,7 +188,7 @@ pub fn importance_among_sites(web: &Web, graph: &Graph, tolerance: f64) -> Vec<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testweb::Config;
+    use crate::Config;
 
     #[test]
     fn importance_of_a_graph_done_by_hand() {
@@ -218,7 +218,7 @@ mod tests {
         let late = web.config().start + chrono::TimeDelta::days(1000);
         let graph = Graph::of(&web, late);
         for host in [0, 17, 39] {
-            let home = web.home(crate::testweb::HostIndex(host));
+            let home = web.home(crate::HostIndex(host));
             assert!(graph.reached(&[home.0 as usize]).into_iter().all(|reached| reached));
         }
         let links = graph.links() as f64 / graph.pages() as f64;

@@ -27,11 +27,22 @@ const DAY: &str = "2014-01-03T03:03:21Z";
 
 /// Imports a file within limits.
 fn import(archive: &Archive, name: &str, content: impl AsRef<[u8]>) -> Finished {
+    import_with(archive, name, content, MEMORY, DATA_MIB_MAX)
+}
+
+/// The same with other memory for the import, and for its process in MiB.
+fn import_with(
+    archive: &Archive,
+    name: &str,
+    content: impl AsRef<[u8]>,
+    memory: &str,
+    data_mib_max: u64,
+) -> Finished {
     let file = archive.file(name, content);
     let mut limited = Command::new("prlimit");
-    limited.arg(format!("--data={}", DATA_MIB_MAX << 20)).arg(format!("--cpu={CPU_SECONDS_MAX}"));
+    limited.arg(format!("--data={}", data_mib_max << 20)).arg(format!("--cpu={CPU_SECONDS_MAX}"));
     limited.arg(env!("CARGO_BIN_EXE_archive")).arg("import").arg("--archive").arg(&archive.path);
-    limited.args(["--memory", MEMORY, "--no-full-text", "--threads", "8", "--json"]).arg(file);
+    limited.args(["--memory", memory, "--no-full-text", "--threads", "8", "--json"]).arg(file);
     start(limited.env_remove("ARCHIVE_DIR")).wait()
 }
 
@@ -41,6 +52,20 @@ fn summary(finished: &Finished) -> Value {
     finished.json().pop().unwrap()
 }
 
+/// A response with further fields, whose body is one chunk of so many zeros if it is chunked at all.
+fn bomb(url: &str, more: &[&str], coding: &str, bytes: usize) -> Vec<u8> {
+    let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{bytes:x}\r\n");
+    let head = String::from_utf8(answer(url, url, DAY, more, "")).unwrap();
+    let head =
+        head.trim_end().replace("Content-Length: 0", &format!("Content-Length: {}", http.len() + bytes));
+    let zeros = vec![b'0'; 1 << 20];
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    write!(packer, "{head}\r\n\r\n{http}").unwrap();
+    (0..bytes >> 20).for_each(|_| packer.write_all(&zeros).unwrap());
+    packer.write_all(b"\r\n\r\n").unwrap();
+    packer.finish().unwrap()
+}
+
 /// Records that unpack to gigabytes: all of them are imported.
 #[test]
 fn contents_that_unpack_to_gigabytes_go_through_files() {
@@ -48,21 +73,9 @@ fn contents_that_unpack_to_gigabytes_go_through_files() {
     const BYTES: usize = 200 << 20;
     for coding in ["", "Transfer-Encoding: chunked\r\n"] {
         let archive = Archive::new();
-        let mut file = Vec::new();
-        let zeros = vec![b'0'; 1 << 20];
-        for number in 0..RECORDS {
-            let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{coding}\r\n{BYTES:x}\r\n");
-            let head = answer(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, &[], "");
-            let head = String::from_utf8(head).unwrap();
-            let head = head
-                .trim_end()
-                .replace("Content-Length: 0", &format!("Content-Length: {}", http.len() + BYTES));
-            let mut packer = flate2::write::GzEncoder::new(&mut file, flate2::Compression::fast());
-            write!(packer, "{head}\r\n\r\n{http}").unwrap();
-            (0..BYTES >> 20).for_each(|_| packer.write_all(&zeros).unwrap());
-            packer.write_all(b"\r\n\r\n").unwrap();
-            packer.finish().unwrap();
-        }
+        let pages =
+            (0..RECORDS).map(|number| bomb(&format!("http://a.example/{number}"), &[], coding, BYTES));
+        let file = pages.collect::<Vec<_>>().concat();
         assert!(file.len() < 12 << 20, "{}", file.len());
         let summary = summary(&import(&archive, "bomb.warc.gz", file));
         assert_eq!((&summary["captures"], &summary["broken"]), (&RECORDS.into(), &0.into()));
@@ -169,6 +182,26 @@ fn beginnings_of_records_without_end_cost_no_more_than_other_text() {
         );
         assert_eq!(summary(&finished)["captures"], 1, "{name}");
     }
+}
+
+/// A capture whose digests take long, and behind it what is no capture: with two threads that overtakes it, and waits.
+#[test]
+fn what_is_no_capture_waits_within_bounds_for_a_slow_one_before_it() {
+    const RECORDS: usize = 2400;
+    const BYTES: usize = 600 << 20;
+    const DATA_MIB_MAX: u64 = 320;
+    let archive = Archive::new();
+    let stated = ["Block", "Payload"].map(|of| format!("WARC-{of}-Digest: sha512:{}", "A".repeat(128)));
+    let slow = bomb("http://a.example/slow", &stated.each_ref().map(String::as_str), "", BYTES);
+    // Captures are given out when as many others have begun.
+    let others = (0..20).map(|number| {
+        member(&response(&format!("urn:{number}"), &format!("http://a.example/{number}"), DAY, ""))
+    });
+    // The type is what the import has to keep of a record that it leaves out.
+    let left_out = member(&record(&[&format!("WARC-Type: {}", "a".repeat(256 << 10))], ""));
+    let file = [slow, others.collect::<Vec<_>>().concat(), left_out.repeat(RECORDS)].concat();
+    let summary = summary(&import_with(&archive, "slow.warc.gz", file, "320MiB", DATA_MIB_MAX));
+    assert_eq!((&summary["captures"], &summary["left_out"]), (&21.into(), &RECORDS.into()));
 }
 
 /// Captures of one URL and one second are told apart by their records, each of which is read once.

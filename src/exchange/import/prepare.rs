@@ -18,7 +18,6 @@ use super::NoteKind;
 use super::digests::{Digests, Payload, is_http};
 use super::gather::Group;
 use super::known::{Identity, content, telling};
-use super::room::Place;
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
 use crate::parse::http_date;
@@ -72,8 +71,6 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<(NoteKind, String)>,
     /// Records of its own that are not kept.
     pub(super) left_out: Vec<RecordType>,
-    /// What it takes until it is stored.
-    pub(super) place: Option<Place>,
 }
 
 /// A revisit whose original is not known yet.
@@ -354,7 +351,6 @@ impl Capture<'_> {
             text: None,
             notes: Vec::new(),
             left_out: Vec::new(),
-            place: None,
         })
     }
 
@@ -407,20 +403,14 @@ fn as_metadata(first: &Record) -> Header {
 }
 
 impl Prepared {
-    /// Keeps its place until it is stored, for what it takes now.
-    pub(super) fn in_place(mut self, place: Option<Place>) -> Self {
+    /// What it takes beside the records that it was made of.
+    pub(super) fn grown_bytes(&self) -> u64 {
         let links = &self.outcome.facts.links;
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
         let fields = self.records.group().metadata.iter();
         let fields = fields.map(|(name, value)| (name.len() + value.len()) as u64 + FIELD_BYTES);
-        let packed = self.records.packed_in_memory();
         let text = self.text.as_ref().map_or(0, |text| text.text.len() as u64);
-        let bytes = links + fields.sum::<u64>() + packed + text;
-        self.place = place;
-        if let Some(place) = &mut self.place {
-            place.grow(bytes);
-        }
-        self
+        links + fields.sum::<u64>() + self.records.packed_in_memory() + text
     }
 
     /// The identifier that its main record gets when another one has its own: always the same for the same capture, so that

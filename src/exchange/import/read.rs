@@ -11,7 +11,7 @@ use archive_storage::warc::{ReadError, ReadLimits, RecordReader, RecordType};
 use crossbeam::channel::Sender;
 
 use super::gather::{Gathered, Gatherer, Group};
-use super::room::{self, Place, Room};
+use super::room::{Bytes, Place, Room};
 use super::sources::{Source, in_order};
 use super::{Note, NoteKind};
 use crate::recorder::{Control, Memory};
@@ -19,10 +19,23 @@ use crate::recorder::{Control, Memory};
 /// Bytes on disk of contents that are too long for memory, from reading to storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
 
-/// What is handed to the threads behind.
+/// Bytes that whatever is under way takes beside its text, on its way through the threads.
+const ITEM_BYTES: u64 = 1024;
+
+/// Something on its way to the store, where all arrive in the order in which they were read. A slow capture can make any
+/// number of others wait, so everything has a place until it has arrived.
+pub(super) struct Queued<T> {
+    /// Its place in the order.
+    pub(super) number: u64,
+    pub(super) what: T,
+    /// For what it takes.
+    pub(super) place: Option<Place>,
+}
+
+/// What is read.
 pub(super) enum Item {
     /// A capture of a file.
-    Group(Arc<str>, Box<Group>, Place),
+    Group(Arc<str>, Box<Group>),
     /// Something to be told.
     Note(Note),
     /// A record that belongs to no capture.
@@ -34,6 +47,19 @@ pub(super) enum Item {
         /// Whether it was read to its end.
         is_whole: bool,
     },
+}
+
+impl Item {
+    /// What it takes, at least.
+    fn bytes(&self) -> Bytes {
+        let (text, group) = match self {
+            Self::Group(_, group) => (0, group.bytes()),
+            Self::Note(note) => (note.file.len() + note.what.len(), Bytes::default()),
+            Self::LeftOut(record_type) => (record_type.as_str().len(), Bytes::default()),
+            Self::FileEnd { name, .. } => (name.len(), Bytes::default()),
+        };
+        Bytes { memory: ITEM_BYTES + text as u64 + group.memory, ..group }
+    }
 }
 
 /// What the reading thread needs.
@@ -49,33 +75,36 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads files from the first to the last; ends early when nobody listens any more or is to stop.
-    pub(super) fn run(&self, items: &Sender<(u64, Item)>) {
-        let mut number = 0;
-        let mut send = |item| {
-            number += 1;
-            !self.stop.is_stopped() && items.send((number - 1, item)).is_ok()
-        };
+    pub(super) fn run(&self, items: &Sender<Queued<Item>>) {
         let memory = self.memory.bodies() as u64 / 2;
-        let room = Room::new(room::Bytes { memory, disk: SPOOLED_BYTES_MAX });
+        let room = Room::new(Bytes { memory, disk: SPOOLED_BYTES_MAX });
+        let mut number = 0;
+        let mut send = |item: Item| {
+            // All that have places were sent, and those before it wait for nobody that comes later: some will be free.
+            let place = room.take(item.bytes());
+            let queued = Queued { number, what: item, place: Some(place) };
+            number += 1;
+            !self.stop.is_stopped() && items.send(queued).is_ok()
+        };
         for source in in_order(self.files) {
-            if !self.read_file(&source, &room, &mut send) {
+            if !self.read_file(&source, &mut send) {
                 return;
             }
         }
     }
 
     /// Whether somebody still listens.
-    fn read_file(&self, source: &Source, room: &Arc<Room>, send: &mut impl FnMut(Item) -> bool) -> bool {
+    fn read_file(&self, source: &Source, send: &mut impl FnMut(Item) -> bool) -> bool {
         let mut whole = true;
         let mut send_on = |item: Item| {
             whole &= !matches!(&item, Item::Note(note) if note.kind == NoteKind::File);
             send(item)
         };
-        let is_heard = self.read_records(source, room, &mut send_on);
+        let is_heard = self.read_records(source, &mut send_on);
         is_heard && send(Item::FileEnd { name: source.name.clone(), is_whole: whole })
     }
 
-    fn read_records(&self, source: &Source, room: &Arc<Room>, send: &mut impl FnMut(Item) -> bool) -> bool {
+    fn read_records(&self, source: &Source, send: &mut impl FnMut(Item) -> bool) -> bool {
         let name = &source.name;
         let note =
             |offset, kind, what: String| Item::Note(Note { file: name.to_string(), offset, kind, what });
@@ -100,27 +129,19 @@ impl Reader<'_> {
                 }
                 Err(error) => return send(note(None, NoteKind::File, format!("cannot be read: {error}"))),
             }
-            if !send_all(name, room, &mut gathered, send) {
+            if !send_all(name, &mut gathered, send) {
                 return false;
             }
         }
         gatherer.finish(&mut gathered);
-        send_all(name, room, &mut gathered, send)
+        send_all(name, &mut gathered, send)
     }
 }
 
-fn send_all(
-    file: &Arc<str>,
-    room: &Arc<Room>,
-    gathered: &mut Vec<Gathered>,
-    send: &mut impl FnMut(Item) -> bool,
-) -> bool {
+fn send_all(file: &Arc<str>, gathered: &mut Vec<Gathered>, send: &mut impl FnMut(Item) -> bool) -> bool {
     gathered.drain(..).all(|gathered| {
         send(match gathered {
-            Gathered::Group(group) => {
-                let place = room.take(group.bytes());
-                Item::Group(file.clone(), group, place)
-            }
+            Gathered::Group(group) => Item::Group(file.clone(), group),
             Gathered::LeftOut(record_type) => Item::LeftOut(record_type),
         })
     })

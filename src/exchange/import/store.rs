@@ -16,7 +16,7 @@ use super::gather::Group;
 use super::known::{Known, Seen};
 use super::left_out::LeftOut;
 use super::prepare::{Prepared, Reading, Refused, Why, prepare};
-use super::read::{Item, Reader};
+use super::read::{Item, Queued, Reader};
 use super::room::Place;
 use super::{Listener, Note, NoteKind, Options, Status};
 use crate::ledger::{Candidate, Outcome, fetched_url};
@@ -114,17 +114,17 @@ struct Waiting {
 }
 
 impl Work for Preparing {
-    type Item = (u64, Item);
+    type Item = Queued<Item>;
     type Job = Waiting;
     type Read = Result<Prepared, Refused>;
-    type Done = (u64, Ready);
+    type Done = Queued<Ready>;
 
-    fn take((number, item): (u64, Item)) -> Option<Result<Waiting, (u64, Ready)>> {
-        Some(match item {
-            Item::Group(file, group, place) => {
-                Ok(Waiting { number, file, group, place: Arc::new(Mutex::new(Some(place))) })
+    fn take(Queued { number, what, place }: Queued<Item>) -> Option<Result<Waiting, Queued<Ready>>> {
+        Some(match what {
+            Item::Group(file, group) => {
+                Ok(Waiting { number, file, group, place: Arc::new(Mutex::new(place)) })
             }
-            other => Err((number, Ready::Other(other))),
+            other => Err(Queued { number, what: Ready::Other(other), place }),
         })
     }
 
@@ -132,20 +132,29 @@ impl Work for Preparing {
         prepare(&job.file, &job.group, &self.reading, reader)
     }
 
-    fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> (u64, Ready) {
-        let place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(refused) => return (job.number, Ready::Refused(job.file, refused)),
+    fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> Queued<Ready> {
+        let mut place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let what = match prepared.map(|prepared| self.pack(prepared)) {
+            Ok(Ok(prepared)) => {
+                if let Some(place) = &mut place {
+                    place.grow(prepared.grown_bytes());
+                }
+                Ready::Capture(Box::new(prepared))
+            }
+            Ok(Err(error)) => Ready::Failed(error),
+            Err(refused) => Ready::Refused(job.file, refused),
         };
-        // Of a revisit the original has to be found first.
-        let packed = match prepared.revisit {
-            Some(_) => Ok(()),
-            None => self.encoder.pack(&mut prepared.records),
-        };
-        let ready =
-            packed.map_or_else(Ready::Failed, |()| Ready::Capture(Box::new(prepared.in_place(place))));
-        (job.number, ready)
+        Queued { number: job.number, what, place }
+    }
+}
+
+impl Preparing {
+    /// Packs a capture's records; of a revisit the original has to be found first.
+    fn pack(&self, mut prepared: Prepared) -> Result<Prepared, SegmentError> {
+        if prepared.revisit.is_none() {
+            self.encoder.pack(&mut prepared.records)?;
+        }
+        Ok(prepared)
     }
 }
 
@@ -166,7 +175,7 @@ impl Import<'_> {
     )]
     fn drive(
         &mut self,
-        ready: Receiver<(u64, Ready)>,
+        ready: Receiver<Queued<Ready>>,
         bytes: &AtomicU64,
         listener: &mut dyn Listener,
     ) -> Result<(), RecorderError> {
@@ -175,13 +184,14 @@ impl Import<'_> {
         let mut reported = Instant::now();
         loop {
             match ready.recv_timeout(REPORT_EVERY) {
-                Ok((number, done)) => drop(waiting.insert(number, done)),
+                Ok(queued) => drop(waiting.insert(queued.number, queued)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            while let Some(done) = waiting.remove(&next) {
+            while let Some(Queued { what, place, .. }) = waiting.remove(&next) {
                 next += 1;
-                self.take(done, listener)?;
+                self.take(what, listener)?;
+                drop(place);
             }
             if self.recorder.checkpoint_is_due() {
                 self.recorder.checkpoint()?;

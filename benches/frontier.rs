@@ -127,7 +127,7 @@ fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64,
                 now = now.max(time);
                 frontier.completed(host, now, answer, None);
                 if robots {
-                    frontier.robots_known(host, now);
+                    frontier.robots_known(host, now, Duration::from_secs(1 << 20));
                 }
             }
         }

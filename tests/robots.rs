@@ -1,7 +1,10 @@
 //! What a robots.txt does to a crawl, and what it must not do: it forbids pages of its own host, and nothing else.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
@@ -105,6 +108,82 @@ fn a_stored_file_is_read_without_its_content_coding() {
     assert_eq!(served.take_asked(), Vec::<String>::new());
     let told = archive.json("why", &["http://a.test/private/"]).remove(0);
     assert_eq!((&told["refusal"], &told["robots"]["allowed"]), (&"robots".into(), &false.into()), "{told}");
+}
+
+/// A run that begins a few seconds before rules of the archive are a day old.
+#[test]
+fn rules_are_fetched_again_when_they_are_a_day_old() {
+    const PAGES: usize = 24;
+    let new_rules: [fn() -> Vec<u8>; 2] =
+        [|| plain("User-agent: *\nDisallow: /page\n"), || whole(503, "", b"")];
+    for (answer, is_forbidden) in new_rules.into_iter().zip([true, false]) {
+        let is_first = Arc::new(AtomicBool::new(true));
+        let is_first_run = Arc::clone(&is_first);
+        let served = Answers::start(move |_, path| match path {
+            "/robots.txt" if is_first_run.load(Ordering::SeqCst) => {
+                plain("User-agent: *\nDisallow: /private\n")
+            }
+            "/robots.txt" => answer(),
+            "/" => {
+                html(&(0..PAGES).map(|page| format!("<a href=/page{page}>{page}</a>")).collect::<String>())
+            }
+            _ => html(&format!("<title>{path}</title>")),
+        });
+        let archive = Archive::new();
+        let seeds = ["http://a.test/".to_owned()];
+        let begun = Utc::now();
+        let limit = ["--limit", "1"];
+        start(archive.crawl(&seeds, &served.at_once()).args(limit)).wait().succeeded();
+        is_first.store(false, Ordering::SeqCst);
+        served.take_asked();
+        let clock =
+            (begun + TimeDelta::seconds(24 * 60 * 60 - 4)).to_rfc3339_opts(SecondsFormat::Micros, true);
+        let options = ["--no-full-text", "--delay", "500ms", "--clock", &clock].map(str::to_owned);
+        let options = [&options[..], &served.connection()].concat();
+        start(&mut archive.crawl(&seeds, &options)).wait();
+        let asked = served.take_asked();
+        let again =
+            asked.iter().position(|asked| asked == "a.test/robots.txt").expect("they were fetched again");
+        let pages = |asked: &[String]| asked.iter().filter(|asked| asked.starts_with("a.test/page")).count();
+        assert!(pages(&asked[..again]) > 0, "they held at first: {asked:?}");
+        assert_eq!(pages(&asked[again..]) == 0, is_forbidden, "{asked:?}");
+        assert_eq!(
+            pages(&asked) == PAGES,
+            !is_forbidden,
+            "what is known holds if they cannot be had: {asked:?}"
+        );
+    }
+}
+
+/// A file of one byte too much, and one of as much as is read.
+#[test]
+fn of_a_robots_txt_500_kib_are_stored_and_read() {
+    const BYTES_MAX: usize = 500 << 10;
+    let served = Answers::start(|host, path| match path {
+        "/robots.txt" => {
+            let (start, rule) = ("User-agent: *\n#", "\nDisallow: /page");
+            let length = BYTES_MAX + usize::from(host == "over.test") - start.len() - rule.len();
+            plain(&[start, &"x".repeat(length), rule].concat())
+        }
+        _ => html("<title>t</title><a href=/page>p</a><a href=/pag>q</a>"),
+    });
+    let archive = Archive::new();
+    let seeds = ["http://at.test/".to_owned(), "http://over.test/".to_owned()];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let captures = captures(&archive.path).0;
+    for host in ["at", "over"] {
+        let stored: Vec<u32> = captures[&format!("http://{host}.test/robots.txt")]
+            .iter()
+            .map(|capture| capture.length)
+            .collect();
+        assert_eq!(stored, [BYTES_MAX as u32], "{host}");
+    }
+    // The last rule is that for `/page`, or what is left of it.
+    for (url, is_allowed) in
+        [("at.test/pag", true), ("at.test/page", false), ("over.test/pag", false), ("over.test/page", false)]
+    {
+        assert_eq!(captures.contains_key(&format!("http://{url}")), is_allowed, "{url}");
+    }
 }
 
 #[test]

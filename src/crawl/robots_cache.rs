@@ -76,8 +76,14 @@ impl RobotsCache {
         self.rules.get(&host).copied()
     }
 
-    pub(super) fn set_rules(&mut self, host: HostId, rules: Rules) {
-        self.rules.insert(host, rules);
+    /// Sets the rules of a host and returns them. One that cannot be asked any more keeps those that it had (RFC 9309 section
+    /// 2.4).
+    pub(super) fn set_rules(&mut self, host: HostId, rules: Rules) -> Rules {
+        let known = self.rules.entry(host).or_insert(rules);
+        if !matches!(rules, Rules::Closed) {
+            *known = rules;
+        }
+        *known
     }
 
     /// A file, if it is in memory.
@@ -226,6 +232,17 @@ mod tests {
         cache.wait(HostId(3), UrlId(8), HostId(3), false);
         assert!(!cache.needs_rules(HostId(3)));
         assert_eq!(cache.take_sought(HostId(3)), Some((UrlId(8), true)));
+    }
+
+    #[test]
+    fn rules_that_are_known_hold_when_a_host_cannot_be_asked_again() {
+        let mut cache = RobotsCache::new(0);
+        assert!(matches!(cache.set_rules(HostId(1), Rules::Closed), Rules::Closed));
+        assert!(matches!(cache.set_rules(HostId(1), Rules::Free), Rules::Free));
+        assert!(matches!(cache.set_rules(HostId(1), Rules::Closed), Rules::Free));
+        let given = Rules::Given { file: CaptureId(3), delay: None };
+        assert!(matches!(cache.set_rules(HostId(1), given), Rules::Given { .. }));
+        assert!(matches!(cache.rules(HostId(1)), Some(Rules::Given { .. })));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use archive_storage::address::url_hash;
 use archive_storage::{CaptureId, HostId, UrlId};
@@ -17,8 +17,8 @@ use crate::fetch::{FetchError, Job};
 use crate::ledger::{Credits, Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
 use crate::parse::Limits;
 
-/// Robots rules are fetched anew after this time (RFC 9309 section 2.4).
-const ROBOTS_AGE_MAX_HOURS: i64 = 24;
+/// Robots rules are fetched anew after this time; if they cannot be, those that are known go on to hold (RFC 9309 section 2.4).
+const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Requests for robots.txt in a run that has a limit of pages, at most: so many, and so many more for each page that it may
 /// fetch. Links may lead to any number of hosts without pages.
@@ -80,17 +80,20 @@ impl Run<'_> {
         Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
     }
 
-    /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again.
-    fn answer(&mut self, url: &str) -> Result<Answer, CrawlError> {
+    /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again, and how
+    /// long it will be.
+    fn answer(&mut self, url: &str) -> Result<(Answer, Duration), CrawlError> {
+        let unknown = (Answer::Unknown, ROBOTS_AGE_MAX);
         let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
-            return Ok(Answer::Unknown);
+            return Ok(unknown);
         };
         let is_of_this_run = id >= self.first_capture;
-        let oldest = self.options.fetch.clock.now().timestamp() - ROBOTS_AGE_MAX_HOURS * 3600;
-        if !is_of_this_run && stored_robots::seconds(&capture) < oldest {
-            return Ok(Answer::Unknown);
-        }
-        Ok(match capture.status {
+        let age = self.options.fetch.clock.now().timestamp() - stored_robots::seconds(&capture);
+        let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
+        let Some(holds) = ROBOTS_AGE_MAX.checked_sub(age).filter(|holds| !holds.is_zero()) else {
+            return Ok(unknown);
+        };
+        let answer = match capture.status {
             200..=299 => {
                 let delay = self.rules_of(id)?.crawl_delay();
                 Answer::Rules(Rules::Given { file: id, delay })
@@ -103,7 +106,8 @@ impl Run<'_> {
             0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
             0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
             _ => Answer::Rules(Rules::Free),
-        })
+        };
+        Ok((answer, holds))
     }
 
     /// Finds the rules of a host: what its robots.txt answers, or what that redirects to. If that has to be fetched first,
@@ -111,18 +115,20 @@ impl Run<'_> {
     fn look_up(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
         let [own, other] = self.robots_urls(host)?;
         let is_settled = |answer: &Answer| !matches!(answer, Answer::Unknown | Answer::Rules(Rules::Closed));
-        let knows_other = !is_settled(&self.answer(&own)?) && is_settled(&self.answer(&other)?);
+        let knows_other = !is_settled(&self.answer(&own)?.0) && is_settled(&self.answer(&other)?.0);
         let mut url = if knows_other { other } else { own };
-        let mut before = None;
+        let (mut before, mut holds) = (None, ROBOTS_AGE_MAX);
         for _ in 0..=REDIRECTS_MAX {
-            match self.answer(&url)? {
-                Answer::Rules(rules) => return self.settle_robots(host, rules, now),
+            let (answer, its) = self.answer(&url)?;
+            holds = holds.min(its);
+            match answer {
+                Answer::Rules(rules) => return self.settle_for(host, rules, holds, now),
                 Answer::Moved(target) => before = Some(std::mem::replace(&mut url, target)),
                 Answer::Unknown => return self.seek(host, &url, before.as_deref(), now),
             }
         }
         // Redirects that go on longer count as no robots.txt.
-        self.settle_robots(host, Rules::Free, now)
+        self.settle_for(host, Rules::Free, holds, now)
     }
 
     /// Lets a host wait until a URL was asked for as a robots.txt, to which `before` redirects.
@@ -156,7 +162,7 @@ impl Run<'_> {
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
         let is_wanted = self.frontier.best(host).is_some() || self.robots.needs_rules(host);
-        if is_wanted && self.robots.rules(host).is_none() && !self.robots.waits(host) {
+        if is_wanted && !self.frontier.knows_robots(host, now) && !self.robots.waits(host) {
             self.look_up(host, now)?;
         }
         while let Some((id, is_free)) = self.robots.take_sought(host) {
@@ -207,7 +213,7 @@ impl Run<'_> {
     /// Asks for a seed that is a robots.txt; nothing else would, if no page of its host waits.
     pub(super) fn seek_seed(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
         let url = self.recorder.state().url(id)?;
-        if is_own_robots_txt(&url) && matches!(self.answer(&url)?, Answer::Unknown) {
+        if is_own_robots_txt(&url) && matches!(self.answer(&url)?.0, Answer::Unknown) {
             let host = self.recorder.state().page(id)?.host;
             self.robots.wait(host, id, host, true);
             self.frontier.want_robots(host, now);
@@ -238,16 +244,28 @@ impl Run<'_> {
             && self.robots.ask_otherwise(tag.host))
     }
 
-    /// Sets the rules of a host. If nothing may be fetched there, all that wait for something of it get no answer either.
+    /// Sets the rules of a host as of now.
     pub(super) fn settle_robots(
         &mut self,
         host: HostId,
         rules: Rules,
         now: Instant,
     ) -> Result<(), CrawlError> {
+        self.settle_for(host, rules, ROBOTS_AGE_MAX, now)
+    }
+
+    /// Sets the rules of a host for a time. If nothing may be fetched there, all that wait for something of it get no answer
+    /// either.
+    fn settle_for(
+        &mut self,
+        host: HostId,
+        rules: Rules,
+        holds: Duration,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
         let mut settled = vec![(host, rules)];
         while let Some((host, rules)) = settled.pop() {
-            self.robots.set_rules(host, rules);
+            let rules = self.robots.set_rules(host, rules);
             match rules {
                 Rules::Closed => {
                     for url in self.frontier.give_up(host, Refusal::RobotsUnreachable) {
@@ -258,7 +276,7 @@ impl Run<'_> {
                 }
                 Rules::Given { .. } | Rules::Free => {
                     self.set_delay(host)?;
-                    self.frontier.robots_known(host, now);
+                    self.frontier.robots_known(host, now, holds);
                     if self.robots.is_ready(host) {
                         self.frontier.want_robots(host, now);
                     }

@@ -113,7 +113,8 @@ struct Host {
     phase: Phase,
     /// Until when its address holds.
     address_until: Option<Instant>,
-    robots_known: bool,
+    /// Until when its robots rules hold; nothing before they were known.
+    robots_until: Option<Instant>,
     /// Whether its rules are being found out.
     robots_under_way: bool,
     /// Whether it is to be asked for a robots.txt, or for what one redirects to, before anything else.
@@ -140,7 +141,7 @@ impl Host {
 
     /// Whether there is something to ask it for, as far as its rules are concerned.
     fn may_be_asked(&self) -> bool {
-        self.robots_wanted || self.robots_known || !self.robots_under_way
+        self.robots_wanted || !self.robots_under_way
     }
 }
 
@@ -385,15 +386,21 @@ impl Frontier {
         true
     }
 
-    /// Says that the robots rules of `host` are known, so that its pages may be picked.
-    pub fn robots_known(&mut self, host: HostId, now: Instant) {
+    /// Says that the robots rules of `host` are known and hold for a time, so that its pages may be picked.
+    pub fn robots_known(&mut self, host: HostId, now: Instant, holds: Duration) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
-            entry.robots_known = true;
+            (entry.robots_until, entry.robots_under_way) = (Some(now + holds), false);
             if entry.queue.is_empty() {
                 self.is_asked(host);
             }
             self.offer(host, now);
         }
+    }
+
+    /// Whether the robots rules of `host` are known and hold.
+    #[must_use]
+    pub fn knows_robots(&self, host: HostId, now: Instant) -> bool {
+        self.hosts.get(host.index()).is_some_and(|host| host.robots_until.is_some_and(|until| now < until))
     }
 
     /// Says that a request to `host` is over; it lasted `elapsed`, and the server may have asked to be left alone for
@@ -425,7 +432,7 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         // What was learned of its delay in the meantime holds.
         entry.next = after(entry.last, entry.delay.unwrap_or(self.politeness.host_delay));
-        let (phase, has_asked) = (entry.phase, entry.robots_known);
+        let (phase, has_asked) = (entry.phase, entry.robots_until.is_some());
         if !has_asked && self.top_level(host).is_some() {
             self.get_ahead(host);
         }

@@ -100,7 +100,7 @@ impl Frontier {
             }
             let pick = if std::mem::take(&mut entry.robots_wanted) {
                 Pick::Robots(host, address)
-            } else if entry.robots_known {
+            } else if entry.robots_until.is_some_and(|until| now < until) {
                 Pick::Page(host, self.pop_url(host)?, address)
             } else if entry.robots_under_way {
                 continue;

@@ -6,6 +6,8 @@ use archive_storage::{HostId, SiteId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 fn polite(host: u64, address: u64) -> Politeness {
     Politeness {
         host_delay: Duration::from_secs(host),
@@ -23,7 +25,7 @@ fn address(last: u8) -> SocketAddr {
 /// Resolves a host and gives it its robots rules, so that its pages are next.
 fn open(frontier: &mut Frontier, host: HostId, at: SocketAddr, now: Instant) {
     assert!(frontier.resolved(host, Some(at), now).is_empty());
-    frontier.robots_known(host, now);
+    frontier.robots_known(host, now, DAY);
 }
 
 #[test]
@@ -40,7 +42,7 @@ fn a_host_is_resolved_then_its_robots_read_then_its_pages_by_level() {
     assert_eq!(frontier.next(now), Some(Pick::Robots(host, address(1))));
     assert_eq!(frontier.next(now), None);
     frontier.completed(host, now, Duration::ZERO, None);
-    frontier.robots_known(host, now);
+    frontier.robots_known(host, now, DAY);
     for expected in [3, 2, 1] {
         assert_eq!(frontier.next(now), Some(Pick::Page(host, UrlId(expected), address(1))));
         frontier.completed(host, now, Duration::ZERO, None);
@@ -127,7 +129,7 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
             (Some((time, host)), wake) if wake.is_none_or(|w| time <= w) => {
                 now = now.max(time);
                 frontier.completed(host, now, answer, None);
-                frontier.robots_known(host, now);
+                frontier.robots_known(host, now, DAY);
             }
             (kept, Some(wake)) => {
                 under_way.extend(kept);
@@ -184,7 +186,7 @@ fn a_site_with_a_host_for_every_page_is_resolved_as_it_is_asked() {
                         asked += u64::from(at == address(1));
                         frontier.completed(host, now, Duration::ZERO, None);
                     }
-                    frontier.robots_known(host, now);
+                    frontier.robots_known(host, now, DAY);
                 }
                 Pick::Page(host, _, at) => {
                     asked += u64::from(at == address(1));
@@ -243,7 +245,7 @@ fn a_delay_that_robots_asks_for_counts_from_the_request_for_robots() {
     assert_eq!(frontier.next(start), Some(Pick::Robots(host, address(1))));
     frontier.completed(host, at(100), Duration::ZERO, None);
     frontier.set_delay(host, Some(Duration::from_secs(3)));
-    frontier.robots_known(host, at(100));
+    frontier.robots_known(host, at(100), DAY);
     assert_eq!(frontier.next(at(3099)), None);
     assert_eq!(frontier.next(at(3100)), Some(Pick::Page(host, UrlId(1), address(1))));
 }
@@ -261,7 +263,7 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
     }
     // The rules of one host are in the archive, with a delay of its own.
     frontier.set_delay(HostId(0), Some(Duration::from_secs(9)));
-    frontier.robots_known(HostId(0), start);
+    frontier.robots_known(HostId(0), start, DAY);
     assert_eq!(frontier.next(at(3)), None);
     assert_eq!(frontier.next(at(4)), Some(Pick::Robots(HostId(1), address(1))));
     frontier.completed(HostId(1), at(4), Duration::ZERO, None);
@@ -389,4 +391,33 @@ fn names_that_move_on_take_no_memory() {
         frontier.completed(HostId(0), now, Duration::ZERO, None);
     }
     assert_eq!((frontier.address_numbers.len(), frontier.addresses.len()), (1, 2));
+}
+
+#[test]
+fn rules_are_asked_for_again_when_they_no_longer_hold() {
+    let start = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    let host = HostId(0);
+    for url in 0..4 {
+        frontier.push(UrlId(url), host, 5, start).unwrap();
+    }
+    assert_eq!(frontier.next(start), Some(Pick::Resolve(host)));
+    open(&mut frontier, host, address(1), start);
+    // Its address holds for an hour.
+    let renewed = start + DAY - Duration::from_secs(60);
+    assert_eq!(frontier.next(renewed), Some(Pick::Resolve(host)));
+    assert!(frontier.resolved(host, Some(address(1)), renewed).is_empty());
+    let before = start + DAY - Duration::from_secs(1);
+    assert!(frontier.knows_robots(host, before) && !frontier.knows_robots(host, start + DAY));
+    assert_eq!(frontier.next(before), Some(Pick::Page(host, UrlId(0), address(1))));
+    frontier.completed(host, before, Duration::ZERO, None);
+
+    let now = start + DAY;
+    assert_eq!(frontier.next(now), Some(Pick::Robots(host, address(1))));
+    frontier.completed(host, now, Duration::ZERO, None);
+    assert_eq!(frontier.next(now), None, "no page before the new rules are known");
+    frontier.robots_known(host, now, Duration::from_secs(1));
+    assert_eq!(frontier.next(now), Some(Pick::Page(host, UrlId(1), address(1))));
+    frontier.completed(host, now, Duration::ZERO, None);
+    assert_eq!(frontier.next(now + Duration::from_secs(1)), Some(Pick::Robots(host, address(1))));
 }

@@ -130,18 +130,23 @@ impl Credits {
             let inside = self.is_inside(state, &link.url, &page)?;
             page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
         }
-        if link.kind.is_requisite() && page.flags.0 & flags::IN_SCOPE == 0 {
+        if page.flags.0 & flags::IN_SCOPE == 0 {
             let distance = flags::requisite_depth(from.flags.0) + 1;
-            if distance <= REQUISITE_DEPTH_MAX && page.flags.0 & flags::REQUISITE == 0 {
+            let is_part = link.kind.is_requisite() && distance <= REQUISITE_DEPTH_MAX;
+            if is_part && page.flags.0 & flags::REQUISITE == 0 {
                 page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
             }
+        } else if page.flags.0 & flags::ACCOUNT != 0 {
+            // A page of the crawl counts as one, also if it was known as a part of another before.
+            page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, 0));
         }
         if page != before {
             state.set_page(target, &page)?;
         }
         if opened && page.flags.0 & flags::FETCHED != 0 {
-            // It was captured before as a part of a page: as a page of its own it has nothing to hand on.
+            // It was captured before as a part of a page, so its links are known.
             let kept = std::mem::take(&mut self.targets);
+            self.resolve_known_links(state, target, &page)?;
             self.pay_pages(state, target)?;
             self.targets = kept;
         }

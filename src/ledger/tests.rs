@@ -259,6 +259,27 @@ fn redirects_with_the_same_body_lead_to_their_own_targets() {
 }
 
 #[test]
+fn what_was_a_part_of_a_page_becomes_a_page_when_a_link_leads_to_it() {
+    let mut books = Books::new();
+    let everything = ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: 9 };
+    books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
+    let (part, deep) = ("http://a.test/part", "http://a.test/deep");
+    books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
+    books.capture("http://a.test/", 200, 0, &[link(part, LinkKind::Embed)]);
+    let (via, document) = (Some("http://a.test/".to_owned()), Some("html".to_owned()));
+    let facts = Facts { via, hops: "E".to_owned(), document, links: vec![anchor(deep)], ..Facts::default() };
+    books.credit(part, Kind::Response, 200, 0, facts);
+    let kinds = page_flags::ACCOUNT | page_flags::IN_SCOPE | page_flags::REQUISITE;
+    assert_eq!(books.flags(part) & (kinds ^ page_flags::REQUISITE), 0);
+    assert!(books.flags(part) & page_flags::REQUISITE != 0);
+    let before = books.cash(deep);
+    books.capture("http://a.test/", 200, 0, &[anchor(part)]);
+    assert_eq!(books.flags(part) & kinds, page_flags::ACCOUNT | page_flags::IN_SCOPE);
+    assert!(page_flags::is_page(books.flags(part)));
+    assert!(books.cash(deep) > before, "its links were known");
+}
+
+#[test]
 fn a_vanished_page_gives_its_cash_back() {
     let mut books = Books::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();

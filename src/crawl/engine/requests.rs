@@ -19,10 +19,8 @@ use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, Sameness, page_flags as f
 impl Run<'_> {
     /// Hands out as many requests as may be under way.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
-        let limit = self.options.limit.unwrap_or(u64::MAX);
         while self.under_way < self.operation.workers && !self.robots_are_spent() {
-            let is_full = self.status.pages + self.pages_under_way >= limit;
-            self.frontier.set_floor(if is_full { LEVEL_REQUISITE } else { 0 });
+            self.frontier.set_floor(if self.is_full() { LEVEL_REQUISITE } else { 0 });
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
                 Pick::Resolve(host) => self.resolve_job(host)?,
@@ -35,6 +33,11 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether no further page may be asked for in this run, only parts of pages.
+    fn is_full(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.status.pages + self.pages_under_way >= limit)
     }
 
     fn resolve_job(&mut self, host: HostId) -> Result<Option<Job<Tag>>, CrawlError> {
@@ -60,10 +63,10 @@ impl Run<'_> {
         address: SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
-        if self.discovering
-            && self.recorder.state().page(id)?.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) == 0
-        {
-            // The scope has become narrower while it waited.
+        let known = self.recorder.state().page(id)?.flags.0;
+        let is_left_out = self.discovering && known & (flags::IN_SCOPE | flags::REQUISITE) == 0;
+        if is_left_out || (flags::is_page(known) && self.is_full()) {
+            // While it waited the scope has become narrower, or a part of a page has become a page.
             self.frontier.cancelled(host, now);
             return Ok(None);
         }

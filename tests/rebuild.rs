@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use archive::ledger::{language, page_flags};
 use archive::search;
@@ -186,6 +188,34 @@ fn a_state_of_an_earlier_format_is_rebuilt_when_asked() {
     // The scope was taken over: nothing new is found.
     let crawled = start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
     assert!(crawled.errors.contains(" 0 captures"), "{}", crawled.errors);
+}
+
+/// Two rankings of one name at the same time, and a rebuild that would like to put another state in their place.
+#[test]
+fn columns_that_belong_together_are_of_one_ranking_and_of_one_state() {
+    let served = TestWeb::start(Config::plain(714, 2, 12));
+    let archive = Archive::new();
+    start(&mut archive.crawl(&served.web.seeds(2), &served.at_once())).wait().succeeded();
+    let saved = |column: &str| archive.path.join("state/columns").join(column);
+    archive.run("rank", &["--save", "rank"]).succeeded();
+    let writer = fs::File::open(saved("")).unwrap();
+    writer.lock().unwrap();
+    let rank = |method: &str| start(archive.command("rank").args(["--method", method, "--save", "both"]));
+    let mut ranks = [rank("hits"), rank("hits")];
+    thread::sleep(Duration::from_secs(2));
+    assert!(!saved("page.both").exists() && ranks.iter_mut().all(|rank| !rank.has_ended()));
+    let mut rebuild = start(&mut archive.command("rebuild"));
+    thread::sleep(Duration::from_secs(2));
+    assert!(!rebuild.has_ended(), "it waits for who reads the state");
+    drop(writer);
+    for rank in ranks {
+        rank.wait().succeeded();
+    }
+    rebuild.wait().succeeded();
+    assert!(!saved("page.both").exists(), "columns go with their state");
+    archive.verify();
+    rank("hits").wait().succeeded();
+    archive.verify();
 }
 
 #[test]

@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if let Some(name) = &args.save {
-        source.save(name, &columns)?;
+        source.save(&args.archive.path, name, &columns)?;
     }
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =

@@ -5,7 +5,7 @@
 //! before; not-a-number means nothing is known. It is derived from the link log at one moment: pages that
 //! came later have no value. A file is replaced as a whole.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,18 @@ impl Column {
     pub fn get(&self, id: usize) -> Option<f64> {
         self.values.get(id).filter(|value| !value.is_nan()).map(|&value| f64::from(value))
     }
+}
+
+/// Waits until nobody else writes columns, until the file is dropped: columns that belong together are to be of one ranking.
+///
+/// # Errors
+/// When the folder cannot be made or locked.
+pub fn lock(archive: &Path) -> Result<File, ColumnError> {
+    let folder = archive.join(FOLDER);
+    make_folder(&folder).map_err(io_error(&folder))?;
+    let lock = File::open(&folder).map_err(io_error(&folder))?;
+    lock.lock().map_err(io_error(&folder))?;
+    Ok(lock)
 }
 
 /// Writes a column of the state with this identity; a column of this name is replaced.

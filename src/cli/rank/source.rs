@@ -1,5 +1,7 @@
 //! Where a graph comes from, what its pages are called, and where values go.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use archive::columns::{self, Kind};
 use archive::importance::Graph;
@@ -61,8 +63,10 @@ impl Source {
         })
     }
 
-    /// Keeps the values, made to have mean 1, as columns for queries.
-    pub(super) fn save(&self, name: &str, found: &[Column]) -> anyhow::Result<()> {
+    /// Keeps the values, made to have mean 1, as columns for queries. No other state takes the place of this one meanwhile:
+    /// that waits for all who read it.
+    pub(super) fn save(&self, archive: &Path, name: &str, found: &[Column]) -> anyhow::Result<()> {
+        let _lock = columns::lock(archive)?;
         for (number, column) in found.iter().enumerate() {
             let name = if number == 0 { name.to_owned() } else { format!("{name}_{}", column.name) };
             let values = &column.ranking.values;

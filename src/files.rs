@@ -207,7 +207,7 @@ pub fn is_standard_output(path: &Path) -> bool {
 /// The file that a link leads to, whether or not it is there yet; the path itself if it is no link.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
+    for _ in 0..=LINKS_MAX {
         let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path = path.parent().unwrap_or(Path::new("")).join(target);
     }

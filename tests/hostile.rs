@@ -7,6 +7,7 @@ use archive::ledger::{Refusal, page_flags};
 use archive_storage::{CaptureKind, Store, UrlId};
 use archive_testweb::{Config, faults, traps};
 
+use crate::support::answers::{Answers, html, plain, redirect, whole};
 use crate::support::program::{Usage, start};
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
@@ -220,6 +221,43 @@ fn a_link_farm_cannot_eat_a_crawl() {
     more.drain(place..place + 2);
     start(&mut archive.crawl(&seeds, &more)).wait().succeeded();
     assert!(captures(&archive.path).urls().len() > before);
+}
+
+/// Whatever leads to a URL: 2 KiB and one byte more.
+#[test]
+fn longer_urls_than_2_kib_are_not_followed() {
+    fn url(place: &str, bytes: usize) -> String {
+        format!("{:x<bytes$}", format!("http://a.test/{place}?q="))
+    }
+    let served = Answers::start(|_, path| match path {
+        "/robots.txt" => plain("Sitemap: http://a.test/map.xml"),
+        "/map.xml" => {
+            let entry = |bytes| format!("<url><loc>{}</loc></url>", url("map", bytes));
+            let entries = format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}{}</urlset>",
+                entry(2048),
+                entry(2049)
+            );
+            whole(200, "Content-Type: application/xml\r\n", entries.as_bytes())
+        }
+        "/at" => redirect(&url("moved", 2048)),
+        "/over" => redirect(&url("moved", 2049)),
+        "/" => html(&format!(
+            "<a href=/at>a</a><a href=/over>o</a><a href={}>a</a><a href={}>o</a>",
+            url("page", 2048),
+            url("page", 2049)
+        )),
+        _ => html("<title>t</title>"),
+    });
+    let archive = Archive::new();
+    start(&mut archive.crawl(&["http://a.test/".to_owned()], &served.at_once())).wait().succeeded();
+    let urls = captures(&archive.path).urls();
+    for place in ["map", "moved", "page"] {
+        assert!(urls.contains(&url(place, 2048)), "{place}");
+        assert!(!urls.contains(&url(place, 2049)), "{place}");
+    }
+    assert!(urls.contains("http://a.test/over"), "what redirects is stored");
+    archive.verify();
 }
 
 #[test]

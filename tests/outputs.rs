@@ -62,6 +62,20 @@ fn a_link_stays_and_its_target_is_replaced() {
 }
 
 #[test]
+fn forty_links_in_a_row_lead_to_an_output() {
+    let archive = crawled(712);
+    let place = |number: usize| archive.folder().join(format!("{number}.warc"));
+    for number in 0..41 {
+        symlink(format!("{}.warc", number), place(number + 1)).unwrap();
+    }
+    export(&archive, "warc", &place(40)).succeeded();
+    assert!(place(0).is_file() && place(40).is_symlink());
+    fs::remove_file(place(0)).unwrap();
+    export(&archive, "warc", &place(41)).refused(1, &["41.warc", "links"]);
+    assert!(!place(0).exists() && place(41).is_symlink());
+}
+
+#[test]
 fn pipes_and_devices_are_written_to() {
     let archive = crawled(712);
     for (command, arguments, name) in WRITERS {

@@ -181,6 +181,34 @@ fn reports_leave_the_archive_only_where_a_person_says() {
     assert!(!stage.archive.folder().join("report.txt").exists());
 }
 
+/// Files without content that are as long as they may be, and one byte longer.
+#[test]
+fn files_beyond_their_limits_are_not_read() {
+    let stage = Stage::new(774);
+    for (name, bytes_max) in [("watches/other.json", 256_u64 << 20), ("crawl.toml", 4 << 20)] {
+        let path = stage.archive.path.join(name);
+        let before = fs::read(&path).ok();
+        for (bytes, is_read) in [(bytes_max, true), (bytes_max + 1, false)] {
+            fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            let told = match name {
+                "crawl.toml" => stage.refresh(&[]),
+                _ => stage.archive.run::<&str>("watch list", &[]),
+            };
+            assert_eq!(
+                told.errors.contains(&format!("longer than {bytes_max} bytes")),
+                !is_read,
+                "{}",
+                told.errors
+            );
+            assert!(told.errors.contains(name), "{}", told.errors);
+        }
+        let _ = fs::remove_file(&path);
+        if let Some(before) = before {
+            fs::write(&path, before).unwrap();
+        }
+    }
+}
+
 /// Reading a pipe would wait for ever, and a device has no end.
 #[test]
 fn what_is_no_file_is_not_read() {

@@ -426,6 +426,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn titles_and_problems_are_cut() {
+        let facts = Facts {
+            title: Some("t".repeat(TITLE_CHARACTERS_MAX + 1)),
+            problems: (0..=PROBLEMS_MAX).map(|number| number.to_string()).collect(),
+            ..Facts::default()
+        };
+        let stored = Facts::from_fields(&facts.to_fields());
+        assert_eq!(stored.title.map(|title| title.len()), Some(300));
+        assert_eq!((stored.problems.len(), &stored.problems[31]), (32, &"31".to_owned()));
+    }
+
+    #[test]
     fn facts_are_read_back_as_they_were_written() {
         let url = "http://a.test/b".to_owned();
         let facts = Facts {

@@ -6,7 +6,7 @@ use archive_storage::{HostId, SiteId, UrlId};
 use chrono::{DateTime, TimeZone, Utc};
 
 use super::csv::{guarded, unguarded};
-use super::{Rating, Score, Sheet, read_ratings};
+use super::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use crate::query::{Context, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow};
 
 /// Pages that would do harm if they were not escaped, on sites of different size.
@@ -76,6 +76,13 @@ impl Rows for Web {
 fn sheet() -> Sheet {
     let plan = Plan::parse("site", &Context::of(&Web)).unwrap();
     Sheet::collect(&plan, &Web, "web.archive".to_owned(), "site".to_owned(), noon(3)).unwrap()
+}
+
+#[test]
+fn ratings_beyond_their_limit_are_not_read() {
+    let refusal = |bytes| read_ratings(&vec![b'\n'; bytes]).unwrap_err().to_string();
+    assert!(refusal(RATINGS_BYTES_MAX + 1).contains("larger than 67108864 bytes"));
+    assert!(!refusal(RATINGS_BYTES_MAX).contains("larger"));
 }
 
 #[test]

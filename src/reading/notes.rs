@@ -28,8 +28,9 @@ const REMEMBERED_MAX: usize = 1000;
 /// Bytes of the file that are read: it has an entry for each remembered document and each thread that reads.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A document of which so many programs have died is not read again.
-const ENDS_MAX: u8 = 2;
+/// A document of which so many programs have died is not read again. Whoever kills a program while it starts, and again, may well
+/// meet the same document each time: it is what is fetched first.
+pub(super) const ENDS_MAX: u8 = 4;
 
 /// The notes of an archive.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use archive::crawl::{self, Options, Plan, Politeness, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
-use archive::ledger::{Credits, Facts, Kind, OutLink, Outcome, ScopeKind};
+use archive::ledger::{Credits, Facts, OutLink, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
 use archive::recorder::{self, Control, Memory};
 use archive::search::{self, Document};
@@ -383,7 +383,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
     Outcome {
         url: capture.url.to_string(),
         time: capture.time,
-        kind: Kind::Response,
+        kind: CaptureKind::Response,
         status: capture.status,
         media_type: HttpHead::parse(&head).media_type().unwrap_or_default(),
         payload_bytes: body.len() as u64,

@@ -5,7 +5,7 @@
 //! later. So a revisit is looked up by what it refers to, then by digest, then by its page's history, and one that
 //! stays open is looked up again when something was imported.
 
-use archive_storage::segment::{self, ReplayedCapture, SegmentReader, is_not_modified};
+use archive_storage::segment::{ReplayedCapture, SegmentReader, is_not_modified};
 use archive_storage::warc::Header;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, State, StateError, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
@@ -53,7 +53,7 @@ pub(crate) fn referred_to(
     state: &State,
     capture: &ReplayedCapture,
 ) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    if !matches!(capture.kind, segment::CaptureKind::Identical | segment::CaptureKind::NotModified) {
+    if !matches!(capture.kind, CaptureKind::Identical | CaptureKind::NotModified) {
         return Ok(None);
     }
     let refers_to = capture.original.as_ref().map(|(url, time)| (url.as_str(), *time));

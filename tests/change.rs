@@ -62,8 +62,8 @@ fn a_change_is_one_of_the_content_and_that_of_the_bytes_is_kept_too() {
         let time = DateTime::<Utc>::from_timestamp_micros(second.time).unwrap();
         assert!((time - after).abs() < TimeDelta::minutes(10), "{url} was captured at {time}");
         let is_new = !served.web.changes(page, before, after).is_empty();
-        let content = second.flags & capture_flags::CONTENT_CHANGED != 0;
-        let bytes = second.flags & capture_flags::BYTES_CHANGED != 0;
+        let content = capture_flags::content_changed(&second);
+        let bytes = capture_flags::bytes_changed(&second);
         if served.web.noisy(page) && served.web.form(page) == Form::Xml {
             // Whatever stands in a tree is its content.
             continue;
@@ -140,7 +140,7 @@ fn changed_page(archive: &Archive, served: &TestWeb, form: Form) -> String {
     let store = Store::read_only(&archive.path).unwrap();
     let found = visits(&archive.path).into_iter().find(|(url, (id, visit))| {
         let newest = store.state().history(*id).unwrap().next().unwrap().unwrap().1;
-        let is_changed = newest.flags & capture_flags::CONTENT_CHANGED != 0 && visit.captures == 2;
+        let is_changed = capture_flags::content_changed(&newest) && visit.captures == 2;
         is_changed
             && newest.status == 200
             && served.web.page_of(url).is_some_and(|page| served.web.form(page) == form)

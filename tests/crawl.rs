@@ -91,7 +91,7 @@ fn a_crawl_keeps_to_its_scope() {
 fn proper_pages(archive: &Archive) -> usize {
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     let state = store.state();
-    let flags = |id| state.page(id).unwrap().flags.0;
+    let flags = |id| state.page(id).unwrap().flags;
     let is_page = |id| page_flags::is_page(flags(id));
     state.visits().map(Result::unwrap).filter(|(id, visit)| visit.captures > 0 && is_page(*id)).count()
 }

@@ -143,7 +143,7 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in store.state().pages(UrlId(0)) {
         let (id, page) = entry.unwrap();
-        if let Some(why) = Refusal::from_code(page_flags::refusal_code(page.flags.0)) {
+        if let Some(why) = Refusal::from_code(page_flags::refusal_code(page.flags)) {
             refused.entry(format!("{why:?}")).or_default().push(store.state().url(id).unwrap());
         }
     }
@@ -203,7 +203,7 @@ fn a_link_farm_cannot_eat_a_crawl() {
     let budgets = [(Refusal::PagesPerSite, ".farm."), (Refusal::PagesPerHost, "calendar.")];
     for (expected, part) in budgets {
         let refused = store.state().pages(UrlId(0)).map(Result::unwrap).find(|(id, page)| {
-            let why = Refusal::from_code(page_flags::refusal_code(page.flags.0));
+            let why = Refusal::from_code(page_flags::refusal_code(page.flags));
             why == Some(expected) && store.state().url(*id).unwrap().contains(part)
         });
         assert!(refused.is_some(), "{expected:?}");

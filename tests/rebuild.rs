@@ -36,7 +36,7 @@ struct Page {
     versions: u32,
     last_changed: u32,
     /// Whether it has an account, shares one, or had one.
-    standing: u16,
+    standing: [bool; 3],
     status: u16,
     kind: u8,
     language: Option<String>,
@@ -58,8 +58,8 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
             captures: BTreeMap::new(),
             versions: visit.versions,
             last_changed: visit.last_changed,
-            standing: state.page(id).unwrap().flags.0
-                & (page_flags::ACCOUNT | page_flags::ALIAS | page_flags::VANISHED),
+            standing: [page_flags::ACCOUNT, page_flags::ALIAS, page_flags::VANISHED]
+                .map(|flag| state.page(id).unwrap().flags.has_any(flag)),
             status: visit.status,
             kind: visit.kind,
             language: language(state, visit.language),

@@ -182,7 +182,7 @@ fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
         let why = match newest {
             Some((_, capture)) => super::failure(store, &capture)?,
             None => {
-                let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags.0));
+                let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags));
                 refusal.map(|why| why.sentence().to_owned())
             }
         };

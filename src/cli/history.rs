@@ -95,9 +95,9 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
 
 /// What a capture changed.
 const fn changed(capture: &Capture) -> Option<&'static str> {
-    if capture.flags & capture_flags::CONTENT_CHANGED != 0 {
+    if capture_flags::content_changed(&capture) {
         Some("content")
-    } else if capture.flags & capture_flags::BYTES_CHANGED != 0 {
+    } else if capture_flags::bytes_changed(&capture) {
         Some("bytes")
     } else {
         None

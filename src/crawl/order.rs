@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use archive_storage::{State, StateError, UrlId};
+use archive_storage::{PageFlags, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 
 use crate::importance::order::{
@@ -22,7 +22,7 @@ const RANDOM_SEED: u64 = 1;
 const HOST_WEIGHT: f64 = 100.0;
 
 /// Flags of pages: of those with an account, and of those that turned out to lead to another one or to nothing.
-const WAITS_OR_LEADS: u16 = flags::ACCOUNT | flags::ALIAS | flags::VANISHED;
+const WAITS_OR_LEADS: PageFlags = flags::PAGE;
 
 /// Levels of one doubling of a value.
 const LEVELS_PER_DOUBLING: f64 = 4.0;
@@ -152,7 +152,7 @@ impl Ordering {
             let host = state.page(source)?.host;
             for target in targets {
                 let page = state.page(target.target)?;
-                if LinkCode::from_byte(target.kind).carries_cash() && page.flags.0 & WAITS_OR_LEADS != 0 {
+                if LinkCode::from_byte(target.kind).carries_cash() && page.flags.has_any(WAITS_OR_LEADS) {
                     links.push(Link { target: target.target.0, between_hosts: page.host != host });
                 }
             }
@@ -174,7 +174,7 @@ impl Ordering {
         self.links.clear();
         for target in targets {
             let record = state.page(target)?;
-            if record.flags.0 & WAITS_OR_LEADS != 0 {
+            if record.flags.has_any(WAITS_OR_LEADS) {
                 self.links.push(Link { target: target.0, between_hosts: record.host != host });
             }
         }

@@ -68,7 +68,7 @@ pub(super) fn by_digest(
     digest: Digest,
 ) -> Option<Result<Previous, StoreError>> {
     let is_told = capture.kind == CaptureKind::Response
-        && capture.flags & capture_flags::DIGEST_OF_RECORD != 0
+        && capture_flags::digest_is_of_record(capture)
         && capture.digest == digest.prefix();
     let time = DateTime::<Utc>::from_timestamp_micros(capture.time).filter(|_| is_told)?;
     let previous = |url| Previous {

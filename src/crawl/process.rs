@@ -3,7 +3,7 @@
 use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, Digest, HostId, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::stored_robots;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, Kind, OutLink, Outcome, Sameness};
+use crate::ledger::{Facts, OutLink, Outcome, Sameness};
 use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::Text;
@@ -254,12 +254,12 @@ impl Processing {
     fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
         let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text } = taken;
         let kind = match &tag.previous {
-            _ if facts.error.is_some() => Kind::Failed,
-            Some(_) if is_not_modified(tag, &exchange) => Kind::NotModified,
-            Some(previous) if previous.entity == digest.prefix() && length > 0 => Kind::Identical,
-            _ => Kind::Response,
+            _ if facts.error.is_some() => CaptureKind::Failed,
+            Some(_) if is_not_modified(tag, &exchange) => CaptureKind::NotModified,
+            Some(previous) if previous.entity == digest.prefix() && length > 0 => CaptureKind::Identical,
+            _ => CaptureKind::Response,
         };
-        if let (Kind::Response, 200, Some(host)) = (kind, exchange.status, &tag.sameness) {
+        if let (CaptureKind::Response, 200, Some(host)) = (kind, exchange.status, &tag.sameness) {
             mark_sameness(&mut facts, host, self.reading.same_content);
         }
         let outcome = Outcome {
@@ -270,11 +270,13 @@ impl Processing {
             media_type: head.media_type().unwrap_or_default(),
             payload_bytes: length,
             digest: match (&tag.previous, kind) {
-                (Some(previous), Kind::NotModified) => previous.entity,
+                (Some(previous), CaptureKind::NotModified) => previous.entity,
                 _ => digest.prefix(),
             },
             original: match (&tag.previous, kind) {
-                (Some(previous), Kind::NotModified | Kind::Identical) => Some(previous.original),
+                (Some(previous), CaptureKind::NotModified | CaptureKind::Identical) => {
+                    Some(previous.original)
+                }
                 _ => None,
             },
             facts,
@@ -326,17 +328,17 @@ fn group(
     let previous = tag.previous.as_ref();
     let original = previous.map(|p| (p.original_url.clone(), p.original_time));
     let payload_digest = match (outcome.kind, previous) {
-        (Kind::NotModified | Kind::Identical, Some(previous)) => previous.record_digest,
+        (CaptureKind::NotModified | CaptureKind::Identical, Some(previous)) => previous.record_digest,
         _ => received_digest,
     };
     let body = match (outcome.kind, original) {
-        (Kind::NotModified, Some((original_url, original_time))) => {
+        (CaptureKind::NotModified, Some((original_url, original_time))) => {
             CaptureBody::NotModified { head, original_url, original_time }
         }
-        (Kind::Identical, Some((original_url, original_time))) => {
+        (CaptureKind::Identical, Some((original_url, original_time))) => {
             CaptureBody::Identical { head, original_url, original_time }
         }
-        (Kind::Failed, _) => CaptureBody::Failed,
+        (CaptureKind::Failed, _) => CaptureBody::Failed,
         _ => match exchange.http {
             Message::Whole(http) => CaptureBody::Response { http, truncated: exchange.truncated },
             Message::Spooled { head, body } => {
@@ -374,7 +376,7 @@ pub(super) fn failed_group(
     let outcome = Outcome {
         url: tag.url.to_string(),
         time,
-        kind: Kind::Failed,
+        kind: CaptureKind::Failed,
         status: 0,
         media_type: String::new(),
         payload_bytes: 0,

@@ -88,7 +88,7 @@ impl Variations {
         self.counts = Some(HashMap::new());
         state.scan_urls(0..state.url_count(), |id, url| {
             if let Some(page) = varied_page(url)
-                && state.page(id)?.flags.0 & flags::FETCHED != 0
+                && state.page(id)?.flags.has_any(flags::FETCHED)
             {
                 self.add(page, u32::MAX);
             }

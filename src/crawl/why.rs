@@ -133,7 +133,7 @@ pub fn why(
     let page = state.page(id)?;
     let host = authority(&url);
     let found = found(store, id, &page)?;
-    let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags));
     let last_fetch = last_fetch(store, id, &conduct)?;
     let verdict = verdict(&page, refusal, last_fetch.as_ref());
     Ok(Why {
@@ -152,8 +152,8 @@ pub fn why(
 }
 
 fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> String {
-    let flags = page.flags.0;
-    let wanted = flags & (flags::IN_SCOPE | flags::REQUISITE) != 0;
+    let flags = page.flags;
+    let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
     match (last, refusal) {
         (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
             format!("was fetched, and nothing came back: {error}")
@@ -164,7 +164,7 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
             format!("was fetched {times}, with status {} last", last.visit.status)
         }
         (None, Some(why)) => format!("is not fetched: {}", why.sentence()),
-        (None, None) if flags & flags::ROBOTS != 0 => "is fetched before pages of its host are".to_owned(),
+        (None, None) if flags.has_any(flags::ROBOTS) => "is fetched before pages of its host are".to_owned(),
         (None, None) if wanted => "waits to be fetched".to_owned(),
         (None, None) => "is not fetched: it is out of scope".to_owned(),
     }
@@ -173,19 +173,19 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
 fn scope(credits: &Credits, url: &str, page: &Page) -> String {
     let host = authority(url);
     let site = site_of(host_name(host));
-    let flags = page.flags.0;
-    if flags & flags::SEED != 0 {
+    let flags = page.flags;
+    if flags.has_any(flags::SEED) {
         return "a seed belongs to the crawl".to_owned();
     }
     match credits.scope().verdict(url, host, site, page.depth) {
-        ScopeVerdict::Inside if flags & flags::IN_SCOPE != 0 => "inside".to_owned(),
-        ScopeVerdict::Inside if flags & flags::ACCOUNT != 0 => {
+        ScopeVerdict::Inside if flags.has_any(flags::IN_SCOPE) => "inside".to_owned(),
+        ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => {
             "inside, but behind too many redirects".to_owned()
         }
         ScopeVerdict::TooDeep { max } => {
             format!("too deep: {} links from a seed, the depth of its seeds is {max}", page.depth)
         }
-        _ if flags & flags::REQUISITE != 0 => "a part of a page that belongs to the crawl".to_owned(),
+        _ if flags.has_any(flags::REQUISITE) => "a part of a page that belongs to the crawl".to_owned(),
         ScopeVerdict::Inside => "inside, but no page links to it as a page".to_owned(),
         ScopeVerdict::Outside => "outside: no seed's host, site or pattern holds it".to_owned(),
     }
@@ -206,7 +206,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> 
         Some(via) => link_seen(store, via, &state.url(id)?)?,
         None => None,
     };
-    let seed = page.flags.0 & flags::SEED != 0;
+    let seed = page.flags.has_any(flags::SEED);
     Ok(Found { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
 }
 

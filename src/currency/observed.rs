@@ -51,7 +51,7 @@ pub fn observe(
         let (_, capture) = capture?;
         let Some(copy) = models.get(&capture.url).filter(|_| is_version(&capture)) else { continue };
         let Some(before) = last.insert(capture.url, capture.time) else { continue };
-        let changed = capture.flags & capture_flags::CONTENT_CHANGED != 0;
+        let changed = capture_flags::content_changed(&capture);
         // Of an interval that began earlier the part after `from` counts.
         let skipped = (from.timestamp_micros() - before).max(0) as f64 / MICROSECONDS_PER_DAY;
         let length = (capture.time - before) as f64 / MICROSECONDS_PER_DAY;

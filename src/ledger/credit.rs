@@ -7,9 +7,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
-use archive_storage::{
-    CaptureId, HostId, LinkTarget, Location, Page, PageFlags, Site, State, StateError, UrlId, Visit,
-};
+use archive_storage::{CaptureId, HostId, LinkTarget, Location, Page, Site, State, StateError, UrlId, Visit};
 
 use super::authority::{authority, host_name};
 use super::late::Late;
@@ -185,9 +183,9 @@ impl Credits {
         for number in 0..state.url_count() {
             let id = UrlId(number);
             let mut page = state.page(id)?;
-            if page.flags.0 & (flags::ACCOUNT | flags::ROBOTS) == flags::ACCOUNT {
+            if page.flags.has_any(flags::ACCOUNT) && !page.flags.has_any(flags::ROBOTS) {
                 let inside = self.is_inside(state, &state.url(id)?, &page)?;
-                page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
+                page.flags.set(flags::IN_SCOPE, inside || page.flags.has_any(flags::SEED));
                 state.set_page(id, &page)?;
             }
         }
@@ -209,8 +207,8 @@ impl Credits {
             let id = self.know(state, url, url_hash(url))?;
             let mut page = state.page(id)?;
             page.depth = 0;
-            page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
-            if page.flags.0 & flags::ROBOTS == 0 {
+            page.flags.set(flags::SEED | flags::IN_SCOPE, true);
+            if !page.flags.has_any(flags::ROBOTS) {
                 self.open_account(&mut page);
             }
             state.set_page(id, &page)?;
@@ -231,7 +229,7 @@ impl Credits {
         for entry in state.pages(UrlId(0)) {
             let (id, mut page) = entry?;
             // What was refused may be allowed today, unless it hangs on the links that lead to it.
-            let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+            let refusal = Refusal::from_code(flags::refusal_code(page.flags));
             let is_forgiven = refusal == Some(Refusal::NoFollow) && !self.obey_nofollow;
             if is_forgiven || !hangs_on_links(&page) {
                 refuse_in(&mut page, None);
@@ -252,7 +250,7 @@ impl Credits {
         if is_new {
             let mut page = state.page(id)?;
             page.host = self.host_of(state, url)?;
-            page.flags.set(PageFlags(flags::ROBOTS), is_robots_txt(url));
+            page.flags.set(flags::ROBOTS, is_robots_txt(url));
             state.set_page(id, &page)?;
         }
         Ok(id)
@@ -287,7 +285,7 @@ impl Credits {
             // A newer version has said already what the page links to now.
             return Ok(capture);
         }
-        if outcome.tells_document() && !is_silent && page.flags.0 & flags::ROBOTS == 0 {
+        if outcome.tells_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
             let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
             let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
             state.append_links(id, &links)?;
@@ -298,10 +296,10 @@ impl Credits {
         }
         let page = state.page(id)?;
         let begun = Instant::now();
-        if page.flags.0 & flags::ACCOUNT != 0 {
+        if page.flags.has_any(flags::ACCOUNT) {
             self.pay_pages(state, id)?;
         }
-        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
+        if page.flags.has_any(flags::ACCOUNT | flags::ALIAS) {
             self.pay_sites(state, id)?;
         }
         self.paying += begun.elapsed();
@@ -324,7 +322,7 @@ impl Credits {
     /// When the store fails.
     pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
         let page = Self::put_off(state, id, why)?;
-        if page.flags.0 & flags::ACCOUNT != 0 {
+        if page.flags.has_any(flags::ACCOUNT) {
             self.resolve_known_links(state, id, &page)?;
             self.pay_pages(state, id)?;
         }
@@ -372,7 +370,7 @@ impl Credits {
     /// Importance of a page, mean 1 over all known pages; nothing for what is no page.
     #[must_use]
     pub fn importance(&self, page: &Page, visit: Option<&Visit>) -> Option<f64> {
-        (page.flags.0 & flags::ACCOUNT != 0).then(|| self.pages.importance(&account(page, visit)))
+        (page.flags.has_any(flags::ACCOUNT)).then(|| self.pages.importance(&account(page, visit)))
     }
 
     /// Importance of the page whose account a URL uses, its own or that of the page it stands for.
@@ -405,7 +403,7 @@ impl Credits {
         for number in 0..state.url_count() {
             let id = UrlId(number);
             let page = state.page(id)?;
-            if page.flags.0 & flags::ACCOUNT != 0 {
+            if page.flags.has_any(flags::ACCOUNT) {
                 let visit = state.visit(id)?;
                 audit.add(&self.pages, &account(&page, visit.as_ref()));
             }
@@ -429,14 +427,14 @@ impl Credits {
         let before = state.page(id)?;
         let mut page = before;
         if facts.imported.is_some() {
-            let is_linked = page.flags.0 & flags::REQUISITE != 0;
+            let is_linked = page.flags.has_any(flags::REQUISITE);
             if outcome.is_document() && self.open_account(&mut page) {
                 let steps = facts.hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
                 let steps = u8::try_from(steps).unwrap_or(u8::MAX);
                 page.depth = if is_linked { page.depth.min(steps) } else { steps };
             }
-        } else if facts.via.is_none() && facts.hops.is_empty() && page.flags.0 & flags::PUBLISHED == 0 {
-            page.flags.set(PageFlags(flags::SEED | flags::IN_SCOPE), true);
+        } else if facts.via.is_none() && facts.hops.is_empty() && !page.flags.has_any(flags::PUBLISHED) {
+            page.flags.set(flags::SEED | flags::IN_SCOPE, true);
             (page.depth, page.via, page.hop) = (0, None, 0);
             self.open_account(&mut page);
         }
@@ -448,10 +446,10 @@ impl Credits {
 
     /// Opens an account; tells whether there was none.
     pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
-        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS | flags::VANISHED) != 0 {
+        if page.flags.has_any(flags::ACCOUNT | flags::ALIAS | flags::VANISHED) {
             return false;
         }
-        page.flags.set(PageFlags(flags::ACCOUNT), true);
+        page.flags.set(flags::ACCOUNT, true);
         page.cash = self.pages.discover().base.to_stored();
         true
     }
@@ -470,14 +468,14 @@ impl Credits {
 
     /// Whether and how urgently a URL is to be fetched that never was.
     fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
-        let wanted = page.flags.0 & (flags::IN_SCOPE | flags::REQUISITE) != 0;
-        let done = page.flags.0 & (flags::FETCHED | flags::ROBOTS) != 0;
-        if !wanted || done || flags::refusal_code(page.flags.0) != 0 {
+        let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
+        let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
+        if !wanted || done || flags::refusal_code(page.flags) != 0 {
             return None;
         }
-        let level = if page.flags.0 & (flags::SEED | flags::PUBLISHED) != 0 {
+        let level = if page.flags.has_any(flags::SEED | flags::PUBLISHED) {
             LEVEL_SEED
-        } else if page.flags.0 & flags::REQUISITE != 0 {
+        } else if page.flags.has_any(flags::REQUISITE) {
             LEVEL_REQUISITE
         } else {
             level_of(self.pages.cash(&account(page, None)).units())
@@ -493,12 +491,12 @@ fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
 
 /// Sets or clears the reason why a page is not fetched.
 pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
-    page.flags = PageFlags(flags::with_refusal_code(page.flags.0, why.map_or(0, Refusal::code)));
+    page.flags = flags::with_refusal_code(page.flags, why.map_or(0, Refusal::code));
 }
 
 /// Whether a page is refused because of the links that lead to it, so that another link may change that.
 pub(super) fn hangs_on_links(page: &Page) -> bool {
-    let refusal = Refusal::from_code(flags::refusal_code(page.flags.0));
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags));
     matches!(refusal, Some(Refusal::NoFollow | Refusal::SameContent))
 }
 

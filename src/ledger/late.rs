@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId, Visit};
 
-use super::capture_flags::{BYTES_CHANGED, CONTENT_CHANGED};
+use super::capture_flags::{self, BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
-use super::outcome::{Facts, Kind, Outcome};
+use super::outcome::{Facts, Outcome};
 use super::record::{MICROSECONDS_PER_DAY, describe};
 use super::standing::shown;
 use crate::refresh::rate::{ChangeObservations, Observation};
@@ -27,7 +27,7 @@ impl Credits {
     pub fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, StateError> {
         let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|newest| state.capture(newest)).transpose()?;
-        let says_nothing = outcome.kind == Kind::Failed && outcome.facts.imported.is_some();
+        let says_nothing = outcome.kind == CaptureKind::Failed && outcome.facts.imported.is_some();
         Ok(newest.is_some_and(|newest| says_nothing || newest.time > outcome.time.timestamp_micros()))
     }
 
@@ -130,7 +130,7 @@ fn tell<E>(
             Some(&signature) if signature != 0 && newest == Some(*id) && visit.signature != 0 => {
                 bytes && visit.signature != signature
             }
-            None if !new.contains_key(id) && last.is_some() => capture.flags & CONTENT_CHANGED != 0,
+            None if !new.contains_key(id) && last.is_some() => capture_flags::content_changed(capture),
             _ => bytes,
         };
         let flags = capture.flags & !(CONTENT_CHANGED | BYTES_CHANGED)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use archive_storage::{Page, PageFlags, State, UrlId};
+use archive_storage::{Page, State, UrlId};
 
 use super::credit::{CreditError, Credits, hangs_on_links, refuse_in};
 use super::link_code::LinkCode;
@@ -109,10 +109,10 @@ impl Credits {
     ) -> Result<(), CreditError> {
         let mut page = state.page(target)?;
         let before = page;
-        if page.flags.0 & flags::ROBOTS != 0 {
+        if page.flags.has_any(flags::ROBOTS) {
             return Ok(());
         }
-        let is_known = page.flags.0 & (flags::ACCOUNT | flags::REQUISITE) != 0;
+        let is_known = page.flags.has_any(flags::ACCOUNT | flags::REQUISITE);
         let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
         let depth = from.depth.saturating_add(step);
         if !is_known || depth < page.depth {
@@ -122,28 +122,28 @@ impl Credits {
         }
         let opened = link.kind.carries_cash() && self.open_account(&mut page);
         match unfollowed {
-            Some(why) if opened && page.flags.0 & flags::SEED == 0 => refuse_in(&mut page, Some(why)),
+            Some(why) if opened && !page.flags.has_any(flags::SEED) => refuse_in(&mut page, Some(why)),
             None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
             _ => {}
         }
         if opened || page.depth < before.depth {
             let inside = self.is_inside(state, &link.url, &page)?;
-            page.flags.set(PageFlags(flags::IN_SCOPE), inside || page.flags.0 & flags::SEED != 0);
+            page.flags.set(flags::IN_SCOPE, inside || page.flags.has_any(flags::SEED));
         }
-        if page.flags.0 & flags::IN_SCOPE == 0 {
-            let distance = flags::requisite_depth(from.flags.0) + 1;
+        if !page.flags.has_any(flags::IN_SCOPE) {
+            let distance = flags::requisite_depth(from.flags) + 1;
             let is_part = link.kind.is_requisite() && distance <= REQUISITE_DEPTH_MAX;
-            if is_part && page.flags.0 & flags::REQUISITE == 0 {
-                page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, distance));
+            if is_part && !page.flags.has_any(flags::REQUISITE) {
+                page.flags = flags::with_requisite_depth(page.flags, distance);
             }
-        } else if page.flags.0 & flags::ACCOUNT != 0 {
+        } else if page.flags.has_any(flags::ACCOUNT) {
             // A page of the crawl counts as one, also if it was known as a part of another before.
-            page.flags = PageFlags(flags::with_requisite_depth(page.flags.0, 0));
+            page.flags = flags::with_requisite_depth(page.flags, 0);
         }
         if page != before {
             state.set_page(target, &page)?;
         }
-        if opened && page.flags.0 & flags::FETCHED != 0 {
+        if opened && page.flags.has_any(flags::FETCHED) {
             // It was captured before as a part of a page, so its links are known.
             let kept = std::mem::take(&mut self.targets);
             self.resolve_known_links(state, target, &page)?;

@@ -7,13 +7,13 @@
 use std::borrow::Cow;
 
 use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
-use archive_storage::segment::{CaptureKind, FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
-use archive_storage::{Capture, CaptureId, Digest, NAME_BYTES_MAX};
+use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, NAME_BYTES_MAX};
 use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::robots_txt::name_as_robots_txt;
-use crate::parse::LinkKind;
+use crate::parse::{DocumentKind, LinkKind};
 
 /// Outgoing links kept of one page, at most; what is beyond is neither followed nor credited.
 pub(super) const LINKS_PER_PAGE_MAX: usize = 50_000;
@@ -67,21 +67,6 @@ const TITLE_CHARACTERS_MAX: usize = 300;
 /// Characters of a language tag that are kept; registered ones are shorter (RFC 5646, section 4.4.1).
 const LANGUAGE_CHARACTERS_MAX: usize = 35;
 
-/// What a capture is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A response with its body.
-    Response,
-    /// Bytes that came without HTTP, imported from elsewhere.
-    Resource,
-    /// A response whose payload is already stored.
-    Identical,
-    /// The server said that nothing has changed.
-    NotModified,
-    /// Nothing came back.
-    Failed,
-}
-
 /// A link as it is credited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutLink {
@@ -107,7 +92,7 @@ pub struct Outcome {
     /// When it was asked for.
     pub time: DateTime<Utc>,
     /// What was stored.
-    pub kind: Kind,
+    pub kind: CaptureKind,
     /// HTTP status; 0 when nothing came back.
     pub status: u16,
     /// Media type without parameters; empty when unknown.
@@ -134,7 +119,7 @@ pub struct Facts {
     /// Importance at the time of the fetch.
     pub importance: Option<f64>,
     /// What kind of document it is; a code of [`crate::parse::DocumentKind`].
-    pub document: Option<String>,
+    pub document: Option<DocumentKind>,
     /// Title.
     pub title: Option<String>,
     /// Its language as a BCP 47 tag, declared or guessed.
@@ -176,13 +161,7 @@ impl Outcome {
     /// The same with facts that were read of the capture's metadata before.
     #[must_use]
     pub fn of_told(capture: &ReplayedCapture, facts: Facts, original: Option<(CaptureId, Capture)>) -> Self {
-        let kind = match capture.kind {
-            CaptureKind::Response => Kind::Response,
-            CaptureKind::Resource => Kind::Resource,
-            CaptureKind::Identical => Kind::Identical,
-            CaptureKind::NotModified => Kind::NotModified,
-            CaptureKind::Failed => Kind::Failed,
-        };
+        let kind = capture.kind;
         Self {
             url: match &facts.imported {
                 Some(_) => canonical_of(&capture.url),
@@ -191,10 +170,10 @@ impl Outcome {
             time: capture.time,
             kind,
             // Other crawlers store a 304 without its head.
-            status: capture.status.unwrap_or(if kind == Kind::NotModified { 304 } else { 0 }),
+            status: capture.status.unwrap_or(if kind == CaptureKind::NotModified { 304 } else { 0 }),
             media_type: capture.mime.clone().unwrap_or_default(),
             payload_bytes: match (kind, original) {
-                (Kind::Identical, Some((_, original))) => u64::from(original.length),
+                (CaptureKind::Identical, Some((_, original))) => u64::from(original.length),
                 _ => capture.payload_length.unwrap_or(0),
             },
             digest: match original {
@@ -207,21 +186,13 @@ impl Outcome {
     }
 }
 
-impl Kind {
-    /// Whether the record holds the payload itself.
-    #[must_use]
-    pub const fn has_payload(self) -> bool {
-        matches!(self, Self::Response | Self::Resource)
-    }
-}
-
 impl Outcome {
     /// The status of the document: a 304, or a revisit without a status, has that of the capture it stands for.
     #[must_use]
     pub fn document_status(&self) -> u16 {
         match (self.kind, self.original) {
-            (Kind::NotModified, Some((_, original))) => original.status,
-            (Kind::Identical, Some((_, original))) if self.status == 0 => original.status,
+            (CaptureKind::NotModified, Some((_, original))) => original.status,
+            (CaptureKind::Identical, Some((_, original))) if self.status == 0 => original.status,
             _ => self.status,
         }
     }
@@ -242,9 +213,9 @@ impl Outcome {
     #[must_use]
     pub fn is_page(&self) -> bool {
         match self.kind {
-            Kind::Failed => false,
-            Kind::Resource => true,
-            Kind::Response | Kind::Identical | Kind::NotModified => {
+            CaptureKind::Failed => false,
+            CaptureKind::Resource => true,
+            CaptureKind::Response | CaptureKind::Identical | CaptureKind::NotModified => {
                 self.status > 0 && self.status < 400 || self.status == 0 && !self.kind.has_payload()
             }
         }
@@ -261,8 +232,8 @@ impl Outcome {
     #[must_use]
     pub fn is_document(&self) -> bool {
         let is_web = self.url.starts_with("http://") || self.url.starts_with("https://");
-        let kind = self.facts.document.as_deref();
-        let is_document = kind.is_some_and(|kind| matches!(kind, "html" | "xml" | "feed" | "oai-pmh"));
+        let kinds = [DocumentKind::Html, DocumentKind::Xml, DocumentKind::Feed, DocumentKind::OaiPmh];
+        let is_document = self.facts.document.is_some_and(|kind| kinds.contains(&kind));
         is_web && is_document && !self.facts.robots && self.is_page()
     }
 }
@@ -282,7 +253,7 @@ impl Facts {
             put("importance", format!("{importance:.4}"));
         }
         if let Some(document) = &self.document {
-            put("document", document.clone());
+            put("document", document.name().to_owned());
         }
         if self.robots {
             put(ROBOTS, "yes".to_owned());
@@ -348,7 +319,7 @@ impl Facts {
                 "hopsFromSeed" => facts.hops.clone_from(value),
                 "fetchTimeMs" => facts.fetch_ms = value.parse().unwrap_or(0),
                 "importance" => facts.importance = value.parse().ok(),
-                "document" => facts.document = Some(value.clone()),
+                "document" => facts.document = DocumentKind::named(value),
                 ROBOTS => facts.robots = true,
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
@@ -445,7 +416,7 @@ mod tests {
             hops: "LLE".to_owned(),
             fetch_ms: 12,
             importance: Some(1.25),
-            document: Some("html".to_owned()),
+            document: Some(DocumentKind::Html),
             title: Some("A title".to_owned()),
             language: Some("en-GB".to_owned()),
             signature: Some(0xabcd),

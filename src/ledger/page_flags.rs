@@ -1,33 +1,37 @@
 //! What the crawler notes of a URL in the flags of its page state.
 
+use archive_storage::PageFlags;
+
 /// The URL is a page in the link graph: it has an account.
-pub const ACCOUNT: u16 = 1;
+pub const ACCOUNT: PageFlags = PageFlags(1);
 /// Its account was read: its cash has been handed on at least once.
-pub const READ: u16 = 1 << 1;
+pub const READ: PageFlags = PageFlags(1 << 1);
 /// It belongs to the crawl's scope.
-pub const IN_SCOPE: u16 = 1 << 2;
+pub const IN_SCOPE: PageFlags = PageFlags(1 << 2);
 /// It stands for another page, whose account it shares: a redirect or a duplicate.
-pub const ALIAS: u16 = 1 << 3;
+pub const ALIAS: PageFlags = PageFlags(1 << 3);
 /// It is a seed.
-pub const SEED: u16 = 1 << 4;
+pub const SEED: PageFlags = PageFlags(1 << 4);
 /// It is a robots.txt, by its URL.
-pub const ROBOTS: u16 = 1 << 5;
+pub const ROBOTS: PageFlags = PageFlags(1 << 5);
 /// It was announced and has not answered since.
-pub const PUBLISHED: u16 = 1 << 6;
+pub const PUBLISHED: PageFlags = PageFlags(1 << 6);
 /// It had an account until a server said that it does not exist (any more).
-pub const VANISHED: u16 = 1 << 7;
+pub const VANISHED: PageFlags = PageFlags(1 << 7);
 /// It was fetched, with whatever result.
-pub const FETCHED: u16 = 1 << 10;
+pub const FETCHED: PageFlags = PageFlags(1 << 10);
 /// Lowest bit of the number of requisite links that led here (3 bits).
 const REQUISITE_DEPTH_SHIFT: u16 = 11;
 const REQUISITE_DEPTH_MASK: u16 = 0b111;
 /// Any of these bits: it is part of a page that was captured (picture, style sheet, script, frame) and is captured with it.
-pub const REQUISITE: u16 = REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT;
+pub const REQUISITE: PageFlags = PageFlags(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
+/// Any of these bits: it has or had an account, or shares one.
+pub const PAGE: PageFlags = ACCOUNT.or(ALIAS).or(VANISHED);
 
 /// Whether a URL counts as a page: it has or had an account, or shares one, and is no part of another page.
 #[must_use]
-pub const fn is_page(flags: u16) -> bool {
-    flags & (ACCOUNT | ALIAS | VANISHED) != 0 && flags & REQUISITE == 0
+pub const fn is_page(flags: PageFlags) -> bool {
+    flags.has_any(PAGE) && !flags.has_any(REQUISITE)
 }
 
 /// The bits of the code of a refusal: the two low ones here, the two high ones at the upper end of the flags.
@@ -40,39 +44,41 @@ pub const REFUSAL_MAX: u16 = 15;
 
 /// The code of the [`super::Refusal`] for which it is not fetched; 0 for none.
 #[must_use]
-pub fn refusal_code(flags: u16) -> u16 {
+pub fn refusal_code(PageFlags(flags): PageFlags) -> u16 {
     let low = (flags >> REFUSAL_LOW_SHIFT) & REFUSAL_MASK;
     low | (((flags >> REFUSAL_HIGH_SHIFT) & REFUSAL_MASK) << 2)
 }
 
 /// `flags` with another code of a refusal (at most [`REFUSAL_MAX`]).
 #[must_use]
-pub fn with_refusal_code(flags: u16, code: u16) -> u16 {
+pub fn with_refusal_code(PageFlags(flags): PageFlags, code: u16) -> PageFlags {
     let cleared = flags & !((REFUSAL_MASK << REFUSAL_LOW_SHIFT) | (REFUSAL_MASK << REFUSAL_HIGH_SHIFT));
     let (low, high) = (code & REFUSAL_MASK, (code >> 2) & REFUSAL_MASK);
-    cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT)
+    PageFlags(cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT))
 }
 
 /// How many requisite links in a row led here.
 #[must_use]
-pub fn requisite_depth(flags: u16) -> u16 {
+pub fn requisite_depth(PageFlags(flags): PageFlags) -> u16 {
     (flags >> REQUISITE_DEPTH_SHIFT) & REQUISITE_DEPTH_MASK
 }
 
 /// `flags` with another requisite depth (at most 7).
 #[must_use]
-pub fn with_requisite_depth(flags: u16, depth: u16) -> u16 {
+pub fn with_requisite_depth(PageFlags(flags): PageFlags, depth: u16) -> PageFlags {
     let cleared = flags & !(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
-    cleared | (depth.min(REQUISITE_DEPTH_MASK) << REQUISITE_DEPTH_SHIFT)
+    PageFlags(cleared | (depth.min(REQUISITE_DEPTH_MASK) << REQUISITE_DEPTH_SHIFT))
 }
 
 #[cfg(test)]
 mod tests {
+    use archive_storage::PageFlags;
+
     use super::{IN_SCOPE, requisite_depth, with_requisite_depth};
 
     #[test]
     fn no_two_flags_share_a_bit() {
-        let refusal = super::with_refusal_code(0, super::REFUSAL_MAX);
+        let refusal = super::with_refusal_code(PageFlags(0), super::REFUSAL_MAX);
         let flags = [
             super::ACCOUNT,
             super::READ,
@@ -87,14 +93,14 @@ mod tests {
             refusal,
         ];
         for (place, flag) in flags.iter().enumerate() {
-            assert!(flags[..place].iter().all(|other| other & flag == 0), "{flag:#018b}");
+            assert!(flags[..place].iter().all(|other| !other.has_any(*flag)), "{flag:?}");
         }
     }
 
     #[test]
     fn the_requisite_depth_does_not_touch_other_flags() {
         let flags = with_requisite_depth(IN_SCOPE, 2);
-        assert_eq!((requisite_depth(flags), flags & IN_SCOPE), (2, IN_SCOPE));
+        assert_eq!((requisite_depth(flags), flags.has_any(IN_SCOPE)), (2, true));
         assert_eq!(requisite_depth(with_requisite_depth(flags, 9)), 7);
         assert_eq!(with_requisite_depth(flags, 0), IN_SCOPE);
     }

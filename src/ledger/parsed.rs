@@ -6,7 +6,7 @@ use crate::parse::{Parsed, Problem, RobotsDirectives};
 impl Facts {
     /// Takes over what was read of the document: all but its text.
     pub fn take_parsed(&mut self, parsed: Parsed) {
-        self.document = Some(parsed.kind.name().to_owned());
+        self.document = Some(parsed.kind);
         self.title = Some(parsed.title).filter(|title| !title.is_empty());
         self.language = parsed.language;
         self.signature = Some(parsed.signature);

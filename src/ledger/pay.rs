@@ -1,6 +1,6 @@
 //! Cash on its way: from a page along its links, and from its site along those that lead to other sites.
 
-use archive_storage::{Page, PageFlags, Site, SiteId, State, UrlId, Visit};
+use archive_storage::{Page, Site, SiteId, State, UrlId, Visit};
 
 use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
@@ -19,13 +19,13 @@ impl Credits {
         let weights = self.targets.iter().map(|target| u64::from(target.weight.parts())).sum();
         let mut payout = self.pages.visit(&mut own, weights);
         page.cash = own.base.to_stored();
-        page.flags.set(PageFlags(flags::READ), true);
+        page.flags.set(flags::READ, true);
         state.set_page(id, &page)?;
         visit.credit = own.credit.unwrap_or_default().to_bytes();
         state.set_visit(id, &visit)?;
         for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
             let mut page = state.page(target.account)?;
-            let read = page.flags.0 & flags::READ != 0;
+            let read = page.flags.has_any(flags::READ);
             let base = Base::from_stored(page.cash);
             page.cash = payout.pay_with_bonus(base, read, target.weight, target.bonus).to_stored();
             state.set_page(target.account, &page)?;
@@ -69,7 +69,7 @@ impl Credits {
 
 /// The account of a page, as the ledger knows it.
 pub(super) fn account(page: &Page, visit: Option<&Visit>) -> Account {
-    let read = page.flags.0 & flags::READ != 0;
+    let read = page.flags.has_any(flags::READ);
     let credit = visit.filter(|_| read).map(|visit| Credit::from_bytes(visit.credit));
     Account { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use archive_storage::address::url_hash;
-use archive_storage::{PageFlags, State, UrlId};
+use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::credit::{CreditError, Credits};
@@ -59,7 +59,7 @@ impl Credits {
             None => None,
         };
         if let Some((id, page)) = &known
-            && page.flags.0 & flags::PUBLISHED != 0
+            && page.flags.has_any(flags::PUBLISHED)
         {
             return Ok(Published::Waiting(*id));
         }
@@ -67,7 +67,7 @@ impl Credits {
             return Ok(Published::Full);
         }
         let id = match known {
-            Some((id, page)) if page.flags.0 & flags::FETCHED != 0 => {
+            Some((id, page)) if page.flags.has_any(flags::FETCHED) => {
                 if !self.announce(state, id, modified, now)? {
                     return Ok(Published::Known(id));
                 }
@@ -79,7 +79,7 @@ impl Credits {
             },
         };
         let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::PUBLISHED), true);
+        page.flags.set(flags::PUBLISHED, true);
         state.set_page(id, &page)?;
         queue.push(id);
         Ok(Published::Queued(id))
@@ -88,7 +88,7 @@ impl Credits {
     /// Makes a page known that was never fetched, if it belongs to what is crawled: as if a sitemap had named it.
     fn invite(&mut self, state: &mut State, url: &str) -> Result<Option<UrlId>, CreditError> {
         if let Some(id) = state.find(url)?
-            && state.page(id)?.flags.0 & flags::IN_SCOPE != 0
+            && state.page(id)?.flags.has_any(flags::IN_SCOPE)
         {
             return Ok(Some(id));
         }
@@ -97,13 +97,13 @@ impl Credits {
         }
         let id = self.know(state, url, url_hash(url))?;
         let mut page = state.page(id)?;
-        if page.flags.0 & flags::ROBOTS != 0 {
+        if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
         if self.open_account(&mut page) {
             (page.depth, page.hop) = (1, b'M');
         }
-        page.flags.set(PageFlags(flags::IN_SCOPE), true);
+        page.flags.set(flags::IN_SCOPE, true);
         state.set_page(id, &page)?;
         Ok(Some(id))
     }
@@ -117,7 +117,7 @@ impl Credits {
         for number in read_setting::<Vec<u32>>(state, PUBLISHED)?.unwrap_or_default() {
             let id = UrlId(number);
             // After a rebuild numbers may mean other pages: these have no flag.
-            if number < state.url_count() && state.page(id)?.flags.0 & flags::PUBLISHED != 0 {
+            if number < state.url_count() && state.page(id)?.flags.has_any(flags::PUBLISHED) {
                 queue.push(id);
             }
         }

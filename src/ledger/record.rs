@@ -1,7 +1,7 @@
 //! A capture in the history of its page: what was seen when, and whether it had changed.
 
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, HostId, Location, MimeId, PageFlags, State, StateError, UrlId, Visit,
+    Capture, CaptureId, CaptureKind, HostId, Location, MimeId, State, StateError, UrlId, Visit,
 };
 
 use super::announce::settle_announcement;
@@ -9,10 +9,9 @@ use super::capture_flags;
 use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::late::is_page;
-use super::outcome::{Facts, Kind, Outcome};
+use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
 use super::sameness::Sameness;
-use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -34,7 +33,7 @@ impl Credits {
             let capture = append(state, id, outcome, location, 0)?;
             self.note_late(state, id, capture, outcome.facts.signature)?;
             let page = state.page(id)?;
-            if page.flags.0 & flags::ROBOTS == 0 {
+            if !page.flags.has_any(flags::ROBOTS) {
                 count(state, page.host, outcome, false)?;
             }
             return Ok(capture);
@@ -59,11 +58,11 @@ impl Credits {
             }
             change_flags = change.flags();
         }
-        if outcome.kind != Kind::Failed {
+        if outcome.kind != CaptureKind::Failed {
             settle_announcement(&mut visit, !is_page || change_flags & capture_flags::CONTENT_CHANGED != 0);
         }
         visit.last_seen = seconds;
-        if outcome.kind != Kind::NotModified || outcome.original.is_some() {
+        if outcome.kind != CaptureKind::NotModified || outcome.original.is_some() {
             visit.status = outcome.document_status();
         }
         if outcome.tells_document() && !is_silent {
@@ -71,14 +70,14 @@ impl Credits {
         }
         state.set_visit(id, &visit)?;
         let mut page = state.page(id)?;
-        page.flags.set(PageFlags(flags::FETCHED), true);
+        page.flags.set(flags::FETCHED, true);
         refuse_in(&mut page, None);
-        if outcome.kind != Kind::Failed {
-            page.flags.set(PageFlags(flags::PUBLISHED), false);
+        if outcome.kind != CaptureKind::Failed {
+            page.flags.set(flags::PUBLISHED, false);
         }
         state.set_page(id, &page)?;
-        if page.flags.0 & flags::ROBOTS == 0 {
-            let is_new_page = visit.captures == 0 && page.flags.0 & flags::ACCOUNT != 0;
+        if !page.flags.has_any(flags::ROBOTS) {
+            let is_new_page = visit.captures == 0 && page.flags.has_any(flags::ACCOUNT);
             count(state, page.host, outcome, is_new_page)?;
         }
         append(state, id, outcome, location, change_flags)
@@ -93,7 +92,7 @@ fn append(
     location: Location,
     change_flags: u8,
 ) -> Result<CaptureId, CreditError> {
-    let is_unchunked = outcome.kind == Kind::Response && outcome.facts.entity_digest.is_none();
+    let is_unchunked = outcome.kind == CaptureKind::Response && outcome.facts.entity_digest.is_none();
     let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
     let mut mime = state.intern_mime(&outcome.media_type)?;
     if let Some((_, original)) = outcome.original.filter(|_| mime == MimeId::default()) {
@@ -104,9 +103,13 @@ fn append(
         time: outcome.time.timestamp_micros(),
         location,
         digest: outcome.digest,
-        status: if outcome.kind == Kind::NotModified { outcome.status } else { outcome.document_status() },
+        status: if outcome.kind == CaptureKind::NotModified {
+            outcome.status
+        } else {
+            outcome.document_status()
+        },
         mime,
-        kind: capture_kind(outcome.kind),
+        kind: outcome.kind,
         length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
         flags: change_flags | digest_flag,
         original: outcome.original.map(|(original, _)| original),
@@ -115,7 +118,7 @@ fn append(
 
 /// Notes what a document is: its kind, title and language.
 pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
-    if let Some(kind) = facts.document.as_deref().and_then(document_kind) {
+    if let Some(kind) = facts.document {
         visit.kind = kind.code();
     }
     if let Some(title) = &facts.title {
@@ -142,7 +145,7 @@ struct Change {
 impl Change {
     fn of(outcome: &Outcome, before: &Visit, last: Option<&Capture>) -> Self {
         let bytes = last.is_none_or(|last| last.digest != outcome.digest);
-        if outcome.kind == Kind::NotModified {
+        if outcome.kind == CaptureKind::NotModified {
             return Self { content: false, bytes: last.is_none(), signature: before.signature };
         }
         // A signature of 0 would mean that there is none. The same bytes have the same, whether or not they were parsed.
@@ -195,7 +198,7 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
     let site = state.update_host(host, |host| {
         host.captures += 1;
         host.fetched += u32::from(is_new_page);
-        host.failures += u32::from(outcome.kind == Kind::Failed);
+        host.failures += u32::from(outcome.kind == CaptureKind::Failed);
         host.bytes += outcome.payload_bytes;
         if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
             let mut sameness = Sameness::from_bytes(&host.extension);
@@ -210,18 +213,4 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
         site.bytes += outcome.payload_bytes;
     })?;
     Ok(())
-}
-
-fn document_kind(name: &str) -> Option<DocumentKind> {
-    DocumentKind::all().find(|kind| kind.name() == name)
-}
-
-const fn capture_kind(kind: Kind) -> CaptureKind {
-    match kind {
-        Kind::Response => CaptureKind::Response,
-        Kind::Resource => CaptureKind::Resource,
-        Kind::Identical => CaptureKind::Identical,
-        Kind::NotModified => CaptureKind::NotModified,
-        Kind::Failed => CaptureKind::Failed,
-    }
 }

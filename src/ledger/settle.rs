@@ -218,7 +218,7 @@ impl Accounts {
         let mut hops = HashMap::new();
         for entry in state.pages(UrlId(0)) {
             let (id, page) = entry?;
-            let has = |flag| page.flags.0 & flag != 0;
+            let has = |flag| page.flags.has_any(flag);
             let role = match (has(flags::ACCOUNT), has(flags::READ)) {
                 (false, _) => Role::NO_PAGE,
                 (true, false) => Role::UNREAD,

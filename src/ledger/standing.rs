@@ -9,7 +9,7 @@
 //! failed, or met an error of the server, says nothing of a page that was found before.
 
 use archive_storage::{
-    Capture, CaptureId, LinkCursor, LinkList, LinkTarget, Page, PageFlags, State, StateError, UrlId, Visit,
+    Capture, CaptureId, LinkCursor, LinkList, LinkTarget, Page, State, StateError, UrlId, Visit,
 };
 
 use super::credit::{CreditError, Credits};
@@ -32,11 +32,11 @@ pub(super) const ALIASES_MAX: usize = 20;
 pub fn account_of(state: &State, url: UrlId) -> Result<Option<UrlId>, StateError> {
     let mut id = url;
     for _ in 0..=ALIASES_MAX {
-        let flags = state.page(id)?.flags.0;
-        if flags & flags::ACCOUNT != 0 {
+        let flags = state.page(id)?.flags;
+        if flags.has_any(flags::ACCOUNT) {
             return Ok(Some(id));
         }
-        if flags & flags::ALIAS == 0 {
+        if !flags.has_any(flags::ALIAS) {
             return Ok(None);
         }
         match stands_for(state, id)? {
@@ -96,7 +96,7 @@ const fn is_redirect(status: u16) -> bool {
 /// Clears what is left of an account that was closed.
 fn forget(state: &mut State, id: UrlId, page: &mut Page) -> Result<(), StateError> {
     page.cash = 0;
-    page.flags.set(PageFlags(flags::ACCOUNT | flags::READ), false);
+    page.flags.set(flags::ACCOUNT | flags::READ, false);
     if let Some(mut visit) = state.visit(id)? {
         visit.credit = Credit::default().to_bytes();
         state.set_visit(id, &visit)?;
@@ -114,13 +114,13 @@ impl Credits {
     ) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         if outcome.is_gone() {
-            if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) != 0 {
+            if page.flags.has_any(flags::ACCOUNT | flags::ALIAS) {
                 self.vanish(state, id)?;
             }
             return Ok(());
         }
-        if page.flags.0 & flags::VANISHED != 0 && (1..400).contains(&outcome.status) {
-            page.flags.set(PageFlags(flags::VANISHED), false);
+        if page.flags.has_any(flags::VANISHED) && (1..400).contains(&outcome.status) {
+            page.flags.set(flags::VANISHED, false);
             self.open_account(&mut page);
             state.set_page(id, &page)?;
         }
@@ -130,12 +130,12 @@ impl Credits {
     /// Closes the account of a page that is not there.
     fn vanish(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
-        if page.flags.0 & flags::ACCOUNT != 0 {
+        if page.flags.has_any(flags::ACCOUNT) {
             self.pages.close(&account(&page, state.visit(id)?.as_ref()));
             forget(state, id, &mut page)?;
         }
-        page.flags.set(PageFlags(flags::ALIAS), false);
-        page.flags.set(PageFlags(flags::VANISHED), true);
+        page.flags.set(flags::ALIAS, false);
+        page.flags.set(flags::VANISHED, true);
         Ok(state.set_page(id, &page)?)
     }
 
@@ -144,17 +144,17 @@ impl Credits {
     /// Only a copy from the same site is a duplicate: elsewhere the same bytes are a default page of some server.
     fn join(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
-        let was_alias = page.flags.0 & flags::ALIAS != 0;
-        if page.flags.0 & (flags::ACCOUNT | flags::ALIAS) == 0 {
+        let was_alias = page.flags.has_any(flags::ALIAS);
+        if !page.flags.has_any(flags::ACCOUNT | flags::ALIAS) {
             return Ok(());
         }
         let target = match self.may_stand_for(state, id, outcome)? {
             Some(other) => account_of(state, other)?.filter(|&target| target != id),
             None => None,
         };
-        page.flags.set(PageFlags(flags::ALIAS), target.is_some());
+        page.flags.set(flags::ALIAS, target.is_some());
         match target {
-            Some(target) if page.flags.0 & flags::ACCOUNT != 0 => {
+            Some(target) if page.flags.has_any(flags::ACCOUNT) => {
                 let alias = account(&page, state.visit(id)?.as_ref());
                 let mut into = state.page(target)?;
                 let mut own = account(&into, state.visit(target)?.as_ref());

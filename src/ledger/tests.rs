@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Capture, CaptureId, Location, Mode, SegmentId, State, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Location, Mode, PageFlags, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::*;
 use crate::importance::Imbalance;
-use crate::parse::LinkKind;
+use crate::parse::{DocumentKind, LinkKind};
 
 /// An archive without segments: only what captures change in its state.
 struct Books {
@@ -30,15 +30,15 @@ impl Books {
     /// Captures a page with this status and these links; the same `content` means the same payload.
     fn capture(&mut self, url: &str, status: u16, content: u8, links: &[OutLink]) -> UrlId {
         let original = self.original(content);
-        let kind = if original.is_some() { Kind::Identical } else { Kind::Response };
-        let document = Some("html".to_owned());
+        let kind = if original.is_some() { CaptureKind::Identical } else { CaptureKind::Response };
+        let document = Some(DocumentKind::Html);
         let facts = Facts { links: links.to_vec(), document, ..Facts::default() };
         self.credit(url, kind, status, content, facts)
     }
 
     /// The server says that a page still has this content.
     fn not_modified(&mut self, url: &str, content: u8) -> UrlId {
-        self.credit(url, Kind::NotModified, 304, content, Facts::default())
+        self.credit(url, CaptureKind::NotModified, 304, content, Facts::default())
     }
 
     /// The capture that has this content.
@@ -47,7 +47,7 @@ impl Books {
         Some((id, self.state.capture(id).unwrap()))
     }
 
-    fn credit(&mut self, url: &str, kind: Kind, status: u16, content: u8, facts: Facts) -> UrlId {
+    fn credit(&mut self, url: &str, kind: CaptureKind, status: u16, content: u8, facts: Facts) -> UrlId {
         self.captures += 1;
         let outcome = Outcome {
             url: url.to_owned(),
@@ -70,8 +70,8 @@ impl Books {
         self.state.find(url).unwrap().unwrap()
     }
 
-    fn flags(&self, url: &str) -> u16 {
-        self.state.page(self.id(url)).unwrap().flags.0
+    fn flags(&self, url: &str) -> PageFlags {
+        self.state.page(self.id(url)).unwrap().flags
     }
 
     /// Cash of the page with this URL, in units.
@@ -106,10 +106,8 @@ fn a_redirect_shares_the_account_of_its_target() {
     let (old, new) = (books.cash("http://a.test/old"), books.cash("http://a.test/new"));
     books.capture("http://a.test/old", 301, 0, &[link("http://a.test/new", LinkKind::Redirect)]);
     assert_eq!(books.credits.pages().pages(), pages - 1);
-    assert_eq!(
-        books.flags("http://a.test/old") & (page_flags::ACCOUNT | page_flags::ALIAS),
-        page_flags::ALIAS
-    );
+    let flags = books.flags("http://a.test/old");
+    assert!(flags.has_any(page_flags::ALIAS) && !flags.has_any(page_flags::ACCOUNT));
     // What the alias had beyond its endowment is the target's now.
     assert_eq!(books.cash("http://a.test/new"), new + (old - crate::importance::ENDOWMENT));
     let (id, target) = (books.id("http://a.test/old"), books.id("http://a.test/new"));
@@ -120,10 +118,8 @@ fn a_redirect_shares_the_account_of_its_target() {
     assert!(books.cash("http://a.test/new") > before);
     // And it is a page of its own again when it has content.
     books.capture("http://a.test/old", 200, 9, &[]);
-    assert_eq!(
-        books.flags("http://a.test/old") & (page_flags::ACCOUNT | page_flags::ALIAS),
-        page_flags::ACCOUNT
-    );
+    let flags = books.flags("http://a.test/old");
+    assert!(flags.has_any(page_flags::ACCOUNT) && !flags.has_any(page_flags::ALIAS));
     assert_eq!(books.credits.pages().pages(), pages);
 }
 
@@ -154,10 +150,10 @@ fn a_duplicate_on_the_same_site_shares_the_account() {
         Some(books.id("http://a.test/x"))
     );
     // The same bytes on another site are a page of their own.
-    assert_eq!(books.flags("http://b.test/x") & page_flags::ALIAS, 0);
+    assert!(!books.flags("http://b.test/x").has_any(page_flags::ALIAS));
     // The original itself, fetched again unchanged, stays a page.
     books.capture("http://a.test/x", 200, 2, &[]);
-    assert_eq!(books.flags("http://a.test/x") & page_flags::ALIAS, 0);
+    assert!(!books.flags("http://a.test/x").has_any(page_flags::ALIAS));
 }
 
 #[test]
@@ -185,7 +181,9 @@ fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
             assert_eq!(newest.status, 200);
         }
         for url in ["http://a.test/index.html", "http://a.test/", "http://a.test/x", "http://a.test/old"] {
-            for (kind, status) in [(Kind::Failed, 0), (Kind::Response, 503), (Kind::Response, 403)] {
+            for (kind, status) in
+                [(CaptureKind::Failed, 0), (CaptureKind::Response, 503), (CaptureKind::Response, 403)]
+            {
                 books.credit(url, kind, status, 0, Facts::default());
                 assert_eq!(accounts(&books), before, "{url} has failed: {status}");
             }
@@ -266,15 +264,15 @@ fn what_was_a_part_of_a_page_becomes_a_page_when_a_link_leads_to_it() {
     let (part, deep) = ("http://a.test/part", "http://a.test/deep");
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 0, &[link(part, LinkKind::Embed)]);
-    let (via, document) = (Some("http://a.test/".to_owned()), Some("html".to_owned()));
+    let (via, document) = (Some("http://a.test/".to_owned()), Some(DocumentKind::Html));
     let facts = Facts { via, hops: "E".to_owned(), document, links: vec![anchor(deep)], ..Facts::default() };
-    books.credit(part, Kind::Response, 200, 0, facts);
-    let kinds = page_flags::ACCOUNT | page_flags::IN_SCOPE | page_flags::REQUISITE;
-    assert_eq!(books.flags(part) & (kinds ^ page_flags::REQUISITE), 0);
-    assert!(books.flags(part) & page_flags::REQUISITE != 0);
+    books.credit(part, CaptureKind::Response, 200, 0, facts);
+    let in_scope = page_flags::ACCOUNT | page_flags::IN_SCOPE;
+    assert!(!books.flags(part).has_any(in_scope));
+    assert!(books.flags(part).has_any(page_flags::REQUISITE));
     let before = books.cash(deep);
     books.capture("http://a.test/", 200, 0, &[anchor(part)]);
-    assert_eq!(books.flags(part) & kinds, page_flags::ACCOUNT | page_flags::IN_SCOPE);
+    assert!(books.flags(part).contains(in_scope));
     assert!(page_flags::is_page(books.flags(part)));
     assert!(books.cash(deep) > before, "its links were known");
 }
@@ -292,7 +290,7 @@ fn a_vanished_page_gives_its_cash_back() {
     };
     let (cash, before, y) = (books.cash("http://a.test/x"), free(&books), books.cash("http://a.test/y"));
     books.capture("http://a.test/x", 404, 4, &[anchor("http://a.test/y")]);
-    assert_eq!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0, "it is no page any more");
+    assert!(!books.flags("http://a.test/x").has_any(page_flags::ACCOUNT), "it is no page any more");
     assert_eq!(books.cash("http://a.test/y"), y, "an error page pays nobody");
     let after = free(&books);
     assert_eq!(after.0 + after.1, before.0 + before.1 + cash, "what it had is the virtual page's");
@@ -304,10 +302,10 @@ fn a_vanished_page_gives_its_cash_back() {
         "one of two links, the other is the small edge"
     );
     books.capture("http://a.test/x", 200, 6, &[]);
-    assert_ne!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0, "it came back");
+    assert!(books.flags("http://a.test/x").has_any(page_flags::ACCOUNT), "it came back");
     // A server that is out of order says nothing about its pages.
     books.capture("http://a.test/x", 503, 7, &[]);
-    assert_ne!(books.flags("http://a.test/x") & page_flags::ACCOUNT, 0);
+    assert!(books.flags("http://a.test/x").has_any(page_flags::ACCOUNT));
 }
 
 #[test]

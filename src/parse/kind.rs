@@ -89,6 +89,12 @@ impl DocumentKind {
         Self::all().find(|kind| kind.code() == code).unwrap_or_default()
     }
 
+    /// The kind of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.name() == name)
+    }
+
     /// The name, as queries and reports have it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -122,12 +122,12 @@ impl<'a> ArchiveRows<'a> {
 
     /// A row, or none for what is no page: robots.txt.
     fn row(&self, id: UrlId, page: &Page) -> Result<Option<PageRow>, StateError> {
-        if page.flags.0 & flags::ROBOTS != 0 {
+        if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
         let visit = self.state.visit(id)?;
         let seen = visit.filter(|visit| visit.captures > 0);
-        let importance = if page.flags.0 & flags::ALIAS == 0 {
+        let importance = if !page.flags.has_any(flags::ALIAS) {
             self.credits.importance(page, visit.as_ref())
         } else {
             self.credits.importance_of(self.state, id)?
@@ -153,7 +153,7 @@ impl<'a> ArchiveRows<'a> {
         for visit in self.state.visits() {
             let (id, visit) = visit?;
             let page = self.state.page(id)?;
-            if visit.captures == 0 || page.flags.0 & flags::ROBOTS != 0 {
+            if visit.captures == 0 || page.flags.has_any(flags::ROBOTS) {
                 continue;
             }
             if let Some(sum) = sums.get_mut(self.site_of(id, &page)?.index()) {

@@ -158,7 +158,7 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
         if !is_searched {
             continue;
         }
-        if store.state().page(capture.url)?.flags.0 & page_flags::ROBOTS != 0 {
+        if store.state().page(capture.url)?.flags.has_any(page_flags::ROBOTS) {
             continue;
         }
         let url = store.state().url(capture.url)?;

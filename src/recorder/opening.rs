@@ -7,10 +7,10 @@ use std::sync::Arc;
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
-use archive_storage::{SegmentId, State, StateError, Store};
+use archive_storage::{CaptureKind, SegmentId, State, StateError, Store};
 
 use super::{Recorder, RecorderError, Settings};
-use crate::ledger::{Kind, Outcome};
+use crate::ledger::Outcome;
 use crate::originals;
 
 /// An archive that is ready to be changed, and what had to be done for it.
@@ -77,7 +77,8 @@ impl Recorder<'_> {
             let original = originals::referred_to(state, &capture)?;
             let mut outcome = Outcome::of_replayed(&capture, original);
             originals::inherit(state, reader, &mut outcome)?;
-            let is_open = original.is_none() && !outcome.kind.has_payload() && outcome.kind != Kind::Failed;
+            let is_open =
+                original.is_none() && !outcome.kind.has_payload() && outcome.kind != CaptureKind::Failed;
             open += u64::from(is_open);
             credits.credit(state, &outcome, capture.main, &mut candidates)?;
             candidates.clear();

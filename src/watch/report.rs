@@ -95,7 +95,7 @@ impl Report {
             let is_fetched =
                 visit.is_some_and(|visit| i64::from(visit.last_seen) >= fetched_from.timestamp());
             // What must not be fetched is not waited for.
-            let is_refused = page_flags::refusal_code(store.state().page(id)?.flags.0) != 0;
+            let is_refused = page_flags::refusal_code(store.state().page(id)?.flags) != 0;
             report.not_fetched += usize::from(!is_fetched && !is_refused);
             report.news.extend(page_news(store, id, watch.since.timestamp_micros())?);
         }
@@ -157,7 +157,7 @@ impl Seen {
             seen.answer.get_or_insert(capture);
             if is_version(&capture) {
                 seen.version.get_or_insert(capture);
-                seen.changed |= capture.flags & capture_flags::CONTENT_CHANGED != 0;
+                seen.changed |= capture_flags::content_changed(&capture);
             } else if seen.version.is_none() && matches!(capture.status, 404 | 410) {
                 seen.gone = Some(capture);
             }

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod backend;
+mod capture_kind;
 mod catalogue;
 mod checkpoint;
 mod clock;
@@ -19,11 +20,12 @@ mod urls;
 mod verify;
 pub mod warc;
 
+pub use capture_kind::CaptureKind;
 pub use catalogue::{SegmentEntry, SegmentState};
 pub use checkpoint::{Owner, StateError};
 pub use clock::Clock;
 pub use digest::Digest;
-pub use history::{Capture, CaptureKind, History, MimeId};
+pub use history::{Capture, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};

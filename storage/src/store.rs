@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::backend::{Disk, RealDisk};
+use crate::capture_kind::CaptureKind;
 use crate::catalogue::{SegmentEntry, SegmentState};
 use crate::checkpoint::StateError;
-use crate::history::{Capture, CaptureKind};
+use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
     Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader,

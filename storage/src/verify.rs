@@ -9,10 +9,11 @@ use url::Url;
 
 use crate::address::canonical;
 use crate::backend::RealDisk;
+use crate::capture_kind::CaptureKind;
 use crate::catalogue::SegmentState;
 use crate::checkpoint::{Owner, StateError};
 use crate::digest::Digest;
-use crate::history::{Capture, CaptureKind};
+use crate::history::Capture;
 use crate::ids::{CaptureId, SegmentId};
 use crate::rebuild::catalogued;
 use crate::segment::{self, FIELD_IMPORTED, Inspection, SegmentError};

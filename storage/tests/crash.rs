@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::{Disk, Faults, SimulatedDisk};
-use archive_storage::segment::{
-    CaptureBody, CaptureGroup, CaptureKind as Replayed, Codec, ReplayedCapture, SegmentOptions,
-};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Codec, ReplayedCapture, SegmentOptions};
 use archive_storage::{
     Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, Ledger, Location, MimeId, State, Store,
     StoreError, UrlId,
@@ -102,13 +100,7 @@ fn book(state: &mut State, booked: &Booked<'_>) -> Result<(), StoreError> {
 }
 
 fn book_replayed(state: &mut State, capture: &ReplayedCapture) -> Result<(), StoreError> {
-    let kind = match capture.kind {
-        Replayed::Response => CaptureKind::Response,
-        Replayed::Identical => CaptureKind::Identical,
-        Replayed::NotModified => CaptureKind::NotModified,
-        Replayed::Resource => CaptureKind::Resource,
-        Replayed::Failed => CaptureKind::Failed,
-    };
+    let kind = capture.kind;
     let booked = Booked {
         url: &capture.url,
         time: capture.time.timestamp_micros(),

@@ -177,7 +177,7 @@ impl Survey<'_> {
     }
 
     fn is_vanished(&self, page: UrlId) -> Result<bool, CreditError> {
-        Ok(self.state.page(page)?.flags.0 & page_flags::VANISHED != 0)
+        Ok(self.state.page(page)?.flags.has_any(page_flags::VANISHED))
     }
 
     /// The day from which days are counted: before everything that is told.
@@ -228,7 +228,7 @@ impl Survey<'_> {
                 past.told.push(Told { at: later_at, page: number, changed, gone: false });
                 visits += 1;
             }
-            later = Some((at, capture.flags & capture_flags::CONTENT_CHANGED != 0));
+            later = Some((at, capture_flags::content_changed(&capture)));
             if visits == VISITS_MAX || page.captures == 1 {
                 break;
             }

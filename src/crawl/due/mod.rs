@@ -319,13 +319,13 @@ pub fn refreshable(
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
     let page = state.page(id)?;
-    let is_alias = page.flags.0 & flags::ALIAS != 0;
+    let is_alias = page.flags.has_any(flags::ALIAS);
     let share = if is_alias { ALIAS_SHARE } else { 1.0 };
     // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
-    let missed = page.flags.0 & flags::VANISHED != 0 && page.flags.0 & flags::SEED != 0;
+    let missed = page.flags.has_any(flags::VANISHED) && page.flags.has_any(flags::SEED);
     let own =
         credits.importance_of(state, id)?.map(|importance| importance * share).or(missed.then_some(1.0));
-    if !tells_of_others(visit) || page.flags.0 & flags::ROBOTS != 0 {
+    if !tells_of_others(visit) || page.flags.has_any(flags::ROBOTS) {
         return Ok(own);
     }
     Ok(Some(own.unwrap_or(0.0).max(1.0)))
@@ -346,7 +346,7 @@ pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
     // By ids, because stepping over visits would read them all.
     for number in (0..state.url_count()).step_by(id_step(state)) {
         let page = UrlId(number);
-        if state.page(page)?.flags.0 & flags::ACCOUNT == 0 {
+        if !state.page(page)?.flags.has_any(flags::ACCOUNT) {
             continue;
         }
         let Some(visit) = state.visit(page)? else { continue };

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use archive_storage::CaptureKind;
 use archive_storage::HostId;
 use archive_storage::segment::{CaptureBody, Encoded};
 use archive_storage::warc::split;
@@ -19,8 +20,7 @@ use super::operation::Held;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
 use crate::ledger::{
-    Candidate, Credits, Kind, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt,
-    page_flags,
+    Candidate, Credits, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt, page_flags,
 };
 use crate::recorder::RecorderError;
 
@@ -85,7 +85,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.attempts.remove(&tag.id);
-        if processed.outcome.kind == Kind::Response {
+        if processed.outcome.kind == CaptureKind::Response {
             self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&tag, &mut processed)?;
         }
@@ -133,13 +133,13 @@ impl Run<'_> {
             problems = ?processed.outcome.facts.problems,
         );
         self.status.pages += u64::from(tag.page);
-        if processed.outcome.kind == Kind::Failed {
+        if processed.outcome.kind == CaptureKind::Failed {
             // The page asks not to be kept: there is a note of it, and no capture.
             self.status.refused += 1;
             return Ok(());
         }
         self.status.captures += 1;
-        self.status.unchanged += u64::from(processed.outcome.kind != Kind::Response);
+        self.status.unchanged += u64::from(processed.outcome.kind != CaptureKind::Response);
         self.status.errors += u64::from(processed.outcome.status >= 400);
         match processed.text {
             Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),
@@ -175,7 +175,7 @@ impl Run<'_> {
         let Some(id) = found else { return Ok(()) };
         let original = self.recorder.state().capture(id)?;
         // Pages stand for pages, and a robots.txt for itself alone.
-        let is_of_robots = self.recorder.state().page(original.url)?.flags.0 & page_flags::ROBOTS != 0;
+        let is_of_robots = self.recorder.state().page(original.url)?.flags.has_any(page_flags::ROBOTS);
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl Run<'_> {
             },
         };
         let Previous { original, original_url, original_time, record_digest, .. } = previous;
-        (outcome.kind, outcome.original) = (Kind::Identical, Some(original));
+        (outcome.kind, outcome.original) = (CaptureKind::Identical, Some(original));
         let group = processed.records.change();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);

@@ -319,7 +319,7 @@ impl Run<'_> {
         credits.set_published(state, &queue)?;
         for url in queue {
             let page = self.recorder.state().page(url)?;
-            if page.flags.0 & page_flags::FETCHED != 0 {
+            if page.flags.has_any(page_flags::FETCHED) {
                 self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
             }
         }

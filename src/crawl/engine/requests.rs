@@ -63,8 +63,8 @@ impl Run<'_> {
         address: SocketAddr,
         now: Instant,
     ) -> Result<Option<Job<Tag>>, CrawlError> {
-        let known = self.recorder.state().page(id)?.flags.0;
-        let is_left_out = self.discovering && known & (flags::IN_SCOPE | flags::REQUISITE) == 0;
+        let known = self.recorder.state().page(id)?.flags;
+        let is_left_out = self.discovering && !known.has_any(flags::IN_SCOPE | flags::REQUISITE);
         if is_left_out || (flags::is_page(known) && self.is_full()) {
             // While it waited the scope has become narrower, or a part of a page has become a page.
             self.frontier.cancelled(host, now);
@@ -101,16 +101,16 @@ impl Run<'_> {
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
             return Ok(Some(Refusal::Ignored));
         }
-        let flags = self.recorder.state().page(id)?.flags.0;
+        let flags = self.recorder.state().page(id)?.flags;
         // A seed was asked for by a person, and parts of a page belong to it.
-        if flags & flags::SEED != 0 || !flags::is_page(flags) {
+        if flags.has_any(flags::SEED) || !flags::is_page(flags) {
             return Ok(None);
         }
         if let Some(trap) = endless_path(url) {
             return Ok(Some(trap));
         }
         // A page that was fetched before is no further variation.
-        if flags & flags::FETCHED == 0
+        if !flags.has_any(flags::FETCHED)
             && let Some(trap) =
                 self.variations.count(self.recorder.state(), url.as_str(), self.conduct.query_variations)?
         {
@@ -141,7 +141,7 @@ impl Run<'_> {
             request.if_modified_since = stored.last_modified;
             previous = Some(stored.previous);
         }
-        let is_page = !robots && flags::is_page(page.flags.0);
+        let is_page = !robots && flags::is_page(page.flags);
         if is_page {
             self.pages_under_way += 1;
             self.counted.begin(self.recorder.state(), host)?;

@@ -47,14 +47,14 @@ impl PageGraph {
         let mut numbers = vec![u32::MAX; state.url_count() as usize];
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if page.flags.0 & flags::ACCOUNT != 0 && chosen(id) {
+            if page.flags.has_any(flags::ACCOUNT) && chosen(id) {
                 numbers[id.index()] = urls.len() as u32;
                 urls.push(id);
             }
         }
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if page.flags.0 & flags::ALIAS != 0 {
+            if page.flags.has_any(flags::ALIAS) {
                 numbers[id.index()] = account_of(state, id)?.map_or(u32::MAX, |page| numbers[page.index()]);
             }
         }
@@ -89,7 +89,7 @@ impl SiteGraph {
         let counted = flags::ACCOUNT | flags::ALIAS;
         for page in state.pages(UrlId(0)) {
             let (id, page) = page?;
-            if page.flags.0 & counted != 0 {
+            if page.flags.has_any(counted) {
                 sites[id.index()] = credits.site(state, id)?.map_or(u32::MAX, |site| site.0);
             }
         }

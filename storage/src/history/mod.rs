@@ -6,6 +6,7 @@
 //! parents: Fenwick, "A New Data Structure for Cumulative Frequency Tables", 1994). Captures that arrive out of order
 //! get a `jump` over [`STEPS_MAX`] others once a search has had to take them one by one; the order by time never depends on it.
 
+use crate::capture_kind::CaptureKind;
 use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 
@@ -14,41 +15,6 @@ const STEPS_MAX: usize = 512;
 
 /// Where `Location::offset` must stay below: 2^48 bytes.
 const OFFSET_MAX: u64 = (1 << 48) - 1;
-
-/// What the record of a capture is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum CaptureKind {
-    /// A full answer.
-    Response = 0,
-    /// The same payload as an earlier capture, of this URL or another (`revisit`, identical-payload-digest).
-    Identical = 1,
-    /// The server said that nothing changed (`revisit`, server-not-modified).
-    NotModified = 2,
-    /// Something that is no HTTP answer, for example DNS (`resource`).
-    Resource = 3,
-    /// Nothing answered; only metadata was kept.
-    Failed = 4,
-}
-
-impl CaptureKind {
-    /// Whether the record holds the payload itself.
-    #[must_use]
-    pub fn has_payload(self) -> bool {
-        matches!(self, Self::Response | Self::Resource)
-    }
-
-    fn from_code(code: u8) -> Self {
-        match code {
-            0 => Self::Response,
-            1 => Self::Identical,
-            2 => Self::NotModified,
-            3 => Self::Resource,
-            _ => Self::Failed,
-        }
-    }
-}
 
 /// A media type, numbered by the store; see `State::mime`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

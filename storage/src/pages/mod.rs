@@ -18,6 +18,19 @@ impl PageFlags {
         self.0 & flags.0 == flags.0
     }
 
+    /// Whether any bit of `flags` is set.
+    #[inline]
+    #[must_use]
+    pub const fn has_any(self, flags: Self) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    /// The bits of both.
+    #[must_use]
+    pub const fn or(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
+    }
+
     /// Sets or clears all bits of `flags`.
     #[inline]
     pub fn set(&mut self, flags: Self, on: bool) {
@@ -33,7 +46,7 @@ impl std::ops::BitOr for PageFlags {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.or(other)
     }
 }
 

@@ -11,10 +11,11 @@ use zstd::bulk;
 
 use super::error::{Context, SegmentError};
 use super::ledger::{Closed, SegmentInfo};
-use super::replay::{CaptureKind, ReplayedCapture};
+use super::replay::ReplayedCapture;
 use super::versions::{PAGES_MAX, Versions};
 use crate::address::surt;
 use crate::backend::{Disk, read_file, replace_file};
+use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::Location;
 use crate::warc::{Record, parse_fields};

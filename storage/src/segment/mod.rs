@@ -60,7 +60,7 @@ pub use origins::SKIPPABLE_ORIGINS;
 pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_aside};
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
-pub use replay::{CaptureKind, ReplayedCapture};
+pub use replay::ReplayedCapture;
 pub use stated::Catalogued;
 pub use survey::{BROKEN_MAX, Restored, Survey, files, records, restore, survey};
 pub use writer::SyncHandle;

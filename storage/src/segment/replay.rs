@@ -4,29 +4,14 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::group::{
     FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, MEDIA_TYPE_HTTP, Truncated, is_not_modified,
 };
+use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};
 use crate::warc::{self, Header, HttpHead, Record, RecordType};
-
-/// What a capture is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum CaptureKind {
-    /// A complete answer.
-    Response,
-    /// A revisit whose payload an earlier capture has.
-    Identical,
-    /// A revisit that the server answered with 304.
-    NotModified,
-    /// Bytes that came without HTTP.
-    Resource,
-    /// Nothing answered.
-    Failed,
-}
 
 /// A capture as it is read back from its group.
 #[derive(Clone, Debug)]

@@ -200,7 +200,7 @@ fn every_kind_of_capture_comes_back() {
             assert_eq!(record.header.target_uri(), Some(group.url.as_str()));
         }
         let kinds: Vec<_> = captures.iter().map(|capture| capture.kind).collect();
-        use CaptureKind::{Failed, Identical, NotModified, Resource, Response};
+        use crate::capture_kind::CaptureKind::{Failed, Identical, NotModified, Resource, Response};
         assert_eq!(kinds, [Response, Response, Identical, NotModified, Resource, Failed]);
         let facts: Vec<_> = captures
             .iter()

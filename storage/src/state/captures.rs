@@ -2,8 +2,9 @@
 
 use super::State;
 use super::pages::unknown;
+use crate::capture_kind::CaptureKind;
 use crate::checkpoint::{Result, StateError, Table};
-use crate::history::{self, Capture, CaptureKind, CaptureRecord, History, MimeId};
+use crate::history::{self, Capture, CaptureRecord, History, MimeId};
 use crate::ids::{CaptureId, UrlId};
 use crate::index::HashIndex;
 

@@ -18,7 +18,7 @@ pub(super) struct Original {
     pub(super) status: u16,
     pub(super) mime: Option<String>,
     /// The kind of document.
-    pub(super) document: Option<String>,
+    pub(super) document: Option<DocumentKind>,
     pub(super) language: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Originals {
         if let Some(visit) = state.visit(revisit.url)?
             && shows(state, revisit.url, id)?
         {
-            let document = Some(DocumentKind::from_code(visit.kind).name().to_owned());
+            let document = Some(DocumentKind::from_code(visit.kind));
             return Ok(Some(Original { document, language: language(state, visit.language), ..original }));
         }
         let Facts { document, language, .. } = Facts::from_fields(&store.metadata(&capture)?);

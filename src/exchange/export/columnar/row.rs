@@ -70,7 +70,7 @@ impl Row {
             None => original.map_or(0, |original| i32::from(original.status)),
         };
         let mime = stated.and_then(media_type);
-        let document = field("document").or_else(|| original?.document.as_deref());
+        let document = field("document").or_else(|| Some(original?.document?.name()));
         let language = field("language").or_else(|| original?.language.as_deref());
         let is_robots = url.path() == "/robots.txt";
         Some(Self {

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use crate::address::url_hash;
 use crate::backend::{Disk, SimulatedDisk};
-use crate::history::{Capture, CaptureKind};
+use crate::capture_kind::CaptureKind;
+use crate::history::Capture;
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 use crate::links::LinkTarget;
 use crate::state::{Mode, State, StateOptions};

@@ -229,7 +229,7 @@ pub(crate) fn resolve_open(
             Some((original, found)) => {
                 store.state_mut().set_original(id, original)?;
                 // Before, nobody could say that it was what the page had been already.
-                Credits::retell(store.state_mut(), capture.url, id, None)?;
+                Credits::recompute(store.state_mut(), capture.url, id, None)?;
                 if let Ok(fields) = store.metadata(&found) {
                     Credits::describe(store.state_mut(), capture.url, id, &Facts::from_fields(&fields))?;
                 }

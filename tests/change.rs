@@ -62,8 +62,8 @@ fn a_change_is_one_of_the_content_and_that_of_the_bytes_is_kept_too() {
         let time = DateTime::<Utc>::from_timestamp_micros(second.time).unwrap();
         assert!((time - after).abs() < TimeDelta::minutes(10), "{url} was captured at {time}");
         let is_new = !served.web.changes(page, before, after).is_empty();
-        let content = capture_flags::content_changed(&second);
-        let bytes = capture_flags::bytes_changed(&second);
+        let content = capture_flags::content_changed(second);
+        let bytes = capture_flags::bytes_changed(second);
         if served.web.noisy(page) && served.web.form(page) == Form::Xml {
             // Whatever stands in a tree is its content.
             continue;

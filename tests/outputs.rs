@@ -66,7 +66,7 @@ fn forty_links_in_a_row_lead_to_an_output() {
     let archive = crawled(712);
     let place = |number: usize| archive.folder().join(format!("{number}.warc"));
     for number in 0..41 {
-        symlink(format!("{}.warc", number), place(number + 1)).unwrap();
+        symlink(format!("{number}.warc"), place(number + 1)).unwrap();
     }
     export(&archive, "warc", &place(40)).succeeded();
     assert!(place(0).is_file() && place(40).is_symlink());

@@ -94,12 +94,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let scope = scope_of(&seeds, &args.scope, args.max_depth);
     let mut options = args.fetch.options()?;
     options.limit = args.limit;
-    let conduct = &mut options.conduct;
-    conduct.order = args.order;
-    conduct.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
-    conduct.query_variations = args.query_variations;
-    conduct.same_content = args.same_content;
-    conduct.obey_nofollow = args.obey_nofollow;
+    let policy = &mut options.policy;
+    policy.order = args.order;
+    policy.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
+    policy.query_variations = args.query_variations;
+    policy.same_content = args.same_content;
+    policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
     args.fetch.start_log(&args.archive.path)?;
     let favoured = args.cash.favoured(&args.archive.path)?;
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress.finish(end, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
-        print_course(&status.timings)?;
+        print_pace(&status.timings)?;
     }
     let more = failed.len().saturating_sub(FAILED_SEEDS_MAX);
     failed.truncate(FAILED_SEEDS_MAX);
@@ -155,8 +155,8 @@ fn timings_table(timings: &Timings) -> output::Table {
 }
 
 /// How fast each tenth of the captures was, and the last one against the first.
-fn print_course(timings: &Timings) -> anyhow::Result<()> {
-    let tenths = timings.course.tenths();
+fn print_pace(timings: &Timings) -> anyhow::Result<()> {
+    let tenths = timings.pace.tenths();
     let (Some(first), Some(last)) = (tenths.first(), tenths.last()) else { return Ok(()) };
     let mut table = output::table(&["tenth", "captures/s", "\u{b5}s of processor a capture"]);
     output::align(&mut table, &[0, 1, 2], CellAlignment::Right);

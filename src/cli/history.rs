@@ -95,9 +95,9 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
 
 /// What a capture changed.
 const fn changed(capture: &Capture) -> Option<&'static str> {
-    if capture_flags::content_changed(&capture) {
+    if capture_flags::content_changed(capture) {
         Some("content")
-    } else if capture_flags::bytes_changed(&capture) {
+    } else if capture_flags::bytes_changed(capture) {
         Some("bytes")
     } else {
         None

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Conduct, Politeness, WORKERS_MAX, read_duration};
+use archive::crawl::{self, CrawlPolicy, Politeness, WORKERS_MAX, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::recorder::Memory;
 use archive_storage::Clock;
@@ -160,10 +160,10 @@ impl FetchArgs {
                 per_host,
                 per_address: if address_delay.is_zero() { workers } else { 1 },
             },
-            conduct: Conduct {
+            policy: CrawlPolicy {
                 robots_name: robots_name(&self.user_agent),
                 obey_noarchive: self.obey_noarchive,
-                ..Conduct::default()
+                ..CrawlPolicy::default()
             },
             fetch: fetch::Settings {
                 user_agent: self.user_agent.clone(),

@@ -5,15 +5,15 @@
 
 mod agenda;
 mod budget;
-mod conduct;
-mod course;
 mod due;
 mod engine;
 mod frontier;
 mod monitor;
 mod options;
 mod order;
+mod pace;
 mod payload;
+mod policy;
 mod previous;
 mod process;
 mod robots_cache;
@@ -28,8 +28,6 @@ mod why;
 
 pub use agenda::agenda;
 pub use budget::Budgets;
-pub use conduct::Conduct;
-pub use course::{Course, Part};
 pub use due::{
     Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, archive_prior,
     most_obsolete, refreshable,
@@ -38,6 +36,8 @@ pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use order::{CrawlOrder, UnknownOrder};
+pub use pace::{Pace, Part};
+pub use policy::CrawlPolicy;
 pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;

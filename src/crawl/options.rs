@@ -7,8 +7,8 @@ use std::time::Duration;
 use archive_storage::UrlId;
 use serde::{Serialize, Serializer};
 
-use super::conduct::Conduct;
 use super::frontier::Politeness;
+use super::policy::CrawlPolicy;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
@@ -51,7 +51,7 @@ pub struct Options {
     /// How often records are made durable, besides the store's own bound in bytes: a power failure loses no more.
     pub sync_every: Duration,
     /// What is taken and what is left.
-    pub conduct: Conduct,
+    pub policy: CrawlPolicy,
     /// Time between two checkpoints: what a crash makes the next start replay. Longer when they would take more than a
     /// twentieth of it, shorter when what changed fills its memory.
     pub checkpoint_every: Duration,
@@ -80,7 +80,7 @@ impl Default for Options {
                 ..fetch::Settings::default()
             },
             sync_every: SYNC_EVERY,
-            conduct: Conduct::default(),
+            policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,
             full_text: true,
             disk_min: DISK_MIN,

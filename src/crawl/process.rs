@@ -18,7 +18,7 @@ use super::stored_robots;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, OutLink, Outcome, Sameness};
+use crate::ledger::{Facts, NearDuplicates, OutLink, Outcome};
 use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::Text;
@@ -60,7 +60,7 @@ pub(super) struct FetchTag {
     pub(super) importance: Option<f64>,
     pub(super) previous: Option<Previous>,
     /// Contents that its host has often, for a page.
-    pub(super) sameness: Option<Sameness>,
+    pub(super) near_duplicates: Option<NearDuplicates>,
 }
 
 /// The stored version that a fetch may confirm.
@@ -259,8 +259,8 @@ impl Processing {
             Some(previous) if previous.entity == digest.prefix() && length > 0 => CaptureKind::Identical,
             _ => CaptureKind::Response,
         };
-        if let (CaptureKind::Response, 200, Some(host)) = (kind, exchange.status, &tag.sameness) {
-            mark_sameness(&mut facts, host, self.reading.same_content);
+        if let (CaptureKind::Response, 200, Some(host)) = (kind, exchange.status, &tag.near_duplicates) {
+            mark_near_duplicates(&mut facts, host, self.reading.same_content);
         }
         let outcome = Outcome {
             url: tag.url.to_string(),
@@ -308,7 +308,7 @@ impl Processing {
 }
 
 /// Marks a page that is like too many others of its host, so that its links are not followed; whether it is.
-pub(super) fn mark_sameness(facts: &mut Facts, host: &Sameness, most: u32) -> bool {
+pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, most: u32) -> bool {
     let count = facts.similarity.map_or(0, |similarity| host.count(similarity));
     if most == 0 || count < most {
         return false;

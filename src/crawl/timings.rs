@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::course::Course;
+use super::pace::Pace;
 
 /// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
 const TICKS_PER_SECOND: u64 = 100;
@@ -110,7 +110,7 @@ pub struct Timings {
     /// By the clock on the wall.
     pub elapsed: Duration,
     /// How far the run had come when.
-    pub course: Course,
+    pub pace: Pace,
 }
 
 /// Processor time at the beginning of a run.
@@ -175,7 +175,7 @@ impl Timings {
         }
         let known: Duration = stages.iter().map(|(_, time)| *time).sum();
         stages.push(("full-text index and other threads", total.saturating_sub(known)));
-        Self { captures, stages, total, elapsed, course: Course::default() }
+        Self { captures, stages, total, elapsed, pace: Pace::default() }
     }
 
     /// Microseconds a capture.

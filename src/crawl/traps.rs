@@ -1,7 +1,7 @@
 //! URLs of places without an end: paths that grow by themselves, lists that can be sorted and filtered in every way.
 //!
 //! What a URL alone tells is told here; that a host gives the same page under ever new URLs is found by its books
-//! ([`crate::ledger::Sameness`]).
+//! ([`crate::ledger::NearDuplicates`]).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

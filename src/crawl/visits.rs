@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use url::Url;
 
-use super::conduct::Conduct;
+use super::policy::CrawlPolicy;
 use super::stored_robots;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Facts, authority};
@@ -62,7 +62,7 @@ pub struct RobotsAnswer {
 /// # Errors
 /// When the store cannot be read.
 pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, RecorderError> {
-    visits(store, id, &Conduct::of_last_crawl(store.state())?.robots_name, most)
+    visits(store, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
 /// The same, for a crawler of this name.

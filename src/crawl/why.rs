@@ -7,8 +7,8 @@ use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::conduct::Conduct;
 use super::due::{self, Choice, RefreshRules, Weights};
+use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, Visit, utc};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
@@ -128,22 +128,22 @@ pub fn why(
 ) -> Result<Why, RecorderError> {
     let state = store.state();
     let credits = Credits::open(state)?;
-    let conduct = Conduct::of_last_crawl(state)?;
+    let policy = CrawlPolicy::of_last_crawl(state)?;
     let url = state.url(id)?;
     let page = state.page(id)?;
     let host = authority(&url);
     let found = found(store, id, &page)?;
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-    let last_fetch = last_fetch(store, id, &conduct)?;
+    let last_fetch = last_fetch(store, id, &policy)?;
     let verdict = verdict(&page, refusal, last_fetch.as_ref());
     Ok(Why {
         verdict,
         refusal,
         found,
         scope: scope(&credits, &url, &page),
-        robots: visits::robots(store, &url, host, &conduct.robots_name, i64::MAX)?,
-        spent: spent(state, &credits, &page, host, &conduct)?,
-        order: conduct.order.to_string(),
+        robots: visits::robots(store, &url, host, &policy.robots_name, i64::MAX)?,
+        spent: spent(state, &credits, &page, host, &policy)?,
+        order: policy.order.to_string(),
         last_fetch,
         importance: credits.importance_of(state, id)?,
         outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
@@ -232,14 +232,14 @@ fn spent(
     credits: &Credits,
     page: &Page,
     host: &str,
-    conduct: &Conduct,
+    policy: &CrawlPolicy,
 ) -> Result<Spent, RecorderError> {
     let record = state.host(page.host)?;
     let site = state.site(record.site)?;
     let importance = credits.site_importance(&site);
     Ok(Spent {
-        host_budget: conduct.budgets.of_host(importance),
-        site_budget: conduct.budgets.of_site(importance),
+        host_budget: policy.budgets.of_host(importance),
+        site_budget: policy.budgets.of_site(importance),
         host: host.to_owned(),
         host_pages: record.fetched,
         site: state.site_name(record.site)?,
@@ -248,8 +248,8 @@ fn spent(
     })
 }
 
-fn last_fetch(store: &Store, id: UrlId, conduct: &Conduct) -> Result<Option<LastFetch>, RecorderError> {
-    let Some(visit) = visits::visits(store, id, &conduct.robots_name, 1)?.pop() else { return Ok(None) };
+fn last_fetch(store: &Store, id: UrlId, policy: &CrawlPolicy) -> Result<Option<LastFetch>, RecorderError> {
+    let Some(visit) = visits::visits(store, id, &policy.robots_name, 1)?.pop() else { return Ok(None) };
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
 

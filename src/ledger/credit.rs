@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{CaptureId, HostId, LinkTarget, Location, Page, Site, State, StateError, UrlId, Visit};
 
+use super::aliases::account_of;
 use super::authority::{authority, host_name};
 use super::late::Late;
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
@@ -24,7 +25,6 @@ use super::settings::{
     FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_obey_nofollow,
     read_setting, write_favoured, write_setting,
 };
-use super::standing::account_of;
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
@@ -118,7 +118,7 @@ impl Credits {
     /// # Errors
     /// When the store fails.
     pub fn save(&mut self, state: &mut State) -> Result<(), CreditError> {
-        self.retell_late(state)?;
+        self.recompute_late(state)?;
         write_setting(state, PAGE_LEDGER, &self.pages.numbers())?;
         write_setting(state, SITE_LEDGER, &self.sites.numbers())?;
         write_setting(state, SCOPE, &self.scope.rules())

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId, Visit};
 
+use super::aliases::shown;
 use super::capture_flags::{self, BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
 use super::outcome::{Facts, Outcome};
 use super::record::{MICROSECONDS_PER_DAY, describe};
-use super::standing::shown;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -42,13 +42,13 @@ impl Credits {
     ) -> Result<(), StateError> {
         self.late.pages.entry(id).or_default().insert(capture, told_signature(signature));
         self.late.captures += 1;
-        if self.late.captures >= LATE_MAX { self.retell_late(state) } else { Ok(()) }
+        if self.late.captures >= LATE_MAX { self.recompute_late(state) } else { Ok(()) }
     }
 
     /// Sums up the pages of late captures.
-    pub(super) fn retell_late(&mut self, state: &mut State) -> Result<(), StateError> {
+    pub(super) fn recompute_late(&mut self, state: &mut State) -> Result<(), StateError> {
         for (id, new) in std::mem::take(&mut self.late).pages {
-            retell(state, id, &new)?;
+            recompute(state, id, &new)?;
         }
         Ok(())
     }
@@ -57,13 +57,13 @@ impl Credits {
     ///
     /// # Errors
     /// When the state cannot be read or written.
-    pub fn retell(
+    pub fn recompute(
         state: &mut State,
         id: UrlId,
         new: CaptureId,
         signature: Option<u64>,
     ) -> Result<(), StateError> {
-        retell(state, id, &New::from([(new, told_signature(signature))]))
+        recompute(state, id, &New::from([(new, told_signature(signature))]))
     }
 }
 
@@ -101,7 +101,7 @@ fn told_signature(signature: Option<u64>) -> u64 {
     signature.map_or(0, |signature| signature.max(1))
 }
 
-fn retell(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> {
+fn recompute(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> {
     let Some(mut visit) = state.visit(id)? else { return Ok(()) };
     let mut captures: Vec<(CaptureId, Capture)> = Vec::with_capacity(visit.captures as usize);
     for capture in state.history(id)? {

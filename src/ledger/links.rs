@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use archive_storage::{Page, State, UrlId};
 
+use super::aliases::account_of;
 use super::credit::{CreditError, Credits, hangs_on_links, refuse_in};
 use super::link_code::LinkCode;
 use super::outcome::{OutLink, Outcome};
 use super::page_flags as flags;
 use super::refusal::Refusal;
-use super::standing::account_of;
 use crate::importance::Weight;
 
 /// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name

@@ -1,5 +1,6 @@
 //! The books of an archive: what a capture changes in pages, sites, cash and links, live or replayed after a crash.
 
+mod aliases;
 mod announce;
 mod authority;
 pub mod capture_flags;
@@ -9,6 +10,7 @@ mod late;
 mod level;
 mod link_code;
 mod links;
+mod near_duplicates;
 mod outcome;
 pub mod page_flags;
 mod parsed;
@@ -18,28 +20,26 @@ mod record;
 mod refusal;
 mod robots_txt;
 mod rules;
-mod sameness;
 mod scope;
 mod settings;
 mod settle;
 mod sites;
-mod standing;
 
+pub use aliases::{account_of, shown};
 pub use announce::announcement_trust;
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED};
 pub use link_code::LinkCode;
+pub use near_duplicates::NearDuplicates;
 pub use outcome::{Facts, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
 pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};
 pub use rules::{CashRules, Favour, SiteRule, Topic};
-pub use sameness::Sameness;
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
-pub use settings::{CONDUCT_SETTING, DECISIONS, REFRESH_SETTING};
-pub use standing::{account_of, shown};
+pub use settings::{DECISIONS, POLICY_SETTING, REFRESH_SETTING};
 
 #[cfg(test)]
 mod tests;

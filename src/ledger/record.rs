@@ -9,9 +9,9 @@ use super::capture_flags;
 use super::credit::{CreditError, Credits, refuse_in};
 use super::languages;
 use super::late::is_page;
+use super::near_duplicates::NearDuplicates;
 use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
-use super::sameness::Sameness;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -201,9 +201,9 @@ fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) 
         host.failures += u32::from(outcome.kind == CaptureKind::Failed);
         host.bytes += outcome.payload_bytes;
         if let Some(similarity) = outcome.facts.similarity.filter(|_| is_new_page && outcome.status == 200) {
-            let mut sameness = Sameness::from_bytes(&host.extension);
-            sameness.note(similarity);
-            host.extension = sameness.to_bytes();
+            let mut near_duplicates = NearDuplicates::from_bytes(&host.extension);
+            near_duplicates.note(similarity);
+            host.extension = near_duplicates.to_bytes();
         }
         host.site
     })?;

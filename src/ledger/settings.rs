@@ -24,23 +24,23 @@ pub(super) const FAVOURED: &str = "ledger.favoured";
 /// Setting under which the scope is kept.
 pub(super) const SCOPE: &str = "crawl.scope";
 /// Setting under which it is kept what the last crawl was told to do and to leave.
-pub const CONDUCT_SETTING: &str = "crawl.conduct";
+pub const POLICY_SETTING: &str = "crawl.conduct";
 /// Setting under which the rules are kept by which refreshes choose.
 pub const REFRESH_SETTING: &str = "refresh.rules";
 /// What a person decided and captures do not tell: all other settings can be made anew.
-pub const DECISIONS: [&str; 3] = [SCOPE, CONDUCT_SETTING, REFRESH_SETTING];
+pub const DECISIONS: [&str; 3] = [SCOPE, POLICY_SETTING, REFRESH_SETTING];
 
-/// What the books have to know of [`CONDUCT_SETTING`].
+/// What the books have to know of [`POLICY_SETTING`].
 #[derive(Deserialize)]
-struct Conduct {
+struct CrawlPolicy {
     #[serde(default)]
     obey_nofollow: bool,
 }
 
 /// Whether the last crawl followed no links that ask not to be followed.
 pub(super) fn read_obey_nofollow(state: &State) -> Result<bool, CreditError> {
-    let conduct: Option<Conduct> = read_setting(state, CONDUCT_SETTING)?;
-    Ok(conduct.is_some_and(|conduct| conduct.obey_nofollow))
+    let policy: Option<CrawlPolicy> = read_setting(state, POLICY_SETTING)?;
+    Ok(policy.is_some_and(|policy| policy.obey_nofollow))
 }
 
 pub(super) fn open_ledger(state: &State, name: &'static str, policy: Policy) -> Result<Ledger, CreditError> {

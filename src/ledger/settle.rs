@@ -15,10 +15,10 @@ use std::collections::HashMap;
 
 use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId};
 
+use super::aliases::{ALIASES_MAX, leads_to};
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
-use super::standing::{ALIASES_MAX, leads_to};
 use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 
 /// Links over which cash is passed on at most: some seconds. A larger archive gets fewer rounds, at last none.

@@ -12,7 +12,7 @@ use super::super::budget::Budgets;
 use super::super::order::Ordering;
 use super::super::previous;
 use super::super::process::{
-    DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_sameness,
+    DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_near_duplicates,
 };
 use super::super::robots_cache::Rules;
 use super::super::timings::Stage;
@@ -20,7 +20,8 @@ use super::operation::Held;
 use super::{CrawlError, Run};
 use crate::fetch::FetchError;
 use crate::ledger::{
-    Candidate, Credits, LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, Sameness, is_own_robots_txt, page_flags,
+    Candidate, Credits, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt,
+    page_flags,
 };
 use crate::recorder::RecorderError;
 
@@ -34,7 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl Run<'_> {
-    pub(super) fn take_back(&mut self, done: Done) -> Result<(), CrawlError> {
+    pub(super) fn complete(&mut self, done: Done) -> Result<(), CrawlError> {
         self.under_way -= 1;
         let now = Instant::now();
         self.watch.start();
@@ -150,11 +151,11 @@ impl Run<'_> {
     /// Looks again whether a page is like too many others of its host: since it was asked for there may be more.
     fn look_for_sameness(&mut self, tag: &FetchTag, processed: &mut Processed) -> Result<(), CrawlError> {
         let outcome = &mut processed.outcome;
-        if tag.sameness.is_none() || outcome.status != 200 || outcome.facts.copies.is_some() {
+        if tag.near_duplicates.is_none() || outcome.status != 200 || outcome.facts.copies.is_some() {
             return Ok(());
         }
-        let host = Sameness::from_bytes(&self.recorder.state().host(tag.host)?.extension);
-        if mark_sameness(&mut outcome.facts, &host, self.conduct.same_content) {
+        let host = NearDuplicates::from_bytes(&self.recorder.state().host(tag.host)?.extension);
+        if mark_near_duplicates(&mut outcome.facts, &host, self.policy.same_content) {
             processed.records.change().metadata = outcome.facts.to_fields();
         }
         Ok(())
@@ -213,7 +214,7 @@ impl Run<'_> {
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), &candidate);
-        let budgets = if self.discovering { self.conduct.budgets } else { Budgets::default() };
+        let budgets = if self.discovering { self.policy.budgets } else { Budgets::default() };
         let entered =
             match budgets.early(self.recorder.state(), self.recorder.credits(), &candidate, &self.counted)? {
                 Some(why) => Err(why),
@@ -290,7 +291,7 @@ impl Run<'_> {
             hops,
             importance: None,
             previous: None,
-            sameness: None,
+            near_duplicates: None,
         };
         self.store_failure(Box::new(tag), error)
     }

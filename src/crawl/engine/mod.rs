@@ -22,12 +22,12 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
 use super::budget::UnderWay;
-use super::conduct::Conduct;
-use super::course::Course;
 use super::frontier::Frontier;
 use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
 use super::order::Ordering;
+use super::pace::Pace;
+use super::policy::CrawlPolicy;
 use super::process::{Done, Processing, Reading, Tag};
 use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
@@ -105,7 +105,7 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
-    options.conduct.keep(store.state_mut())?;
+    options.policy.keep(store.state_mut())?;
     let Options { memory, checkpoint_every, full_text, .. } = *options;
     let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
@@ -117,10 +117,10 @@ pub fn run(
         robot: limits.robot.clone(),
         body_bytes_max: limits.body_bytes_max,
         full_text: options.full_text,
-        obey_nofollow: options.conduct.obey_nofollow,
-        obey_noarchive: options.conduct.obey_noarchive,
+        obey_nofollow: options.policy.obey_nofollow,
+        obey_noarchive: options.policy.obey_noarchive,
         spools,
-        same_content: options.conduct.same_content,
+        same_content: options.policy.same_content,
         seen: Arc::default(),
     };
     thread::scope(|scope| {
@@ -145,7 +145,7 @@ pub fn run(
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
             seed_delays: HashMap::new(),
-            conduct: options.conduct.clone(),
+            policy: options.policy.clone(),
             ordering: None,
             variations: Variations::default(),
             counted: UnderWay::default(),
@@ -165,7 +165,7 @@ pub fn run(
             top_sites_at: None,
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
-            course: Course::default(),
+            pace: Pace::default(),
         };
         run.begin(plan)?;
         let end = run.drive(report)?;
@@ -181,7 +181,7 @@ fn limits(options: &Options) -> Limits {
     let body_bytes_max = options.memory.document().min(usual.body_bytes_max);
     let share = (usual.body_bytes_max / body_bytes_max.max(1)).max(1);
     Limits {
-        robot: options.conduct.robots_name.to_ascii_lowercase(),
+        robot: options.policy.robots_name.to_ascii_lowercase(),
         body_bytes_max,
         xml_nodes_max: usual.xml_nodes_max / u32::try_from(share).unwrap_or(u32::MAX),
         xml_entity_bytes_max: usual.xml_entity_bytes_max / share,
@@ -198,7 +198,7 @@ struct Run<'a> {
     operation: Operation,
     /// Delays that seeds ask for.
     seed_delays: HashMap<HostId, Duration>,
-    conduct: Conduct,
+    policy: CrawlPolicy,
     /// What decides the levels of pages, when cash does not.
     ordering: Option<Ordering>,
     variations: Variations,
@@ -224,7 +224,7 @@ struct Run<'a> {
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
     beginning: Beginning,
-    course: Course,
+    pace: Pace,
 }
 
 impl Run<'_> {
@@ -232,7 +232,7 @@ impl Run<'_> {
     fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
         let now = Instant::now();
         if self.recorder.state().totals().captures > 0 {
-            self.frontier.goes_on(now);
+            self.frontier.resume(now);
         }
         if let Some(monitor) = &self.monitor {
             let address = monitor.address();
@@ -252,7 +252,7 @@ impl Run<'_> {
                     }
                     self.seek_seed(id, now)?;
                 }
-                self.ordering = self.conduct.order.begin(self.recorder.state(), &ids)?;
+                self.ordering = self.policy.order.begin(self.recorder.state(), &ids)?;
                 self.read_settings()?;
                 self.enqueue_waiting()?;
                 self.take_failed(&ids)?;
@@ -280,8 +280,8 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let Self { recorder, frontier, ordering, conduct, counted, .. } = self;
-        let (credits, state, budgets) = (recorder.credits(), recorder.state(), conduct.budgets);
+        let Self { recorder, frontier, ordering, policy, counted, .. } = self;
+        let (credits, state, budgets) = (recorder.credits(), recorder.state(), policy.budgets);
         let mut refused = Vec::new();
         credits.waiting(state, |candidate| {
             let level = answers::level(ordering.as_ref(), &candidate);
@@ -353,11 +353,11 @@ impl Run<'_> {
                 wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
             match self.done.recv_timeout(wait) {
                 Ok(first) => {
-                    self.take_back(first)?;
+                    self.complete(first)?;
                     // Whatever else has arrived is dealt with before the next look at the clock.
                     for _ in 0..self.options.workers {
                         let Ok(next) = self.done.try_recv() else { break };
-                        self.take_back(next)?;
+                        self.complete(next)?;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -376,7 +376,7 @@ impl Run<'_> {
             self.watch.lap(Stage::Checkpoint);
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
-                self.course.note(self.status.captures, self.elapsed());
+                self.pace.note(self.status.captures, self.elapsed());
                 self.report(report)?;
             }
         }
@@ -397,7 +397,7 @@ impl Run<'_> {
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
         let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
-        self.status.timings = Timings { course: std::mem::take(&mut self.course), ..timings };
+        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), ..timings };
         self.report(report)
     }
 

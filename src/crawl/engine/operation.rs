@@ -171,11 +171,11 @@ impl Run<'_> {
 
     /// Takes what a settings file says, beside what was typed.
     fn apply(&mut self, edits: &Edits) -> Result<(), CrawlError> {
-        let typed = &self.options.conduct.budgets;
-        self.conduct.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);
-        self.conduct.budgets.pages_per_site = edits.pages_per_site.or(typed.pages_per_site);
-        self.conduct.ignored = edits.ignored.iter().map(ToString::to_string).collect();
-        self.conduct.keep(self.recorder.state_mut())?;
+        let typed = &self.options.policy.budgets;
+        self.policy.budgets.pages_per_host = edits.pages_per_host.or(typed.pages_per_host);
+        self.policy.budgets.pages_per_site = edits.pages_per_site.or(typed.pages_per_site);
+        self.policy.ignored = edits.ignored.iter().map(ToString::to_string).collect();
+        self.policy.keep(self.recorder.state_mut())?;
         let operation = &mut self.operation;
         operation.is_paused_by_file = edits.paused;
         operation.ignored = edits.ignored.clone();

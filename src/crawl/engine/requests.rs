@@ -14,7 +14,7 @@ use super::super::traps::endless_path;
 use super::{CrawlError, Run};
 use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::{Credits, LEVEL_REQUISITE, Refusal, Sameness, page_flags as flags};
+use crate::ledger::{Credits, LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 
 impl Run<'_> {
     /// Hands out as many requests as may be under way.
@@ -112,11 +112,11 @@ impl Run<'_> {
         // A page that was fetched before is no further variation.
         if !flags.has_any(flags::FETCHED)
             && let Some(trap) =
-                self.variations.count(self.recorder.state(), url.as_str(), self.conduct.query_variations)?
+                self.variations.count(self.recorder.state(), url.as_str(), self.policy.query_variations)?
         {
             return Ok(Some(trap));
         }
-        Ok(self.conduct.budgets.spent(self.recorder.state(), self.recorder.credits(), host, &self.counted)?)
+        Ok(self.policy.budgets.spent(self.recorder.state(), self.recorder.credits(), host, &self.counted)?)
     }
 
     pub(super) fn fetch_job(
@@ -162,7 +162,7 @@ impl Run<'_> {
             hops,
             importance: self.recorder.credits().importance(&page, visit.as_ref()),
             previous,
-            sameness: is_page.then(|| Sameness::from_bytes(&contents)),
+            near_duplicates: is_page.then(|| NearDuplicates::from_bytes(&contents)),
             url,
         };
         let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };

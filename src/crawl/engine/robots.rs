@@ -74,7 +74,7 @@ impl Run<'_> {
         if let Some(robots) = self.robots.file(file) {
             return Ok(robots);
         }
-        let (capture, name) = (self.recorder.state().capture(file)?, &self.options.conduct.robots_name);
+        let (capture, name) = (self.recorder.state().capture(file)?, &self.options.policy.robots_name);
         // Without a file that can be read nothing is allowed.
         let robots = stored_robots::read(self.recorder.store(), &capture, name)?;
         Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))

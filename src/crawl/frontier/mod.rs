@@ -234,7 +234,7 @@ impl Frontier {
     }
 
     /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
-    pub fn goes_on(&mut self, now: Instant) {
+    pub fn resume(&mut self, now: Instant) {
         self.earlier = Some(now);
     }
 

@@ -255,7 +255,7 @@ fn a_run_that_goes_on_lets_servers_rest_first() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
     let mut frontier = Frontier::new(polite(4, 2));
-    frontier.goes_on(start);
+    frontier.resume(start);
     for number in 0..2 {
         frontier.push(UrlId(number), HostId(number), 3, start).unwrap();
         frontier.next(start);

@@ -19,9 +19,9 @@ struct Moment {
     processor: f64,
 }
 
-/// The course of a run: its captures against time.
+/// The pace of a run: its captures against time.
 #[derive(Debug, Clone, Default)]
-pub struct Course {
+pub struct Pace {
     moments: Vec<Moment>,
     /// Of the calls that note a moment, one in so many counts, as a power of two.
     one_in: u32,
@@ -37,7 +37,7 @@ pub struct Part {
     pub processor: Duration,
 }
 
-impl Course {
+impl Pace {
     /// Notes how many captures there are so far.
     pub(super) fn note(&mut self, captures: u64, elapsed: Duration) {
         self.calls += 1;
@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn tenths_have_as_many_captures_each() {
-        let mut course = Course::default();
-        assert!(course.tenths().is_empty());
+        let mut pace = Pace::default();
+        assert!(pace.tenths().is_empty());
         // Twice as slow in its second half, by both clocks; more moments than are kept.
         let mut elapsed = 0.0;
         for captures in 0..=10_000_u32 {
             elapsed += if captures <= 5000 { 0.01 } else { 0.02 };
-            course.push(Moment { captures: f64::from(captures), elapsed, processor: elapsed / 2.0 });
+            pace.push(Moment { captures: f64::from(captures), elapsed, processor: elapsed / 2.0 });
         }
-        assert!(course.moments.len() <= MOMENTS_MAX);
-        let tenths = course.tenths();
+        assert!(pace.moments.len() <= MOMENTS_MAX);
+        let tenths = pace.tenths();
         assert_eq!(tenths.len(), 10);
         assert!((tenths[0].rate - 100.0).abs() < 1.0, "{tenths:?}");
         assert!((tenths[9].rate - 50.0).abs() < 0.5, "{tenths:?}");

@@ -19,13 +19,13 @@ const BYTES: usize = 64;
 
 /// The most frequent contents of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sameness {
+pub struct NearDuplicates {
     /// Similarity and count; an unused place has the count 0.
     contents: [(u64, u32); CONTENTS],
 }
 
-impl Sameness {
-    /// What [`Sameness::to_bytes`] gave.
+impl NearDuplicates {
+    /// What [`NearDuplicates::to_bytes`] gave.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; BYTES]) -> Self {
         let mut contents = [(0, 0); CONTENTS];
@@ -70,7 +70,7 @@ impl Sameness {
 
 #[cfg(test)]
 mod tests {
-    use super::Sameness;
+    use super::NearDuplicates;
 
     /// Numbers whose bits differ in many places.
     fn unlike(number: u64) -> u64 {
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn a_content_that_returns_is_found_among_pages_that_differ() {
-        let mut host = Sameness::default();
+        let mut host = NearDuplicates::default();
         for number in 0..1000 {
             host.note(unlike(number));
             if number % 2 == 0 {
                 // Near-duplicates differ in a few bits.
                 host.note(0xABCD_EF01_2345_6789 ^ (1 << (number % 60)));
             }
-            host = Sameness::from_bytes(&host.to_bytes());
+            host = NearDuplicates::from_bytes(&host.to_bytes());
         }
         let count = host.count(0xABCD_EF01_2345_6789);
         assert!((250..=500).contains(&count), "{count}");
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_has_no_text_is_like_nothing() {
-        let mut host = Sameness::default();
+        let mut host = NearDuplicates::default();
         for _ in 0..100 {
             host.note(0);
         }

@@ -1,16 +1,16 @@
-//! What a crawl was told to do and to leave, kept in the archive so that `archive why` can tell it afterwards.
+//! What a crawl takes and what it leaves: kept in the archive, so that `archive why` can say it later.
 
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budgets;
 use super::order::CrawlOrder;
-use crate::ledger::{CONDUCT_SETTING, CreditError};
+use crate::ledger::{CreditError, POLICY_SETTING};
 
 /// What a crawl takes and leaves; all of it may differ from run to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Conduct {
+pub struct CrawlPolicy {
     /// The product name by which robots.txt may address the crawler.
     pub robots_name: String,
     /// In which order pages are fetched.
@@ -29,7 +29,7 @@ pub struct Conduct {
     pub ignored: Vec<String>,
 }
 
-impl Default for Conduct {
+impl Default for CrawlPolicy {
     fn default() -> Self {
         Self {
             robots_name: env!("CARGO_PKG_NAME").to_owned(),
@@ -44,19 +44,19 @@ impl Default for Conduct {
     }
 }
 
-impl Conduct {
-    /// The conduct of the archive's last crawl; the default one if there was none.
+impl CrawlPolicy {
+    /// The policy of the archive's last crawl; the default one if there was none.
     ///
     /// # Errors
     /// When it was kept in a form that cannot be read.
     pub fn of_last_crawl(state: &State) -> Result<Self, CreditError> {
-        let Some(bytes) = state.setting(CONDUCT_SETTING) else { return Ok(Self::default()) };
-        serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(CONDUCT_SETTING))
+        let Some(bytes) = state.setting(POLICY_SETTING) else { return Ok(Self::default()) };
+        serde_json::from_slice(bytes).map_err(|_| CreditError::Setting(POLICY_SETTING))
     }
 
     /// Keeps it for the next checkpoint to save.
     pub(super) fn keep(&self, state: &mut State) -> Result<(), CreditError> {
-        let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(CONDUCT_SETTING))?;
-        Ok(state.set_setting(CONDUCT_SETTING, Some(&bytes))?)
+        let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(POLICY_SETTING))?;
+        Ok(state.set_setting(POLICY_SETTING, Some(&bytes))?)
     }
 }

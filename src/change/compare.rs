@@ -37,7 +37,7 @@ pub enum VersionError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "changes", rename_all = "lowercase")]
 pub enum Difference {
-    /// Not at all, as far as can be told.
+    /// Not at all, as far as can be seen.
     None,
     /// XML documents: what leads from one to the other.
     Xml(Delta),

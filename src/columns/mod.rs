@@ -20,7 +20,7 @@ pub const FOLDER: &str = "state/columns";
 /// Begins each file; the digit is the version of the format.
 const MAGIC: [u8; 8] = *b"archcol2";
 
-/// What a column tells something of.
+/// What a column describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pages, by their URL's id.

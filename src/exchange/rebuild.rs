@@ -66,7 +66,7 @@ pub struct Rebuilt {
     pub has_lost_settings: bool,
 }
 
-/// Rebuilds the archive in `path`; `progress` is told how many captures were credited so far.
+/// Rebuilds the archive in `path`; `progress` gets how many captures were credited so far.
 ///
 /// # Errors
 /// When another process owns the archive, segments are missing or wait in the quarantine, and when the disk refuses; the old

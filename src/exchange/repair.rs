@@ -1,5 +1,5 @@
 //! Repair: what can be made good is, what is damaged is moved aside and never deleted, and what can still be read of it comes
-//! back into the archive. What does not come back is told.
+//! back into the archive. What does not come back is reported.
 //!
 //! In order: torn tails are cut off and lists of segments written anew; every closed segment is read and compared with what
 //! is stated of it; a damaged dictionary is made good from its guard or made again of earlier segments; a segment that stays
@@ -91,7 +91,7 @@ impl Repaired {
     }
 }
 
-/// Repairs the archive in `path`; `progress` is told how many segments were looked at, of how many.
+/// Repairs the archive in `path`; `progress` gets how many segments were looked at, and of how many.
 ///
 /// # Errors
 /// When another process owns the archive and when the disk refuses. Repairing again goes on where it broke off.
@@ -431,7 +431,7 @@ fn bring_back(
     Ok(())
 }
 
-/// What is broken in a quarantined segment was told before.
+/// What is broken in a quarantined segment was reported before.
 struct Silent;
 
 impl Listener for Silent {

@@ -21,7 +21,7 @@ pub enum VerifyError {
 }
 
 /// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are looked at, every file.
-/// `progress` is told the number of captures looked at so far.
+/// `progress` gets the number of captures looked at so far.
 ///
 /// # Errors
 /// When there is no archive, its state is of another format, or a folder cannot be read.

@@ -19,7 +19,7 @@ pub(super) struct Head {
     pub(super) keep_alive: bool,
 }
 
-/// How the end of the body is told.
+/// How the end of the body is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),

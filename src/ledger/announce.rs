@@ -1,6 +1,6 @@
 //! Word of changes that comes from elsewhere: a date in a sitemap or feed, or a site master who says so.
 //!
-//! A word is kept with the page until its next fetch, which tells whether it was true. What comes from a page's own site
+//! A word is kept with the page until its next fetch, which shows whether it was true. What comes from a page's own site
 //! only counts: others know nothing of when a page changed.
 
 use archive_storage::{State, UrlId, Visit};

@@ -444,7 +444,7 @@ impl Credits {
         Ok(())
     }
 
-    /// Opens an account; tells whether there was none.
+    /// Opens an account; returns whether there was none.
     pub(super) fn open_account(&mut self, page: &mut Page) -> bool {
         if page.flags.has_any(flags::ACCOUNT | flags::ALIAS | flags::VANISHED) {
             return false;

@@ -1,7 +1,7 @@
 //! Captures that arrive after newer ones of their page, as imports bring them.
 //!
 //! The history is in order of time whatever order captures arrive in. What a visit sums up of it (first capture,
-//! versions, last change, observations of change) is told again from the whole history, so that it too does not depend
+//! versions, last change, observations of change) is computed again from the whole history, so that it too does not depend
 //! on the order. Two things are not in the history: the dates of change that servers stated, and the signatures of older
 //! versions, of which a visit keeps the newest. Where signatures are missing, content has changed if bytes have.
 
@@ -112,7 +112,7 @@ fn recompute(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> 
     state.set_visit(id, &visit)
 }
 
-/// What is told of captures in order of time, as it is told of live captures one by one.
+/// What captures in order of time come to, as live captures do one by one.
 fn tell<E>(
     visit: &mut Visit,
     captures: &mut [(CaptureId, Capture)],

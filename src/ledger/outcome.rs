@@ -130,7 +130,7 @@ pub struct Facts {
     pub similarity: Option<u64>,
     /// How many pages of the host had the same content before, when these are too many for its links to be followed.
     pub copies: Option<u32>,
-    /// What the page tells robots, as far as it is said: `nofollow, noarchive`.
+    /// What the page asks of robots, as far as it is said: `nofollow, noarchive`.
     pub directives: Option<String>,
     /// `Last-Modified` in seconds since 1970, if the server sent one.
     pub last_modified: Option<i64>,
@@ -149,7 +149,7 @@ pub struct Facts {
 }
 
 impl Outcome {
-    /// The outcome that a capture's records tell of; `original` is the capture that a revisit refers to.
+    /// The outcome that a capture's records describe; `original` is the capture that a revisit refers to.
     ///
     /// A revisit has the payload digest of its original's record, which is another one where the original was chunked
     /// and the revisit was not. So what it is a copy of is what it refers to, not what has its digest.

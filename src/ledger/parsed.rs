@@ -37,7 +37,7 @@ impl Facts {
     }
 }
 
-/// What a page tells robots, in the words of its author.
+/// What a page asks of robots, in the words of its author.
 fn directives(robots: RobotsDirectives) -> Option<String> {
     let words = [(robots.noindex, "noindex"), (robots.nofollow, "nofollow"), (robots.noarchive, "noarchive")];
     let said: Vec<&str> = words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect();

@@ -1,7 +1,7 @@
 //! Why a URL that is known is not fetched.
 //!
 //! What a crawl may not or will not fetch is as much a part of the archive's account as what it has: `archive why`
-//! tells it. The reason stands in the flags of the page's state and is cleared once the page is fetched after all.
+//! says it. The reason stands in the flags of the page's state and is cleared once the page is fetched after all.
 
 /// Why a URL is not fetched. The codes stand in page states: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

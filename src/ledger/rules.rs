@@ -70,14 +70,14 @@ pub struct Favour {
     pub bonus: f64,
 }
 
-/// What pages are about, as far as their address tells before they are read.
+/// What pages are about, as far as their address says before they are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Topic {
     /// This word stands in the URL, as `news` does in `https://example.org/news/7`.
     Word(String),
     /// The URL looks like XML, or a sitemap or feed says so.
     Xml,
-    /// What a query finds. Only the command line knows the query; the books are told the pages.
+    /// What a query finds. Only the command line knows the query; the books get the pages.
     Query(String),
 }
 
@@ -128,7 +128,7 @@ impl FromStr for Favour {
     }
 }
 
-/// What a site is: pages whose owner is one, for all that the address tells.
+/// What a site is: pages whose owner is one, as far as the address says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SiteRule {
     /// All hosts under a registrable domain, by the public suffix list.

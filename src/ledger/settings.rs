@@ -23,11 +23,11 @@ pub(super) const RULES: &str = "ledger.rules";
 pub(super) const FAVOURED: &str = "ledger.favoured";
 /// Setting under which the scope is kept.
 pub(super) const SCOPE: &str = "crawl.scope";
-/// Setting under which it is kept what the last crawl was told to do and to leave.
+/// Setting under which it is kept what the last crawl took and left.
 pub const POLICY_SETTING: &str = "crawl.conduct";
 /// Setting under which the rules are kept by which refreshes choose.
 pub const REFRESH_SETTING: &str = "refresh.rules";
-/// What a person decided and captures do not tell: all other settings can be made anew.
+/// What a person decided and captures do not say: all other settings can be made anew.
 pub const DECISIONS: [&str; 3] = [SCOPE, POLICY_SETTING, REFRESH_SETTING];
 
 /// What the books have to know of [`POLICY_SETTING`].

@@ -1,7 +1,7 @@
 //! Rounds over the stored links: visits without a fetch.
 //!
 //! While pages are discovered, cash gathers on those that were read early; after one pass of fetches the estimates still
-//! tell of a smaller web. A visit needs only a page's links, and the archive has them: going over the newest links of
+//! are those of a smaller web. A visit needs only a page's links, and the archive has them: going over the newest links of
 //! every page for as long as the window of the estimates is makes them those of the web as it is known now. On a real
 //! crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, Kendall's tau rises from .70 to .93
 //! (`archive lab passes`).

@@ -138,7 +138,7 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
 /// The guess for a document that declares nothing: UTF-8 when it is that, else by the bytes around the first that isn't
 /// ASCII.
 fn guess(body: &[u8]) -> Charset<'_> {
-    /// Context that the detector gets before the first byte that tells something.
+    /// Context that the detector gets before the first byte that says something.
     const CONTEXT_BYTES: usize = 1024;
     let found = |encoding, text| Charset { encoding, mark_bytes: 0, text };
     match std::str::from_utf8(body) {

@@ -1,4 +1,4 @@
-//! What a page tells robots: `meta name=robots` and `X-Robots-Tag`.
+//! What a page asks of robots: `meta name=robots` and `X-Robots-Tag`.
 
 use std::ops::BitOr;
 

@@ -121,7 +121,7 @@ impl DocumentKind {
 
     /// The kind of a body with this media type (without parameters, in lower case; empty when unknown).
     ///
-    /// XML is not told further apart here: its root element does that.
+    /// XML is not divided further here: its root element does that.
     #[must_use]
     pub fn of(media_type: &str, body: &[u8]) -> Self {
         match media_type {

@@ -9,7 +9,7 @@ const SAMPLE_BYTES: usize = 600;
 /// Where English is looked for, in eighths of the text: a page of a manual is half code, which is no language.
 const PLACES: [usize; 3] = [4, 1, 7];
 
-/// Less text than this tells nothing, in bytes.
+/// Less text than this says nothing, in bytes.
 const SAMPLE_BYTES_MIN: usize = 64;
 
 /// The language of a text, as a tag of two letters where there is one; none when the guess isn't sure.

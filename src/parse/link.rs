@@ -82,7 +82,7 @@ pub enum LinkKind {
     Embed = 41,
     /// The icon of a site or document.
     Icon = 42,
-    /// What a browser is told to load at once.
+    /// What a browser is asked to load at once.
     Preload = 43,
     /// A web application's manifest.
     WebManifest = 44,
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(LinkKind::from_code(0), None);
     }
 
-    /// Metadata records tell kinds by their contexts, as words between spaces.
+    /// Metadata records name kinds by their contexts, as words between spaces.
     #[test]
     fn contexts_tell_kinds_apart() {
         let mut contexts: Vec<_> = LinkKind::all().map(LinkKind::context).collect();

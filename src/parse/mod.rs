@@ -114,7 +114,7 @@ pub struct Parsed {
     pub surroundings: Vec<Range<usize>>,
     /// Where it links, each URL once, in the order of the document.
     pub links: Vec<Link>,
-    /// What it tells robots.
+    /// What it asks of robots.
     pub robots: RobotsDirectives,
     /// The URL it prefers for itself.
     pub canonical: Option<String>,

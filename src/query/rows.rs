@@ -1,4 +1,4 @@
-//! The rows that queries run over: what the store has to tell of pages and sites.
+//! The rows that queries run over: what the store knows of pages and sites.
 //!
 //! [`Rows`] is lazy where it pays: a row holds the numbers, which lie together in the store, and texts are asked for
 //! only when a condition or column needs them.
@@ -152,7 +152,7 @@ pub enum PageText {
     ContentType,
 }
 
-/// What a store has to tell of pages and sites.
+/// What a store knows of pages and sites.
 ///
 /// Implementers may give pages and sites in any order, each once. Callers must not expect two iterations to agree while
 /// a crawl runs.

@@ -61,8 +61,8 @@ pub(crate) struct Replayed {
 }
 
 impl Recorder<'_> {
-    /// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` is
-    /// told how many there were so far.
+    /// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` gets
+    /// how many there were so far.
     ///
     /// # Errors
     /// When the store or the books fail.

@@ -46,7 +46,7 @@ pub(super) fn feed(
     Ok(out)
 }
 
-/// Watches of a name in two archives are two only if they were made at different times; the query tells them apart.
+/// Watches of a name in two archives are two only if they were made at different times; the query distinguishes them.
 fn identifier(watch: &Watch) -> String {
     format!("urn:archive:watch:{}:{}", watch.name, short_digest(&watch.query))
 }

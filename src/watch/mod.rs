@@ -1,4 +1,4 @@
-//! Subscriptions: a query whose pages are fetched before a report is due, and the report that tells what changed.
+//! Subscriptions: a query whose pages are fetched before a report is due, and the report of what changed.
 //!
 //! A watch is a file of its own in the folder `watches` of the archive, not a part of the state: the state can be made
 //! again from the segments, a watch cannot. Beside `NAME.json` stand `NAME/`, which holds its reports by time, and
@@ -124,7 +124,7 @@ pub struct Watch {
     pub query: String,
     /// Seconds between two reports.
     pub every_seconds: u64,
-    /// Up to when the reports so far tell of changes; at first when it was made.
+    /// Up to when the reports so far cover changes; at first when it was made.
     #[serde(with = "time")]
     pub since: DateTime<Utc>,
     /// A file that gets each new report, besides the archive's own, if that is permitted.
@@ -296,7 +296,7 @@ pub fn keep(
     make(&archive.join(FOLDER))?;
     make(&folder)?;
     let named = |time: DateTime<Utc>| folder.join(format!("{}.json", time.format("%Y%m%d%H%M%S")));
-    // A report that a crash kept from being the last one is told again by this one.
+    // A report that a crash kept from being the last one is repeated by this one.
     let last = named(watch.since);
     for path in json_files(&folder)?.into_iter().filter(|path| *path > last) {
         fs::remove_file(&path).map_err(|source| io_error(&path, source))?;

@@ -150,7 +150,7 @@ impl Seen {
             if capture.time <= since {
                 break;
             }
-            // No answer tells nothing of the page.
+            // No answer says nothing of the page.
             if capture.status == 0 {
                 continue;
             }

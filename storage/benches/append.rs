@@ -102,12 +102,12 @@ fn compress(pages: &[Page], dictionary: Option<&Dictionary>) -> Result<(Duration
     Ok((running() - start, bytes))
 }
 
-/// Time that this thread has been running: other work on the machine does not count. Where the system does not tell, the
+/// Time that this thread has been running: other work on the machine does not count. Where the system does not say, the
 /// time on the wall.
 fn running() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = text.and_then(|text| text.split(' ').next()?.parse().ok());
     nanoseconds.map_or_else(|| START.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
 }
 

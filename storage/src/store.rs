@@ -43,7 +43,7 @@ pub struct PendingSync {
 }
 
 impl PendingSync {
-    /// Carries it out. The store has to be told of it: [`Store::synced`].
+    /// Carries it out. Afterwards call [`Store::synced`].
     ///
     /// # Errors
     /// When the disk refuses; after that nothing can be appended any more.

@@ -52,7 +52,7 @@ pub struct Verified {
     pub unlisted: u64,
 }
 
-/// Findings that are listed; of what is beyond only the number is told.
+/// Findings that are listed; beyond it only the number is given.
 pub const FINDINGS_MAX: usize = 1000;
 
 impl Verified {
@@ -70,7 +70,7 @@ impl Verified {
 /// well and the state is checked for itself. It goes on whatever is wrong; a state that cannot be opened is a finding too,
 /// and segments are looked at all the same.
 ///
-/// `progress` is told the number of captures looked at so far.
+/// `progress` gets the number of captures looked at so far.
 ///
 /// # Errors
 /// When there is no archive, its state is of another format, or the folder of segments cannot be read.
@@ -203,7 +203,7 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
     };
     let header = &record.header;
     let found = header.target_uri().unwrap_or("nothing");
-    // A fragment tells apart what was fetched at one URL for different purposes.
+    // A fragment distinguishes what was fetched at one URL for different purposes.
     let expected = url.split_once('#').map_or(url.as_str(), |(fetched, _)| fetched);
     // Records that other tools wrote keep their spelling of the URL.
     if found != expected && Url::parse(found).ok().is_none_or(|found| canonical(&found) != expected) {

@@ -1,4 +1,4 @@
-//! FORMAT.md tells the truth: the programs in it, which know nothing of this crate, read a state that this crate wrote.
+//! FORMAT.md is true: the programs in it, which know nothing of this crate, read a state that this crate wrote.
 //!
 //! Needs `python3` and the `zstd` command.
 

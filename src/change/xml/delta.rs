@@ -1,6 +1,6 @@
 //! What leads from one version of a document to the next: deletions, insertions, moves, updates.
 //!
-//! Nodes are told apart by numbers, as XyDiff does it (Marian, Abiteboul, Cobéna, Mignet, "Change-Centric Management of
+//! Nodes are distinguished by numbers, as XyDiff does it (Marian, Abiteboul, Cobéna, Mignet, "Change-Centric Management of
 //! Versions in an XML Warehouse", VLDB 2001): those of the old version are numbered children first, from 1 on; nodes that
 //! are new get the numbers behind. Positions are those in the version in which they are named, from 0 on.
 //!

@@ -60,7 +60,7 @@ pub(super) struct Written<'a> {
     pub(super) length: u64,
 }
 
-/// Writes all records of a selection; `each` is told where every capture lies.
+/// Writes all records of a selection; `each` gets the place of every capture.
 pub(super) fn write(
     store: &Store,
     selection: &Selection,

@@ -15,7 +15,7 @@ use super::prepare::{IMPORTED_ID, Prepared};
 /// Marks of captures that are remembered, at most; beyond, all are read again.
 const MARKS_MAX: usize = 1 << 20;
 
-/// What tells captures of one URL and one time apart.
+/// What distinguishes captures of one URL and one time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identity {
     /// `WARC-Record-ID`.

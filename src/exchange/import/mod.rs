@@ -117,13 +117,13 @@ pub struct Note {
     pub file: String,
     /// Compressed bytes before the record; nothing when the file as a whole is meant.
     pub offset: Option<u64>,
-    /// What it tells of.
+    /// What it is about.
     pub kind: NoteKind,
     /// In words.
     pub what: String,
 }
 
-/// What the caller is told while an import runs.
+/// What the caller hears while an import runs.
 pub trait Listener {
     /// How far it is; a few times a second.
     fn status(&mut self, status: &Status);

@@ -63,7 +63,7 @@ pub(super) struct Prepared {
     pub(super) revisit: Option<Box<Revisit>>,
     /// The payload digest that the main record states.
     pub(super) stated: Option<Digest>,
-    /// What tells it from others of its URL and time.
+    /// What distinguishes it from others of its URL and time.
     pub(super) identity: Identity,
     /// For the index.
     pub(super) text: Option<Text>,
@@ -326,7 +326,7 @@ impl Capture<'_> {
         let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
         let mut told = ReplayedCapture::of_foreign(main, facts)?;
         told.payload_length = length.or(told.payload_length);
-        // The facts as their record will tell them, which cuts what is long; links stay as they are.
+        // The facts as their record will state them, which cuts what is long; links stay as they are.
         let facts = Facts { links: self.facts.links, ..Facts::from_fields(&told.metadata) };
         metadata.extend(self.kept);
         let group = CaptureGroup {
@@ -391,7 +391,7 @@ impl Capture<'_> {
     }
 }
 
-/// The head of the metadata record that a capture without an answer is told by.
+/// The head of the metadata record that describes a capture without an answer.
 fn as_metadata(first: &Record) -> Header {
     let mut header = first.header.clone();
     for (name, value) in &mut header.fields {

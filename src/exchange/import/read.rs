@@ -36,7 +36,7 @@ pub(super) struct Queued<T> {
 pub(super) enum Item {
     /// A capture of a file.
     Group(Arc<str>, Box<Group>),
-    /// Something to be told.
+    /// Something to report.
     Note(Note),
     /// A record that belongs to no capture.
     LeftOut(RecordType),

@@ -25,7 +25,7 @@ use crate::parse::Limits;
 use crate::reading::{self, Crew, Work};
 use crate::recorder::{Control, Recorder, RecorderError, Settings};
 
-/// How often the caller is told how far the import is.
+/// How often the caller hears how far the import is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
 /// Captures that wait to be prepared, for each thread that does that: what they will take is known only then.
@@ -43,7 +43,7 @@ enum Ready {
     Failed(SegmentError),
 }
 
-/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` was told before.
+/// Imports files into an archive; `true` when all were read to their end, `false` when `stop` came first.
 ///
 /// When it returns, everything the status counts is durable.
 ///

@@ -1,7 +1,7 @@
 //! Anderson's acceleration (1965), used now and then instead of after every sweep.
 //!
 //! A few plain sweeps in a row leave the slow part of the error, mostly the scale of well-connected regions. What the last
-//! of them changed tells which combination of them has least of it. Doing so every few sweeps costs almost nothing and
+//! of them changed shows which combination of them has least of it. Doing so every few sweeps costs almost nothing and
 //! works as well as after each (Pratapa, Suryanarayana, Pask 2016): 54 sweeps instead of 60 on a crawl of cnr.it, 22
 //! instead of 58 on a Kronecker graph.
 

@@ -184,7 +184,7 @@ fn small_random(seed: u64, pages: u32, arcs: usize) -> Graph {
     Graph::from_arcs(pages as usize, &arcs).unwrap()
 }
 
-/// A graph in which few pages have most links, whose numbers tell nothing.
+/// A graph in which few pages have most links, whose numbers mean nothing.
 fn skewed(pages: u32, links: u32) -> Graph {
     let mut state = 5u64;
     let mut draw = || {

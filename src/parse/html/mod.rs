@@ -1,7 +1,7 @@
 //! HTML to links, text and metadata.
 //!
 //! One pass over the tokens of [`Markup`]. No tree is built, so deep nesting costs nothing, and with the whole document in
-//! memory everything is borrowed from it. Scripts, style sheets and titles are told from the rest as a browser does; a test
+//! memory everything is borrowed from it. Scripts, style sheets and titles are separated from the rest as a browser does; a test
 //! holds the texts against those that `lol_html` finds.
 
 mod attributes;

@@ -369,7 +369,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-/// Bytes of all files, told one by one.
+/// Bytes of all files, listed one by one.
 fn folder_bytes(folder: &Path, urls: u64) -> Outcome<u64> {
     let mut total = 0;
     for entry in std::fs::read_dir(folder)? {

@@ -14,7 +14,7 @@ const PAGE_ROWS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("pages")
 const URLS: TableDefinition<'_, u32, &str> = TableDefinition::new("urls");
 const PAGE_BYTES: usize = 19;
 const CACHE_BYTES: usize = 1 << 30;
-/// Parts of the insertions after each of which the rate is told.
+/// Parts of the insertions after each of which the rate is printed.
 const TENTHS: u64 = 10;
 
 pub(crate) fn measure(folder: &Path, size: u64) -> Outcome<()> {

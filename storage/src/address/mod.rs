@@ -10,7 +10,7 @@
 //! | SURT | [`surt`] | CDXJ lines and look-ups by prefix, as other archives' tools sort them |
 //!
 //! Invariants: a canonical URL parses, and is canonical again (`canonical(parse(c)) == c`); it fetches the same page
-//! as the URL it was made from, so nothing is lower-cased or re-ordered that a server may tell apart. A SURT is a key for
+//! as the URL it was made from, so nothing is lower-cased or re-ordered that a server may distinguish. A SURT is a key for
 //! looking up, not an address: it throws away more, and can't be turned back into a URL.
 
 use std::hash::{BuildHasher, Hasher, RandomState};

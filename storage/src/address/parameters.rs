@@ -11,7 +11,7 @@ use super::parameters::Value::{Any, Token};
 pub enum Why {
     /// It identifies a visit: each visit sees other URLs for the same pages.
     Session,
-    /// It tells the site's statistics where the visitor came from.
+    /// It says to the site's statistics where the visitor came from.
     Tracking,
 }
 

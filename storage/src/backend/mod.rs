@@ -34,7 +34,7 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// What [`Disk::list`] tells of one name in a folder.
+/// What [`Disk::list`] says of one name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name without its folder; names that are not UTF-8 are left out of the list.

@@ -29,7 +29,7 @@ use backend::{FileBackend, memory_backend};
 pub(crate) const NUMBER: &str = "checkpoint";
 /// How often the state was made anew, in [`Contents::numbers`]: ids of different generations have nothing in common.
 pub(crate) const GENERATION: &str = "generation";
-/// What tells the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
+/// What distinguishes the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
 pub(crate) const IDENTITY: &str = "identity";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
@@ -57,7 +57,7 @@ pub enum SegmentState {
     Quarantined,
 }
 
-/// What the catalogue tells of a segment.
+/// What the catalogue says of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
     /// Name in the folder of segments, without `.open`.
@@ -237,7 +237,7 @@ impl Catalogue {
         let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
         write(&transaction, before, after).map_err(failed)?;
         transaction.commit().map_err(|error| failed(error.into()))?;
-        // Closing writes and syncs too, but does not tell of failures.
+        // Closing writes and syncs too, but does not report failures.
         drop(database);
         match failure.take() {
             Some(error) => Err(StateError::sync(path, error)),

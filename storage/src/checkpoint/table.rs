@@ -5,7 +5,7 @@
 //! beyond the last checkpoint mean nothing after a crash, so they may be written, and thrown out of memory, at any time.
 //!
 //! A block is [`BLOCK_BYTES`] long: as many records as fit, zeros, and in the last eight bytes the XXH3 of the rest, seeded
-//! with the state's identity, the table and the block's number, so that torn, rotten and misplaced blocks are told from
+//! with the state's identity, the table and the block's number, so that torn, rotten and misplaced blocks are distinguished from
 //! good ones, and those of another table or archive.
 
 use std::marker::PhantomData;

@@ -122,7 +122,7 @@ pub(super) fn repair(first: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     for index in damaged {
         let group = index % groups;
         let mut block = sums.get(group * BLOCK_BYTES..(group + 1) * BLOCK_BYTES)?.to_vec();
-        // Were two blocks of a group damaged, the digest below would tell.
+        // Were two blocks of a group damaged, the digest below would show it.
         for other in (group..blocks).step_by(groups).filter(|other| *other != index) {
             add(&mut block, first.chunks(BLOCK_BYTES).nth(other)?);
         }

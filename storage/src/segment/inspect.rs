@@ -82,7 +82,7 @@ impl Inspection {
 }
 
 /// Looks at the closed segments of an archive and at what is beside them: if `is_whole`, reads them from end to end, else
-/// compares their lengths. A crawl may go on meanwhile. `progress` is told how many segments were read, of how many.
+/// compares their lengths. A crawl may go on meanwhile. `progress` gets how many segments were read, and of how many.
 ///
 /// # Errors
 /// When the folder or a list cannot be read.

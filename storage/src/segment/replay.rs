@@ -170,7 +170,7 @@ fn capture(
     Some(capture)
 }
 
-/// What a main record and the fields of its metadata record tell, but for their places.
+/// What a main record and the fields of its metadata record say, except their places.
 fn told_by(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
     let kind = kind_of(header);
     let http = http_head(kind, header, &content, &mut fields);

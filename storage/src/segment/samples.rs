@@ -15,7 +15,7 @@ use crate::warc::RecordIds;
 const CAPTURES_MAX: usize = 128;
 /// Bytes of each record that are looked at.
 const RECORD_BYTES_MAX: usize = 8 << 10;
-/// Fewer captures tell too little.
+/// Fewer captures say too little.
 const CAPTURES_MIN: usize = 64;
 
 /// The records of a capture, each cut.

@@ -32,7 +32,7 @@ pub struct Survey {
     pub broken_places: u64,
 }
 
-/// Places that cannot be read of which more is told than their number, in one segment.
+/// Places that cannot be read that are listed, not only counted, in one segment.
 pub const BROKEN_MAX: usize = 100;
 
 impl Survey {

@@ -317,7 +317,7 @@ fn each_group_of_hosts_has_a_segment_and_the_order_is_kept() {
         }
     };
     check(&segments);
-    // The process dies; the segments alone tell the order.
+    // The process dies; the segments alone give the order.
     drop(segments);
     let (segments, recovered) = archive.open();
     assert_eq!(recovered.iter().map(|recovered| recovered.cut_bytes).sum::<u64>(), 0);

@@ -1,4 +1,4 @@
-//! The checkpoint; its steps and why they are safe are told in [`crate::checkpoint`].
+//! The checkpoint; its steps and why they are safe are explained in [`crate::checkpoint`].
 
 use super::open::{LOGS, TABLES, blocks_of, count_of, sum_of};
 use super::{State, small};

@@ -121,7 +121,7 @@ impl State {
         self.committed.number(NUMBER)
     }
 
-    /// What tells this state from every other: ids of one mean nothing in another.
+    /// What distinguishes this state from every other: ids of one mean nothing in another.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.contents.number(IDENTITY)

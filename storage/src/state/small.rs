@@ -262,7 +262,7 @@ impl State {
         self.contents.segments.get(&id)
     }
 
-    /// Replaces what the catalogue tells of a segment; `None` removes it.
+    /// Replaces what the catalogue says of a segment; `None` removes it.
     ///
     /// # Errors
     /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].

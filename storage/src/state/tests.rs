@@ -40,7 +40,7 @@ fn a_state_is_shared_between_threads() {
     assert_shared::<State>();
 }
 
-/// Two names that XXH3-64 without a seed can't tell apart: anyone can make such pairs.
+/// Two names that XXH3-64 without a seed can't distinguish: anyone can make such pairs.
 const SAME_XXH3: [&str; 2] = ["http://www.test/l9dy_qFDD_sLDu4B", "http://www.test/U0c1IB-4V*+T@jP!"];
 
 #[test]

@@ -114,7 +114,7 @@ pub(super) struct Unpacker<R> {
     window_log_max: u32,
 }
 
-/// Bytes of window that zstd can be told of: at least 2^10, at most 2^27 where more was not asked for.
+/// Bytes of window that zstd accepts: at least 2^10, at most 2^27 where more was not asked for.
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=27;
 
 /// A decompressor of gzip members and a place for what it puts out: into a vector it would clear all the room there is

@@ -13,7 +13,7 @@ use crate::parse::DocumentKind;
 /// Bytes of a charset's name (RFC 2978, section 2.3).
 const CHARSET_BYTES_MAX: usize = 40;
 
-/// What is told of a capture.
+/// What a row says of a capture.
 pub(super) struct Row {
     pub(super) surt: String,
     pub(super) url: String,

@@ -1,6 +1,6 @@
 //! Files that are written as a whole.
 //!
-//! A new file is written beside its place, under its name with `.part` behind it, and renamed when it is whole: readers
+//! A new file is written beside its place, under its name with `.part` after it, and renamed when it is whole: readers
 //! find the old file or the new one, however the program ends, and the next run writes over what a crash left. No link is
 //! followed, because an archive may come from a stranger. Only where a person names a place ([`Output`]) are links
 //! followed and devices written to.
@@ -241,7 +241,7 @@ fn is_same(left: &fs::Metadata, right: &fs::Metadata) -> bool {
     (left.dev(), left.ino()) == (right.dev(), right.ino())
 }
 
-/// A path with something behind its name.
+/// A path with something after its name.
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(ending);

@@ -184,7 +184,7 @@ fn beginnings_of_records_without_end_cost_no_more_than_other_text() {
     }
 }
 
-/// A capture whose digests take long, and behind it what is no capture: with two threads that overtakes it, and waits.
+/// A capture whose digests take long, and after it what is no capture: with two threads that overtakes it, and waits.
 #[test]
 fn what_is_no_capture_waits_within_bounds_for_a_slow_one_before_it() {
     const RECORDS: usize = 2400;

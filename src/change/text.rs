@@ -92,7 +92,7 @@ fn part<'a, 'b>(texts: &'a [&'b str], step: &DiffOp, is_old: bool) -> &'a [&'b s
     texts.get(range).unwrap_or_default()
 }
 
-/// The sentences of a block: cut behind `.`, `!` and `?` that white space follows and no small letter.
+/// The sentences of a block: cut after `.`, `!` and `?` that white space follows and no small letter.
 fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line.trim();
     std::iter::from_fn(move || {

@@ -180,7 +180,7 @@ fn scope(credits: &Credits, url: &str, page: &Page) -> String {
     match credits.scope().verdict(url, host, site, page.depth) {
         ScopeVerdict::Inside if flags.has_any(flags::IN_SCOPE) => "inside".to_owned(),
         ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => {
-            "inside, but behind too many redirects".to_owned()
+            "inside, but after too many redirects".to_owned()
         }
         ScopeVerdict::TooDeep { max } => {
             format!("too deep: {} links from a seed, the depth of its seeds is {max}", page.depth)

@@ -181,7 +181,7 @@ fn close_open_segments(
     let mut owned = Rebuild::begin(path, options.clone())?;
     for recovered in owned.store().recovered() {
         let done = format!(
-            "had not been closed: {} bytes behind its last whole capture were cut off, {} captures are in it",
+            "had not been closed: {} bytes after its last whole capture were cut off, {} captures are in it",
             recovered.cut_bytes, recovered.captures
         );
         repaired.did(&recovered.name, done);

@@ -57,7 +57,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// Splits at the colon behind a host, which may be an IPv6 address in brackets.
+/// Splits at the colon after a host, which may be an IPv6 address in brackets.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;

@@ -81,7 +81,7 @@ pub(super) async fn exchange(
     let mut incoming = Incoming::new(memory, head.length, buffer);
     let received = receive_body(connection, &mut incoming, &head, limits, deadline).await;
     let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
-    // Bytes behind the end of the message belong to no response; a connection that sends them is not used again.
+    // Bytes after the end of the message belong to no response; a connection that sends them is not used again.
     let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
     let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
     Ok(Received { http, held, head, truncated, reusable })

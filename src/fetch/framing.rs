@@ -172,7 +172,7 @@ impl Chunks {
         Some(rest[..end].trim_ascii())
     }
 
-    /// The state behind a line, or nothing: at the end, or where the line makes no sense.
+    /// The state after a line, or nothing: at the end, or where the line makes no sense.
     fn after_line(&self, line: &[u8]) -> Option<ChunkState> {
         match self.state {
             ChunkState::DataEnd => line.is_empty().then_some(ChunkState::SizeLine),

@@ -441,7 +441,7 @@ fn parse_delay(value: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().map(|delay| delay.min(DELAY_MAX))
 }
 
-/// `1/5` is a request in five seconds, `30/1m` thirty in a minute. A time of day behind it is not looked at.
+/// `1/5` is a request in five seconds, `30/1m` thirty in a minute. A time of day after it is not looked at.
 fn parse_rate(value: &str) -> Option<Duration> {
     let (requests, time) = value.split_whitespace().next()?.split_once('/')?;
     let requests: f64 = requests.parse().ok()?;

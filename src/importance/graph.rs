@@ -1,4 +1,4 @@
-//! A link graph in memory: the links of all pages behind one another (compressed sparse rows).
+//! A link graph in memory: the links of all pages one after another (compressed sparse rows).
 
 /// Why arcs do not make a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,7 +24,7 @@ const OUTLINK: &str = "outlink";
 /// Marks a link that its author asked not to follow.
 const NOFOLLOW: &str = "nofollow";
 
-/// The word behind an outlink that stands in what surrounds the content.
+/// The word after an outlink that stands in what surrounds the content.
 const TEMPLATE: &str = "template";
 
 /// Stands before the time at which a link's target last changed, in seconds since 1970.

@@ -204,7 +204,7 @@ fn escape_length(text: &[u8]) -> usize {
     }
 }
 
-/// Resolves escapes: `\` and one to six hexadecimal digits with one space behind, or `\` and the character itself.
+/// Resolves escapes: `\` and one to six hexadecimal digits with one space after, or `\` and the character itself.
 fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -79,7 +79,7 @@ impl Digest {
         }
     }
 
-    /// The digest of some bytes and those of a spool behind them.
+    /// The digest of some bytes and those of a spool after them.
     ///
     /// # Errors
     /// When the spool cannot be read.
@@ -224,7 +224,7 @@ fn base32(bytes: &[u8]) -> String {
     text
 }
 
-/// The value of a digest of so many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` behind it or
+/// The value of a digest of so many bytes: hex or base32 in any case, or base64 of either alphabet, with `=` after it or
 /// without. `None` for any other text.
 #[must_use]
 pub fn decode(value: &str, length: usize) -> Option<Vec<u8>> {

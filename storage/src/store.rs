@@ -2,7 +2,7 @@
 //!
 //! The order that nothing may break: a capture's records are appended to the segment, the segment is synced, and only
 //! then a checkpoint makes the state that reflects them durable, with the watermarks up to which it does. What lies
-//! behind them after a crash is given to [`Store::replay`], through which the owner brings the state up to it.
+//! after them after a crash is given to [`Store::replay`], through which the owner brings the state up to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

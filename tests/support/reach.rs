@@ -11,7 +11,7 @@ const SECTIONS: u64 = 8;
 const SITEMAP_PAGES: u64 = 500;
 
 /// Every URL that a crawl of the whole web from `seeds` captures: pages that robots.txt allows, what they need to be
-/// shown, redirects and the pages behind them, feeds, sitemaps, addresses that are not there, and robots.txt.
+/// shown, redirects and the pages after them, feeds, sitemaps, addresses that are not there, and robots.txt.
 pub(crate) fn reach(web: &Web, seeds: &[String]) -> BTreeSet<String> {
     reach_within(web, seeds, |_| true)
 }

@@ -2,7 +2,7 @@
 //!
 //! Nodes are distinguished by numbers, as XyDiff does it (Marian, Abiteboul, Cobéna, Mignet, "Change-Centric Management of
 //! Versions in an XML Warehouse", VLDB 2001): those of the old version are numbered children first, from 1 on; nodes that
-//! are new get the numbers behind. Positions are those in the version in which they are named, from 0 on.
+//! are new get the numbers after. Positions are those in the version in which they are named, from 0 on.
 //!
 //! To apply a delta, take out what is deleted or moved; then put in what is moved or inserted, for each parent by rising
 //! position; then update values and attributes. [`super::apply`] does it.

@@ -31,7 +31,7 @@ const CAPTURED_DIVISOR: u64 = 8;
 /// A head longer than this is none, in bytes.
 const HEAD_MAX: u64 = 1 << 20;
 
-/// What the first line of the file says; behind it come the pages' ids as 32-bit numbers, folder by folder.
+/// What the first line of the file says; after it come the pages' ids as 32-bit numbers, folder by folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     version: u32,

@@ -42,7 +42,7 @@ use crate::recorder::{Control, Recorder, RecorderError, Settings};
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// Announced pages come right behind page requisites.
+/// Announced pages come right after page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
 /// The part of a run's time that the last requests get, as a divisor.

@@ -126,7 +126,7 @@ impl Batch {
     }
 }
 
-/// Packs records one behind the other, and says how long the first is.
+/// Packs records one after the other, and says how long the first is.
 fn pack(
     compressor: &mut Result<Option<Compressor>, SegmentError>,
     records: &[Record],

@@ -37,7 +37,7 @@ const DATED_BYTES_MAX: u64 = 64 << 10;
 
 /// A file of records, or what cannot be read as one.
 pub(super) struct Source {
-    /// What it is called in notes: its path, and behind it its place in the package.
+    /// What it is called in notes: its path, and after it its place in the package.
     pub(super) name: Arc<str>,
     path: PathBuf,
     /// Where its bytes lie in the file, or why they cannot be read.

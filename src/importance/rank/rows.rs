@@ -14,7 +14,7 @@ impl Number for f64 {}
 /// Sums that are formed side by side, so that an addition need not wait for the one before it.
 const LANES: usize = 4;
 
-/// Rows behind one another that are equally long.
+/// Rows one after another that are equally long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     rows: u32,

@@ -315,7 +315,7 @@ fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
-/// The length of a comment from behind `<!--` to behind its end: `-->`, `--!>`, or at once `>` or `->`.
+/// The length of a comment from after `<!--` past its end: `-->`, `--!>`, or at once `>` or `->`.
 fn comment_length(inside: &[u8]) -> Option<usize> {
     if inside.starts_with(b">") {
         return Some(1);

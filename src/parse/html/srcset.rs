@@ -17,7 +17,7 @@ pub(super) fn candidates<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// Skips to behind the comma that ends the descriptors; commas in brackets belong to them.
+/// Skips past the comma that ends the descriptors; commas in brackets belong to them.
 fn skip_descriptors(text: &str) -> &str {
     let mut in_brackets = false;
     for (at, byte) in text.bytes().enumerate() {

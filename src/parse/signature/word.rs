@@ -168,7 +168,7 @@ fn without_punctuation(mut word: &[u8]) -> &[u8] {
 }
 
 /// A date in numbers or a time of day: `2026-11-21`, `11/21/26`, `21.11.2026`, `12:30`, each perhaps with a time or zone
-/// behind. `2.5.8` is a version and `1.5` a number.
+/// after. `2.5.8` is a version and `1.5` a number.
 fn is_date(word: &[u8]) -> bool {
     let Some((first, after)) = number(word) else { return false };
     let Some((&separator, rest)) = after.split_first() else { return false };

@@ -385,7 +385,7 @@ fn without_query_session(mut query: Vec<u8>) -> Vec<u8> {
     query
 }
 
-/// Cuts a range out, and the `&` behind it.
+/// Cuts a range out, and the `&` after it.
 fn cut(query: &[u8], start: usize, end: usize) -> Vec<u8> {
     let rest = query.get(end + 1..).unwrap_or_default();
     [&query[..start], rest].concat()

@@ -35,7 +35,7 @@ impl Spool {
         Ok(Self { file, length: 0 })
     }
 
-    /// Writes behind what was written.
+    /// Writes after what was written.
     ///
     /// # Errors
     /// When the disk refuses; the spool then is what it was.
@@ -45,7 +45,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Forgets what lies behind so many bytes.
+    /// Forgets what lies after so many bytes.
     pub fn truncate(&mut self, length: u64) {
         self.length = self.length.min(length);
     }

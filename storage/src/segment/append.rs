@@ -32,7 +32,7 @@ pub use rotation::RotationReason;
 pub struct Appended {
     /// The main record.
     pub main: Location,
-    /// The position behind the group.
+    /// The position after the group.
     pub end: Watermark,
     /// Bytes it takes.
     pub bytes: u64,
@@ -294,7 +294,7 @@ impl Segments {
         self.list().into_iter().filter_map(source).collect()
     }
 
-    /// Gives back the captures of one segment behind a position in it. Several threads may replay several segments.
+    /// Gives back the captures of one segment after a position in it. Several threads may replay several segments.
     ///
     /// # Errors
     /// When the disk refuses or there is no such segment.

@@ -42,7 +42,7 @@ pub const FRAME_BYTES_MAX: usize = 8 << 20;
 /// Bytes of content in each of those frames.
 const FRAME_BYTES: usize = 4 << 20;
 
-/// The line ends behind a record's content.
+/// The line ends after a record's content.
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
 /// What one thread needs for compressing; kept, because setting it up costs more than a small record.
@@ -96,7 +96,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// Compresses a record whose content is a spool behind some bytes, piece by piece.
+    /// Compresses a record whose content is a spool after some bytes, piece by piece.
     pub(super) fn spooled_record(
         &mut self,
         head: &[u8],

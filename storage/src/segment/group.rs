@@ -53,7 +53,7 @@ pub struct CaptureGroup {
     pub body: CaptureBody,
     /// The digest that is written as `WARC-Payload-Digest`.
     ///
-    /// For a response it covers every byte behind the head's empty line as received, chunked coding included: that is
+    /// For a response it covers every byte after the head's empty line as received, chunked coding included: that is
     /// what warcio and FastWARC verify. Put the digest of the payload without the chunked coding, if there is one, into
     /// the metadata field [`FIELD_ENTITY_DIGEST`]. For a revisit it is the `WARC-Payload-Digest` of the original's
     /// record, by which pywb finds it.
@@ -203,7 +203,7 @@ pub(super) struct Block<'a> {
 /// The content of a record.
 pub(super) enum Content<'a> {
     Bytes(Cow<'a, [u8]>),
-    /// Some bytes and those of a spool behind them.
+    /// Some bytes and those of a spool after them.
     Spooled(&'a [u8], &'a Spool),
 }
 

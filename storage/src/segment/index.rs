@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::ids::Location;
 use crate::warc::{Record, parse_fields};
 
-/// The suffix behind the segment's name.
+/// The suffix after the segment's name.
 pub(super) const SUFFIX: &str = ".cdxj";
 /// The media type that indexers give revisits.
 pub(super) const REVISIT_MEDIA_TYPE: &str = "warc/revisit";

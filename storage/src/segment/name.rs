@@ -1,5 +1,5 @@
 //! File names of segments: `PREFIX-YYYYMMDDhhmmssSSS-SERIAL-HOST.warc.zst` (after WARC/1.1 annex C), where SERIAL is
-//! the segment's id, and `.open` behind it as long as the segment is written to.
+//! the segment's id, and `.open` after it as long as the segment is written to.
 
 use std::fmt;
 

@@ -3,8 +3,8 @@
 //! Captures are numbered in the order of appending, without gaps, over the whole archive. A segment's `warcinfo` record
 //! says how many captures were appended before it ([`FIELD_CAPTURES_BEFORE`]); within, numbers go up by one, and where they
 //! don't, because other segments took captures in between, a skippable frame says the next one's ([`SKIPPABLE_NUMBER`]).
-//! So the WARC files alone give back the order: a replay merges segments by it, and after a crash whatever lies behind the
-//! first number that was lost is known to lie behind it.
+//! So the WARC files alone give back the order: a replay merges segments by it, and after a crash whatever lies after the
+//! first number that was lost is known to lie after it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::backend::{DiskFile, FileReader, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{Broken, ReadError, Record, RecordReader, SKIPPABLE_MAGIC, parse_fields, skippable_frame};
 
-/// The skippable frame that holds the number of the capture behind it.
+/// The skippable frame that holds the number of the capture after it.
 pub const SKIPPABLE_NUMBER: u32 = SKIPPABLE_MAGIC + 3;
 /// The field of `warcinfo` that holds how many captures had been appended to the archive when the segment was begun.
 pub(super) const FIELD_CAPTURES_BEFORE: &str = "capturesBefore";
@@ -148,7 +148,7 @@ pub(super) struct CaptureStream {
     segment: SegmentId,
     records: Records,
     assembler: Assembler,
-    /// Behind the last record; unknown behind a broken place.
+    /// After the last record; unknown after a broken place.
     end: Option<u64>,
     /// The number of the next capture, unless a frame says another.
     number: u64,
@@ -221,7 +221,7 @@ impl CaptureStream {
                     return Ok(Some(Found::Broken(place)));
                 }
             };
-            // What stands right behind the record before can be nothing else than a number.
+            // What stands right after the record before can be nothing else than a number.
             if self.end.is_none_or(|end| end + NUMBER_FRAME_BYTES == record.offset)
                 && let Some(number) = number_before(self.file.as_ref(), record.offset, &self.path)?
             {
@@ -270,7 +270,7 @@ fn captures_before(content: &[u8]) -> Option<u64> {
 pub(super) struct Source {
     /// Where to begin in it.
     pub from: Watermark,
-    /// No capture behind that has a lower number.
+    /// No capture after that has a lower number.
     pub number: u64,
 }
 

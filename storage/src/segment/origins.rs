@@ -3,7 +3,7 @@
 //! A dictionary holds blocks of records that stand in earlier segments, so all of it is in the archive a second time. The
 //! frame before the guard says where: the SHA-256 of the dictionary, 32 bytes; the number of blocks, `u32`; for each, in the
 //! order of the dictionary, segment `u32`, offset `u64` and length `u32` of its record; then a zstd frame of what stands
-//! before the blocks and behind them: the length of the first `u32`, the first, the second. It takes some kilobytes.
+//! before the blocks and after them: the length of the first `u32`, the first, the second. It takes some kilobytes.
 //!
 //! Invariant: the records are in segments before the dictionary's own, so looking for them ends.
 
@@ -19,7 +19,7 @@ use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
 
 /// The skippable frame that says where a dictionary's versions come from.
 pub const SKIPPABLE_ORIGINS: u32 = SKIPPABLE_MAGIC + 4;
-/// Bytes at a file's end among which the frame is looked for: it has at most some thousand places, and behind it is an
+/// Bytes at a file's end among which the frame is looked for: it has at most some thousand places, and after it is an
 /// eighth of a packed dictionary.
 const TAIL_BYTES: u64 = 2 << 20;
 const PLACE_BYTES: usize = 4 + 8 + 4;
@@ -32,7 +32,7 @@ pub(super) struct Origins {
     pub records: Vec<Location>,
     /// Bytes of the dictionary before the blocks.
     pub before: Vec<u8>,
-    /// Bytes behind them.
+    /// Bytes after them.
     pub behind: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ impl Origins {
         Some((Digest::from_sha256(*digest), origins))
     }
 
-    /// Finds the frame near the end of a segment. It is searched for, because damage may stand behind it.
+    /// Finds the frame near the end of a segment. It is searched for, because damage may stand after it.
     fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<(Digest, Self)>, SegmentError> {
         let length = file.len().context("read", path)?;
         let start = length.saturating_sub(TAIL_BYTES);

@@ -2,7 +2,7 @@
 //!
 //! A crash can leave open segments with groups that were never synced: cut short, or with sectors of old or no content in
 //! between, and one segment may have kept what was appended after something that another has lost. All that was
-//! acknowledged lies before the first such place. So each file is cut there; if whole groups lie behind it, what is cut off
+//! acknowledged lies before the first such place. So each file is cut there; if whole groups lie after it, what is cut off
 //! is kept in a file of its own, because then it might be damage of another kind.
 
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ pub struct Recovered {
     pub cut_bytes: u64,
     /// The file that keeps what was cut off, if whole captures were in it.
     pub kept_as: Option<String>,
-    /// Damage that was left as it is, because the archive relies on what lies behind it.
+    /// Damage that was left as it is, because the archive relies on what lies after it.
     pub damage: Vec<Damage>,
 }
 
@@ -137,7 +137,7 @@ fn joined<'a>(parts: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>) -> 
     parts.map(|(id, info)| (*id, info.clone())).collect()
 }
 
-/// The number of the first capture that is not there any more: what was appended behind it is not kept either.
+/// The number of the first capture that is not there any more: what was appended after it is not kept either.
 fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
     // Damage of another kind than a crash's: nothing is cut off for its sake.
     if open.iter().any(|found| found.scan.good_end < found.relied_length(relied_on).min(found.length)) {
@@ -168,7 +168,7 @@ struct Scan {
     ends: Vec<(u64, u64)>,
     /// Behind the last whole group before anything broken.
     good_end: u64,
-    /// Whether whole groups follow behind `good_end`.
+    /// Whether whole groups follow after `good_end`.
     continues: bool,
     broken: Vec<Broken>,
 }

@@ -161,7 +161,7 @@ impl Active {
         Ok(Location { segment: self.info.id, offset: start + u64::from(offset), length })
     }
 
-    /// Writes a group behind a frame: all of it, or nothing.
+    /// Writes a group after a frame: all of it, or nothing.
     fn write_group(&mut self, frame: &[u8], packed: &Packed) -> Result<(), SegmentError> {
         if packed.spooled.is_none() && frame.is_empty() {
             return self.write(&packed.bytes);

@@ -107,7 +107,7 @@ pub struct State {
 }
 
 impl State {
-    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints go on counting behind that
+    /// Makes a state that has no checkpoint yet the successor of another one: its checkpoints go on counting after that
     /// one's, and its generation says that all ids are others.
     pub(crate) fn follow(&mut self, checkpoint: u64, generation: u64) {
         // A checkpoint that was deferred may have left a journal with the next number.

@@ -1,6 +1,6 @@
 //! Front coding: a name is stored as how many bytes it shares with the one before it, and the bytes after them.
 //!
-//! A block: the shared bytes of each name (varints), then the rest of each name, with a line feed behind it. Numbers and
+//! A block: the shared bytes of each name (varints), then the rest of each name, with a line feed after it. Numbers and
 //! text apart compress better than interleaved (8.8 against 9.7 bytes a URL of a real crawl, in blocks of 128), and the
 //! text stays readable. The first name of a block shares nothing; no name holds a line feed.
 

@@ -78,7 +78,7 @@ impl fmt::Display for RecordType {
 /// A record's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What stands behind `WARC/`, such as `1.1`.
+    /// What stands after `WARC/`, such as `1.1`.
     pub version: String,
     /// Names and values in file order. Values that are not UTF-8 are read as Latin-1, which loses nothing.
     pub fields: Vec<(String, String)>,
@@ -182,7 +182,7 @@ pub struct Date {
     pub time: DateTime<Utc>,
     /// Whether it leaves out the second, or more.
     pub is_partial: bool,
-    /// Whether it is written as WARC/1.1 has it (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` behind a
+    /// Whether it is written as WARC/1.1 has it (section 5.4 after W3C, "Date and Time Formats": in UTC, with a `Z` after a
     /// time of day), down to the hour.
     pub is_standard: bool,
 }

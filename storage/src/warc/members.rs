@@ -41,7 +41,7 @@ impl Members {
         self.0.get(after.checked_sub(1)?).map(|member| (member.from, member.offset))
     }
 
-    /// Where the first member starts behind a position.
+    /// Where the first member starts after a position.
     pub(super) fn start_after(&self, position: u64) -> Option<u64> {
         let after = self.0.partition_point(|member| member.from <= position);
         self.0.get(after).map(|member| member.from)
@@ -58,7 +58,7 @@ impl Members {
         self.0.back().filter(|member| member.end.is_none()).map(|member| (member.from, member.offset))
     }
 
-    /// Forgets the members before the one that a position is in or behind.
+    /// Forgets the members before the one that a position is in or after.
     pub(super) fn forget_before(&mut self, position: u64) {
         let is_before = |member: &Member| member.end.is_some_and(|(end, _)| end < position);
         while self.0.len() > 1 && self.0.front().is_some_and(is_before) {

@@ -1,6 +1,6 @@
 //! WARC records (ISO 28500:2017): heads, the HTTP messages within, and a reader for files that anybody wrote.
 //!
-//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on behind
+//! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on after
 //! it. Writing is strict: `HeadWriter` can't produce a head that breaks the line structure.
 
 mod chunks;

@@ -23,7 +23,7 @@ const BEGINNING_BYTES: usize = 1 << 20;
 /// Bytes of content that are written to a file at once.
 const SPOOLED_AT_ONCE: usize = 1 << 20;
 
-/// Bytes of line ends behind a record that still count as part of it.
+/// Bytes of line ends after a record that still count as part of it.
 const LINE_ENDS_MAX: u64 = 4096;
 
 /// Bytes of unpacked content whose memory is kept for the next record.
@@ -187,7 +187,7 @@ impl<R: Read> RecordReader<R> {
     /// member's end.
     fn length_between(&self, first: Option<(u64, u64)>, from: u64, to: u64) -> u64 {
         let Some((start, first_offset)) = first else { return to - from };
-        // Line ends may stand in a member of their own behind the record.
+        // Line ends may stand in a member of their own after the record.
         match self.members.ended(to).filter(|(end, _)| *end > from) {
             Some((end, offset)) if start == from && self.only_line_ends(end, to) => offset - first_offset,
             _ => 0,

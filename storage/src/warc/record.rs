@@ -35,7 +35,7 @@ pub struct Record {
     pub header: Header,
     /// Compressed bytes before it. A record that shares a gzip member has the member's offset.
     pub offset: u64,
-    /// Compressed bytes it takes with the empty lines behind it; 0 when it shares a gzip member with others, so that it
+    /// Compressed bytes it takes with the empty lines after it; 0 when it shares a gzip member with others, so that it
     /// can't be read on its own.
     pub length: u64,
     /// Its block, or the first MiB of one that is too long for memory.

@@ -93,7 +93,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) enum UnpackError {
     Io(io::Error),
-    /// The bytes are not what they should be; [`Unpacker::resume`] goes on behind them.
+    /// The bytes are not what they should be; [`Unpacker::resume`] goes on after them.
     Corrupt(String),
 }
 

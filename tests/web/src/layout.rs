@@ -210,7 +210,7 @@ impl Layout {
     }
 }
 
-/// Appends the folder of a section, with the slash behind it.
+/// Appends the folder of a section, with the slash after it.
 pub(super) fn put_section(host: &Host, section: u32, out: &mut Vec<u8>) {
     let word = host.key.of(Subject::Section).at(u64::from(section)).below(PATH_NOUNS.len() as u64);
     out.put(PATH_NOUNS[word as usize]);
@@ -218,7 +218,7 @@ pub(super) fn put_section(host: &Host, section: u32, out: &mut Vec<u8>) {
     out.push(b'/');
 }
 
-/// The number behind the letter `letter`.
+/// The number after the letter `letter`.
 fn numbered(label: &[u8], letter: u8) -> Option<u64> {
     let (first, digits) = label.split_first()?;
     if !first.eq_ignore_ascii_case(&letter) || (digits.len() > 1 && digits.starts_with(b"0")) {

@@ -1,7 +1,7 @@
 //! The links of a page, in document order, without duplicates: drawn anew whenever they are asked for.
 //!
 //! Structural links come first: home, parent, the pages before and after; on home pages the neighbours in a tree of
-//! all hosts; then the children. So every page can be reached from any home page. The free links behind them follow
+//! all hosts; then the children. So every page can be reached from any home page. The free links after them follow
 //! popularity: a site by a power law, a host of the site, a page of the host.
 
 use super::Web;
@@ -28,7 +28,7 @@ pub enum Link {
     Page(PageIndex),
     /// To a page by way of redirects.
     Redirect {
-        /// The page behind the redirects.
+        /// The page after the redirects.
         target: PageIndex,
         /// The status of the redirects; 200 is a meta refresh.
         status: u16,

@@ -31,7 +31,7 @@ pub const ENTRANCES: [&str; 6] = [
 const FARM_LINKS: u64 = 20;
 /// Names in the farm.
 const FARM_NAMES: u64 = 1_000_000_000;
-/// Pages behind session ids.
+/// Pages after session ids.
 const SESSION_PAGES: u64 = 10;
 /// The filters of the list, each with ten values.
 const FACETS: [&str; 6] = ["colour", "size", "maker", "price", "year", "sort"];

@@ -1,6 +1,6 @@
 //! Languages as Common Crawl names them: by the three letters of ISO 639-3.
 
-/// The languages that have a code of two letters (ISO 639-1), each with its three behind them.
+/// The languages that have a code of two letters (ISO 639-1), each with its three after them.
 const CODES: &str = "\
     aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul bibis bmbam \
     bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym dadan dedeu dvdiv dzdzo \

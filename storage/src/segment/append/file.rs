@@ -87,7 +87,7 @@ impl Segments {
             return Ok(());
         };
         active.mend(&self.durability)?;
-        // What stays must not lie behind what may still be lost elsewhere.
+        // What stays must not lie after what may still be lost elsewhere.
         self.sync()?;
         let Some(active) = self.writers.get_mut(place).and_then(|writer| writer.active.as_mut()) else {
             return Ok(());

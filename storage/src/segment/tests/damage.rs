@@ -126,7 +126,7 @@ fn what_was_appended_behind_a_lost_capture_is_not_kept() {
     let (mut segments, _) = archive.open();
     let appended = append(&mut segments, (0..20).map(|number| hosted(number % 7, number, 40)));
     drop(segments);
-    // One byte of the twelfth goes: it and all behind it were never synced.
+    // One byte of the twelfth goes: it and all after it were never synced.
     let lost = appended[11].main;
     let entries = archive.files();
     let file = entries.iter().find(|name| name.contains(&format!("-{:05}-", lost.segment.0)));

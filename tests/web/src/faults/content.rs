@@ -252,7 +252,7 @@ pub(super) static XML: &[Listed] = &[
         what: "a document that is not well-formed, with links before the fault",
         script: |_| {
             xml(
-                "<d xmlns:xlink=\"http://www.w3.org/1999/xlink\"><l xlink:href=\"/before\"/><b><c></b></c>&undefined;<l xlink:href=\"/behind\"/>\n",
+                "<d xmlns:xlink=\"http://www.w3.org/1999/xlink\"><l xlink:href=\"/before\"/><b><c></b></c>&undefined;<l xlink:href=\"/after\"/>\n",
             )
         },
     },

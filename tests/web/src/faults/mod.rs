@@ -152,7 +152,7 @@ fn page(body: &str) -> Script {
     Script::sent(whole(200, HTML, body.as_bytes()), Ending::KeepOpen)
 }
 
-/// A status line, header lines, and no more than `rest` behind the empty line.
+/// A status line, header lines, and no more than `rest` after the empty line.
 fn raw(head: &str, rest: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\n", head.as_bytes(), b"\r\n", rest].concat()
 }

@@ -21,7 +21,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// What stands behind the path of a robots.txt that is asked for over TLS: the server does not know of it otherwise.
+/// What stands after the path of a robots.txt that is asked for over TLS: the server does not know of it otherwise.
 const SECURE_FILE: &str = "?secure";
 
 const PLAIN: &str = "Content-Type: text/plain\r\n";

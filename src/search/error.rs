@@ -1,8 +1,8 @@
 //! What can go wrong with the index, and what to do then.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use archive_storage::quietly;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
@@ -56,8 +56,7 @@ pub enum Error {
 
 /// Does something with the index in `folder`: the engine checks little of what it reads, and panics over some damage.
 pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let outcome = catch_unwind(AssertUnwindSafe(work));
-    outcome.unwrap_or_else(|_| {
+    quietly(work).unwrap_or_else(|| {
         Err(Error::Damaged { folder: folder.to_owned(), what: "a file is not what was written".to_owned() })
     })
 }

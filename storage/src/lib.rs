@@ -12,6 +12,7 @@ mod ids;
 mod index;
 mod links;
 mod pages;
+mod quietly;
 mod rebuild;
 pub mod segment;
 mod state;
@@ -29,6 +30,7 @@ pub use history::{Capture, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
 pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
+pub use quietly::quietly;
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
     CashWritten, Checkpointed, Inconsistency, Ledger, Mode, SETTING_BYTES_MAX, State, StateOptions,

@@ -1,10 +1,8 @@
 //! Graphs in the WebGraph framework's BV format.
 
-use std::cell::Cell;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Once;
 
+use archive_storage::quietly;
 use webgraph::prelude::{BvGraphSeq, NodeLabelsLender, SequentialLabeling};
 
 use super::ReadError;
@@ -32,34 +30,13 @@ pub(super) fn read(basename: &Path) -> Result<Graph, ReadError> {
         Ok::<_, ReadError>(builder.finish())
     };
     // The decoder panics at bits that are no code.
-    let graph = quietly(|| catch_unwind(AssertUnwindSafe(decode)))
-        .map_err(|_| content("the graph is damaged".into()))??;
+    let graph = quietly(decode).ok_or_else(|| content("the graph is damaged".into()))??;
     match arcs {
         Some(arcs) if arcs != graph.arcs() as u64 => {
             Err(content(format!("there are {} arcs, the properties say {arcs}", graph.arcs())))
         }
         _ => Ok(graph),
     }
-}
-
-/// Runs what may panic without the report of a panic: whoever reads a damaged file gets one error, in a sentence.
-fn quietly<T>(decode: impl FnOnce() -> T) -> T {
-    thread_local! {
-        static QUIET: Cell<bool> = const { Cell::new(false) };
-    }
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let report = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                report(info);
-            }
-        }));
-    });
-    QUIET.set(true);
-    let outcome = decode();
-    QUIET.set(false);
-    outcome
 }
 
 /// Whether the file of the graph is as long as its properties say, if they do.

@@ -10,7 +10,6 @@ mod backend;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Disk, OpenMode, read_file};
 use crate::checkpoint::{Result, StateError};
 use crate::ids::SegmentId;
+use crate::quietly;
 use crate::segment::{Catalogued, SegmentInfo};
 use crate::warc::MEDIA_TYPE_BYTES_MAX;
 use backend::{FileBackend, memory_backend};
@@ -37,6 +37,8 @@ pub(crate) const FORMAT: &str = "format";
 pub(crate) const FORMAT_VERSION: u64 = 2;
 
 const FILE: &str = "catalogue.redb";
+/// What a catalogue has at most: it is read into memory by every command.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 const CACHE_BYTES: usize = 16 << 20;
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const BLOCKS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("blocks");
@@ -158,8 +160,7 @@ impl Catalogue {
             return Ok(Contents::default());
         }
         // redb checks what it needs for its own work, and panics over some of the damage it meets.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.load_bytes(&bytes)));
-        outcome.unwrap_or_else(|_| Err(self.damaged()))
+        quietly(|| self.read(&self.open_copy(&bytes)?)).unwrap_or_else(|| Err(self.damaged()))
     }
 
     /// As [`Catalogue::load`], whatever the format: for what a rebuild takes over.
@@ -168,15 +169,8 @@ impl Catalogue {
             return Ok(Contents::default());
         }
         let bytes = self.bytes()?;
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let database = self.open_copy(&bytes)?;
-            self.read_tables(&database).map_err(|error| self.failed(error))
-        }));
-        outcome.unwrap_or_else(|_| Err(self.damaged()))
-    }
-
-    fn load_bytes(&self, bytes: &[u8]) -> Result<Contents> {
-        self.read(&self.open_copy(bytes)?)
+        let read = || self.read_tables(&self.open_copy(&bytes)?).map_err(|error| self.failed(error));
+        quietly(read).unwrap_or_else(|| Err(self.damaged()))
     }
 
     /// Opens a copy of the file in memory, in which redb repairs what a crash left.
@@ -207,7 +201,13 @@ impl Catalogue {
     }
 
     fn bytes(&self) -> Result<Vec<u8>> {
-        read_file(self.disk.as_ref(), &self.path).map_err(|error| StateError::io(&self.path, error))
+        let failed = |error| StateError::io(&self.path, error);
+        let length =
+            self.disk.open(&self.path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?;
+        if length > FILE_BYTES_MAX {
+            return Err(StateError::corrupted(&self.path, length, "longer than any catalogue"));
+        }
+        read_file(self.disk.as_ref(), &self.path).map_err(failed)
     }
 
     /// Writes what differs from `before` in one durable transaction, under the exclusive lock. The first one makes the

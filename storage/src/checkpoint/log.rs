@@ -16,8 +16,9 @@ use zstd::zstd_safe::{self, CParameter};
 use super::error::{Result, StateError};
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
-/// Raw bytes a block may have: more than any writer here makes, little enough to trust a damaged header with.
-const RAW_BYTES_MAX: u64 = 64 << 20;
+/// Bytes a block may have, raw or as a frame: more than any writer here makes, which is a list of 2^20 links, and little enough
+/// to trust a damaged header with.
+const RAW_BYTES_MAX: u64 = 8 << 20;
 /// Compressed bytes that are gathered for one write.
 const PENDING_BYTES: usize = 1 << 20;
 /// The level at which small blocks of similar text stop shrinking noticeably.
@@ -84,21 +85,25 @@ impl BlockLog {
     }
 
     fn read_ends(&mut self, blocks: u64) -> Result<()> {
-        let first = self.ends.len() as u64;
         let length = self.ends_file.len().map_err(|error| StateError::io(&self.ends_path, error))?;
         if length / END_BYTES < blocks {
             return Err(StateError::corrupted(&self.ends_path, length, "shorter than the checkpoint says"));
         }
-        let mut bytes = vec![0; ((blocks - first) * END_BYTES) as usize];
-        read_exact_at(self.ends_file.as_ref(), &mut bytes, first * END_BYTES)
-            .map_err(|error| StateError::io(&self.ends_path, error))?;
-        for end in bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes) {
-            if end <= self.written {
-                let offset = self.ends.len() as u64 * END_BYTES;
-                return Err(StateError::corrupted(&self.ends_path, offset, "the blocks' ends do not rise"));
+        let mut bytes = vec![0; PENDING_BYTES];
+        while (self.ends.len() as u64) < blocks {
+            let offset = self.ends.len() as u64 * END_BYTES;
+            let left = (blocks - self.ends.len() as u64) * END_BYTES;
+            let piece = &mut bytes[..left.min(PENDING_BYTES as u64) as usize];
+            read_exact_at(self.ends_file.as_ref(), piece, offset)
+                .map_err(|error| StateError::io(&self.ends_path, error))?;
+            for end in piece.as_chunks().0.iter().copied().map(u64::from_le_bytes) {
+                if end <= self.written || end - self.written > RAW_BYTES_MAX {
+                    let what = "the blocks' ends do not rise as they should";
+                    return Err(StateError::corrupted(&self.ends_path, offset, what));
+                }
+                self.written = end;
+                self.ends.push(end);
             }
-            self.written = end;
-            self.ends.push(end);
         }
         self.ends_written = self.ends.len();
         let length = self.file.len().map_err(|error| StateError::io(&self.path, error))?;

@@ -167,7 +167,7 @@ impl<R: Record> Table<R> {
     pub(crate) fn push(&mut self, record: &R) -> Result<u32> {
         let number = self.count;
         let (block, slot) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
-        if number == u32::MAX - 1 {
+        if number >= u32::MAX - 1 {
             return Err(StateError::Full { what: "ids" });
         }
         if slot == 0 {
@@ -209,6 +209,12 @@ impl<R: Record> Table<R> {
                 report(&error);
             }
         }
+    }
+
+    /// That a record says what cannot be.
+    pub(crate) fn damaged(&self, number: u32, what: &'static str) -> StateError {
+        let offset = u64::from(number / Self::PER_BLOCK) * BLOCK_BYTES as u64;
+        StateError::corrupted(&self.path, offset, what)
     }
 
     /// Bytes in memory.

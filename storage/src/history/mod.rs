@@ -13,6 +13,9 @@ use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 /// Captures that a search takes one by one before it leaves a jump over them.
 const STEPS_MAX: usize = 512;
 
+/// What is wrong with a history whose captures do not go back in time.
+const OUT_OF_ORDER: &str = "a history is out of order";
+
 /// Where `Location::offset` must stay below: 2^48 bytes.
 const OFFSET_MAX: u64 = (1 << 48) - 1;
 
@@ -143,8 +146,14 @@ fn around(
     let mut after = start;
     // The first of some captures that were taken one by one, which has no jump of its own, and how many they are.
     let mut walked: Option<(u32, usize)> = None;
+    let mut later = None;
     loop {
         let Some(record) = cursor.get(after)? else { return Ok((after, None)) };
+        let place = Some((record.capture.time, after));
+        if later.is_some() && later <= place {
+            return Err(captures.damaged(after, OUT_OF_ORDER));
+        }
+        later = place;
         let is_after = |number: u32, cursor: &mut Cursor<'_, CaptureRecord>| {
             Ok(cursor.get(number)?.is_some_and(|record| record.capture.time > time))
         };
@@ -195,13 +204,23 @@ pub(crate) fn nearest(
 /// A page's captures from the newest to the oldest; ends after the first error.
 #[derive(Debug)]
 pub struct History<'a> {
+    captures: &'a Table<CaptureRecord>,
     cursor: Cursor<'a, CaptureRecord>,
     next: Option<u32>,
+    /// URL, time and number of the capture before, which is newer.
+    later: Option<(UrlId, i64, u32)>,
 }
 
 impl<'a> History<'a> {
     pub(crate) fn new(captures: &'a Table<CaptureRecord>, newest: Option<CaptureId>) -> Self {
-        Self { cursor: captures.cursor(), next: newest.map(|capture| capture.0) }
+        let next = newest.map(|capture| capture.0);
+        Self { captures, cursor: captures.cursor(), next, later: None }
+    }
+
+    /// Whether a capture may come next: a list that is damaged must not go on for ever.
+    fn may_follow(&self, number: u32, capture: &Capture) -> bool {
+        self.later
+            .is_none_or(|(url, time, later)| url == capture.url && (capture.time, number) < (time, later))
     }
 }
 
@@ -211,9 +230,12 @@ impl Iterator for History<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.next.take()?;
         match self.cursor.get(number) {
-            Ok(record) => record.map(|record| {
-                self.next = record.previous;
-                Ok((CaptureId(number), record.capture))
+            Ok(Some(CaptureRecord { capture, .. })) if !self.may_follow(number, &capture) => {
+                Some(Err(self.captures.damaged(number, OUT_OF_ORDER)))
+            }
+            Ok(record) => record.map(|CaptureRecord { capture, previous, .. }| {
+                (self.next, self.later) = (previous, Some((capture.url, capture.time, number)));
+                Ok((CaptureId(number), capture))
             }),
             Err(error) => Some(Err(error)),
         }

@@ -60,6 +60,29 @@ proptest! {
 }
 
 #[test]
+fn a_history_that_leads_back_to_itself_ends_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut captures = table(folder.path());
+    let mut newest = None;
+    for count in 0..4 {
+        newest = Some(append(&mut captures, &capture(i64::from(count) * 10), newest, count).unwrap().0);
+    }
+    let list =
+        |captures: &Table<CaptureRecord>| History::new(captures, newest).map(|found| found.is_ok()).collect();
+    for back in [1, 2, 3] {
+        captures.update(1, |record| record.previous = Some(back)).unwrap();
+        let listed: Vec<bool> = list(&captures);
+        assert_eq!(listed, [true, true, true, false], "{back}");
+    }
+    captures.update(1, |record| (record.previous, record.jump) = (Some(0), Some(3))).unwrap();
+    captures.update(2, |record| record.jump = Some(3)).unwrap();
+    assert!(nearest(&captures, newest.unwrap(), 3).is_err());
+    captures.update(0, |record| record.capture.url = UrlId(4)).unwrap();
+    let listed: Vec<bool> = list(&captures);
+    assert_eq!(listed, [true, true, true, false], "a capture of another URL");
+}
+
+#[test]
 fn a_long_history_is_searched_in_few_steps() {
     let folder = tempfile::tempdir().unwrap();
     let mut captures = table(folder.path());

@@ -4,6 +4,7 @@
 //! text apart compress better than interleaved (8.8 against 9.7 bytes a URL of a real crawl, in blocks of 128), and the
 //! text stays readable. The first name of a block shares nothing; no name holds a line feed.
 
+use super::NAME_BYTES_MAX;
 use crate::checkpoint::{push_varint, take_varint};
 
 /// Ends the rest of a name.
@@ -108,7 +109,7 @@ impl Decoder {
         let shared = usize::try_from(take_varint(&mut numbers)?).ok()?;
         let text = block.get(self.text_offset..)?;
         let rest = text.get(..memchr::memchr(SEPARATOR, text)?)?;
-        if shared > self.name.len() {
+        if shared > self.name.len() || shared + rest.len() > NAME_BYTES_MAX {
             return None;
         }
         self.name.truncate(shared);

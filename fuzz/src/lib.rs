@@ -1,4 +1,6 @@
-//! What the fuzz targets of documents share.
+//! What the fuzz targets share: of documents here, of the state in [`state`].
+
+pub mod state;
 
 use archive::parse::{Limits, Parsed, Source, parse};
 use url::Url;

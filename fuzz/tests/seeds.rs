@@ -33,5 +33,6 @@ macro_rules! targets {
 }
 
 targets! {
-    cdxj css dictionary_frame feed graph html http_message query robots segment_recovery sitemap warc_file warc_head xml
+    catalogue cdxj css dictionary_frame feed graph html http_message query robots segment_recovery sitemap state wacz
+    warc_file warc_head xml
 }

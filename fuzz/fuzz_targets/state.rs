@@ -1,0 +1,19 @@
+//! Whatever stands in a file of a state, also under right checksums: it is read to its end, or refused.
+#![no_main]
+
+use archive_fuzz::state::{DISK, change, files, use_state};
+use archive_storage::Mode;
+use archive_storage::backend::replace_file;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([file, how, low, high], content)) = data.split_first_chunk() else { return };
+    let (disk, files) = (DISK.copy(), files());
+    let path = &files[usize::from(*file) % files.len()];
+    if how & 2 == 0 {
+        replace_file(&disk, path, content).expect("a healthy disk");
+    } else {
+        change(&disk, path, usize::from(u16::from_le_bytes([*low, *high])), content);
+    }
+    use_state(&disk, if how & 1 == 0 { Mode::Own } else { Mode::Read });
+});

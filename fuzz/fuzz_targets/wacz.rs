@@ -1,0 +1,38 @@
+//! Any file that may be a WACZ package is imported: what can be read of it is, and the rest is reported.
+#![no_main]
+
+use std::fs;
+use std::time::Duration;
+
+use archive::exchange::import::{self, Listener, Note, Options, Status};
+use archive::recorder::{self, Control, Memory};
+use archive_storage::segment::SegmentOptions;
+use libfuzzer_sys::fuzz_target;
+
+/// Whoever imports and does not look.
+struct Nobody;
+
+impl Listener for Nobody {
+    fn status(&mut self, _: &Status) {}
+    fn note(&mut self, _: &Note) {}
+}
+
+fuzz_target!(|data: &[u8]| {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("package.wacz");
+    fs::write(&file, data).expect("an empty disk takes a file");
+    let segments =
+        SegmentOptions { seed: Some(1), level: Some(1), builds_beside: false, ..SegmentOptions::default() };
+    let mut store = recorder::open(&folder.path().join("a"), segments).expect("a healthy disk").store;
+    let options = Options {
+        files: vec![file],
+        threads: 1,
+        full_text: false,
+        checkpoint_every: Duration::from_secs(60),
+        memory: Memory::default(),
+        requests_alone: true,
+    };
+    let (is_whole, _) =
+        import::run(&mut store, &options, &Control::default(), &mut Nobody).expect("no file ends an import");
+    assert!(is_whole);
+});

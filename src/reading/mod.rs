@@ -13,13 +13,13 @@ mod notes;
 mod page;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use archive_storage::quietly;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use self::notes::{Note, Notes};
@@ -146,10 +146,10 @@ impl Reader {
         note.begin(key);
         since.store(self.desk.now(), Ordering::Release);
         // What a panic leaves behind is dropped with the document.
-        let done = catch_unwind(AssertUnwindSafe(work));
+        let done = quietly(work);
         since.store(0, Ordering::Release);
         note.end(key);
-        done.map_err(|_| Unread::Failed)
+        done.ok_or(Unread::Failed)
     }
 }
 

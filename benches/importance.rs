@@ -1,16 +1,16 @@
 //! What importance costs: transfers of cash, PageRank, crawl orders, a scan of slices.
 //!
 //! Real graphs are read from the folder that `ARCHIVE_TEST_DATA` names (else `../shared/data`); without it, generated ones
-//! stand in. For timings against other programs use `archive rank --json` and `archive lab … --json`.
+//! stand in. For timings against other programs use `archive rank --json` and `archive-lab … --json`.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
+use archive::graphs::{self, HostWeb, Recorded, Web};
 use archive::importance::rank::PageRank;
-use archive::lab::graphs::{self, HostWeb, Recorded, Web};
-use archive::lab::orders::{self, Kind, Seeds};
-use archive::lab::slices::{BUFFER_BYTES, Builder, Sliced, Which};
-use archive::lab::transfers;
+use archive_lab::orders::{self, Kind, Seeds};
+use archive_lab::transfers;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -20,7 +20,7 @@ fn main() {
 
 /// A real crawl of 325 557 pages, or a generated web of about that size.
 static CRAWL: LazyLock<Recorded> = LazyLock::new(|| {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data: PathBuf = std::env::var_os("ARCHIVE_TEST_DATA").map_or_else(default, Into::into);
     graphs::read(&data.join("graphs/cnr-2000"))
         .or_else(|_| graphs::read(Path::new("generate:web:325557:10")))

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use archive::lab::memory::peak_bytes;
-use archive::lab::random::Random;
+use archive::memory::peak_bytes;
+use archive::graphs::random::Random;
 use archive::refresh::folders::DueFolders;
 use archive::refresh::policy::Rule;
 use archive::refresh::schedule::Budget;

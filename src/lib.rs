@@ -1,7 +1,7 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`,
-//! `review` and `lab`; these use `recorder`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`
+//! and `review`; these use `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
 //! [`archive_storage`].
 
@@ -12,9 +12,10 @@ pub mod currency;
 pub mod exchange;
 pub mod fetch;
 pub mod files;
+pub mod graphs;
 pub mod importance;
-pub mod lab;
 pub mod ledger;
+pub mod memory;
 mod originals;
 pub mod parse;
 pub mod publish;

@@ -14,7 +14,6 @@ mod get;
 mod history;
 mod import;
 mod interrupt;
-mod lab;
 mod logging;
 mod open;
 mod options;
@@ -83,8 +82,6 @@ enum Command {
     Review(review::Command),
     Rank(rank::Args),
     Demo(demo::Args),
-    #[command(subcommand)]
-    Lab(lab::Command),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -140,7 +137,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Lab(command) => lab::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "archive", &mut script);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use archive::crawl::{self, CrawlPolicy, Politeness, WORKERS_MAX, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive::memory::parse_bytes;
 use archive::recorder::Memory;
 use archive_storage::Clock;
 use archive_storage::segment::{Codec, Guard};
@@ -13,7 +14,6 @@ use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::rank::bytes;
 use super::{UsageError, logging};
 
 /// Between two requests to a host, unless said otherwise.
@@ -262,7 +262,7 @@ enum GuardName {
 
 /// Reads an amount of memory (200MB, 4GiB).
 pub(crate) fn memory(text: &str) -> Result<Memory, String> {
-    let bytes = bytes(text)?;
+    let bytes = parse_bytes(text)?;
     if bytes < Memory::BYTES_MIN {
         return Err(format!("it has to be at least {}MiB", Memory::BYTES_MIN >> 20));
     }

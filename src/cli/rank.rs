@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use archive::files::{Output, is_standard_output};
-use archive::lab::memory::peak_bytes;
-use archive::lab::ranking::{Column, Method, Request};
+use archive::importance::ranking::{Column, Method, Request};
+use archive::memory::{parse_bytes, peak_bytes};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     samples: Option<usize>,
     /// Keep the graph on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank,
     /// interest and combined
-    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "graph")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "graph")]
     memory: Option<usize>,
     /// Folder for the slices [default: a temporary one]
     #[arg(long, value_name = "DIR", requires = "memory")]
@@ -186,24 +186,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn threads(args: &Args) -> usize {
     args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
-}
-
-/// A size like `80MB` (10^6) or `64MiB` (2^20).
-pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" => 1_000,
-        "mb" | "m" => 1_000_000,
-        "gb" | "g" => 1_000_000_000,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        _ => return Err(format!("'{unit}' is no unit; write 80MB or 64MiB")),
-    };
-    let number: usize = number.parse().map_err(|_| format!("'{text}' is no size; write 80MB or 64MiB"))?;
-    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {

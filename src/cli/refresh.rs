@@ -67,7 +67,7 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Choice of pages (kept for later runs and plans)")]
 struct RulesArgs {
     /// Policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar, evh_hindex, nutch, …,
-    /// as in `archive lab refresh` [usual: default]
+    /// as in `archive-lab refresh` [usual: default]
     #[arg(long, value_name = "NAME")]
     policy: Option<PolicyName>,
     /// What pages weigh: importance; interest (HTML pages by the column `interest` of `archive rank`, if there is one, all others

@@ -13,6 +13,7 @@ mod graph;
 mod ledger;
 pub mod order;
 pub mod rank;
+pub mod ranking;
 mod site;
 mod weight;
 mod window;

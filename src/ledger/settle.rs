@@ -4,7 +4,7 @@
 //! are those of a smaller web. A visit needs only a page's links, and the archive has them: going over the newest links of
 //! every page for as long as the window of the estimates is makes them those of the web as it is known now. On a real
 //! crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, Kendall's tau rises from .70 to .93
-//! (`archive lab passes`).
+//! (`archive-lab passes`).
 //!
 //! The first half of the rounds only lets cash find its places; then all histories begin anew, each at a visit of its page,
 //! and in the end they say what came in over whole rounds. So estimates follow from the links alone, in whatever order

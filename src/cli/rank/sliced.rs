@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use archive::lab::graphs;
-use archive::lab::memory::peak_bytes;
-use archive::lab::ranking::Method;
-use archive::lab::slices::{self, Which};
+use archive::graphs;
+use archive::graphs::slices::{self, Which};
+use archive::importance::ranking::Method;
+use archive::memory::peak_bytes;
 use serde::Serialize;
 
 use super::{Args, read_chosen, threads, write_values};

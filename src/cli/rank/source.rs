@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use archive::columns::{self, Kind};
+use archive::graphs::{self, PageGraph, SiteGraph};
 use archive::importance::Graph;
-use archive::lab::graphs::{self, PageGraph, SiteGraph};
-use archive::lab::ranking::Column;
+use archive::importance::ranking::Column;
 use archive::query::Value;
 use archive_storage::{SiteId, Store, UrlId};
 

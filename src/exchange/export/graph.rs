@@ -16,8 +16,8 @@ use webgraph::prelude::BvCompConf;
 
 use super::{ExportError, Exported, Selection, Settings};
 use crate::files::{WholeFile, is_standard_output};
+use crate::graphs::PageGraph;
 use crate::importance::Graph;
-use crate::lab::graphs::PageGraph;
 
 /// The files of a graph. Readers open the properties first, so these come last.
 const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];

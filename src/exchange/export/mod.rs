@@ -27,7 +27,7 @@ pub use selection::Selection;
 
 use self::warc::Packing;
 use crate::files::Output;
-use crate::lab::graphs::StoredError;
+use crate::graphs::StoredError;
 
 /// What to export, to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,7 +63,7 @@ fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::random::Random;
+    use crate::graphs::random::Random;
 
     #[test]
     fn weights_are_learned_and_relearned() {

@@ -1,7 +1,7 @@
 //! What the outlook must conclude from visits, and that its shortcuts change nothing.
 
 use super::*;
-use crate::lab::random::Random;
+use crate::graphs::random::Random;
 
 /// Four directories of 25 pages on two sites.
 fn pages() -> Vec<Page> {

@@ -1,0 +1,106 @@
+//! How much two rankings of the same pages agree.
+
+use archive::graphs::random::Random;
+use archive::importance::rank::{PageRank, RankError};
+use archive::importance::{Graph, GraphBuilder, GraphError};
+
+/// Pairs of pages that are compared for Kendall's tau.
+const PAIRS: u32 = 200_000;
+
+/// Kendall's tau from a sample of pairs: 1 for the same order, 0 for none, -1 for the opposite.
+#[must_use]
+pub fn tau(a: &[f64], b: &[f64]) -> f64 {
+    let pages = a.len().min(b.len()) as u32;
+    if pages < 2 {
+        return 1.0;
+    }
+    let mut random = Random::new(1);
+    let (mut agree, mut pairs) = (0, 0);
+    for _ in 0..PAIRS {
+        let (one, other) = (random.below(pages) as usize, random.below(pages) as usize);
+        if one != other {
+            agree += (a[one].total_cmp(&a[other]) as i64) * (b[one].total_cmp(&b[other]) as i64);
+            pairs += 1;
+        }
+    }
+    agree as f64 / f64::from(pairs.max(1))
+}
+
+/// How many of the `count` best pages by `a` are among those by `b`.
+#[must_use]
+pub fn top(a: &[f64], b: &[f64], count: usize) -> usize {
+    let best = |values: &[f64]| {
+        let mut pages: Vec<usize> = (0..values.len()).collect();
+        pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+        pages.truncate(count);
+        pages.sort_unstable();
+        pages
+    };
+    let by_b = best(b);
+    best(a).iter().filter(|&page| by_b.binary_search(page).is_ok()).count()
+}
+
+/// Why a visited part cannot be ranked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VisitedError {
+    /// Never, for a part of a graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// Never, with these options.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+/// Kendall's tau between the PageRank that a crawler can compute from the pages it visited and the `importance` these
+/// have in the whole graph.
+///
+/// Orders that gather importance fast leave a visited part that misleads (Boldi, Santini, Vigna, "Paradoxical effects
+/// in PageRank incremental computations", 2005).
+///
+/// # Errors
+/// Never, for pages of the graph.
+pub fn visited_tau(graph: &Graph, visited: &[u32], importance: &[f64]) -> Result<f64, VisitedError> {
+    let mut pages = visited.to_vec();
+    pages.sort_unstable();
+    pages.dedup();
+    let mut numbers = vec![u32::MAX; graph.pages()];
+    for (number, &page) in pages.iter().enumerate() {
+        numbers[page as usize] = number as u32;
+    }
+    let mut part = GraphBuilder::new(pages.len(), false);
+    for (number, &page) in pages.iter().enumerate() {
+        let inside = graph.targets(page as usize).iter().map(|&target| numbers[target as usize]);
+        for target in inside.filter(|&target| target != u32::MAX) {
+            part.push(number as u32, target, 1.0)?;
+        }
+    }
+    let found = PageRank { tolerance: 1e-8, ..PageRank::default() }.run(part.finish())?.values;
+    let exact: Vec<f64> = pages.iter().map(|&page| importance[page as usize]).collect();
+    Ok(tau(&found, &exact))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agreement_is_known_where_it_is_plain() {
+        let values: Vec<f64> = (0..300).map(f64::from).collect();
+        let opposite: Vec<f64> = values.iter().map(|value| -value).collect();
+        assert_eq!((tau(&values, &values), tau(&values, &opposite)), (1.0, -1.0));
+        assert_eq!((top(&values, &values, 10), top(&values, &opposite, 10)), (10, 0));
+        assert_eq!(top(&values, &opposite, 160), 20);
+    }
+
+    #[test]
+    fn the_whole_graph_agrees_with_itself_and_a_part_less() {
+        let graph = archive::graphs::read(std::path::Path::new("generate:copy:3000:6:2")).unwrap().graph;
+        let importance = super::super::orders::true_importance(&graph, 1).unwrap();
+        let all: Vec<u32> = (0..3000).rev().collect();
+        let whole = visited_tau(&graph, &all, &importance).unwrap();
+        let part = visited_tau(&graph, &all[..600], &importance).unwrap();
+        // Pages without links in have the same rank, and say nothing.
+        assert!(whole > part && whole > 0.5, "{whole} and {part}");
+    }
+}

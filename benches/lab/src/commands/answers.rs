@@ -1,0 +1,93 @@
+//! `archive-lab answers`: known answers, and whether they are found.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use archive::graphs;
+use archive_lab::answers;
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use crate::output;
+
+/// Check importance where the answer is known
+///
+/// First all methods on small graphs that are solved by hand; then the estimates of a crawl that visits an unchanged graph
+/// again and again; then what is left, window by window, of the importance of pages that lost all their links.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive-lab answers
+  archive-lab answers --graph graphs/hollins --crawls 20 --json")]
+pub(crate) struct Args {
+    /// What is crawled: basename of a graph in BV format, a folder with arcs.tsv.gz, or
+    /// generate:MODEL:PAGES[:LINKS[:SEED]]
+    #[arg(long, value_name = "PATH", default_value = "generate:copy:2000:8")]
+    graph: PathBuf,
+    /// Crawls of the unchanged graph
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    crawls: usize,
+    /// JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+enum Line {
+    Known { known: &'static str, method: &'static str, l1: f64 },
+    Recrawl { crawls: usize, l1: f64, moved: f64, tau: f64, top_100: usize },
+    Fading { window: &'static str, windows: f64, left: f64 },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let graph = graphs::read(&args.graph)?.graph.unweighted();
+    let by_hand = answers::by_hand()?;
+    let recrawls = answers::recrawls(&graph, args.crawls)?;
+    let fading = answers::fading(&graph)?;
+    if args.json {
+        let known = by_hand.iter().map(|a| Line::Known { known: a.known, method: a.method, l1: a.l1 });
+        let recrawls = recrawls.iter().map(|r| Line::Recrawl {
+            crawls: r.crawls,
+            l1: r.l1,
+            moved: r.moved,
+            tau: r.tau,
+            top_100: r.top,
+        });
+        let fading =
+            fading.iter().map(|f| Line::Fading { window: f.window, windows: f.windows, left: f.left });
+        known.chain(recrawls).chain(fading).try_for_each(|line| output::json_line(&line))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for answers in by_hand.chunk_by(|a, b| a.known == b.known) {
+        let mut table = output::table(&["method", "L1 error"]);
+        for answer in answers {
+            table.add_row([answer.method.to_owned(), format!("{:.1e}", answer.l1)]);
+        }
+        output::align(&mut table, &[1], CellAlignment::Right);
+        output::line(answers.first().map_or("", |answer| answer.known))?;
+        output::print(&table)?;
+        output::line("")?;
+    }
+    let mut table =
+        output::table(&["crawls", "L1 to exact", "L1 to before", "tau with before", "of the top 100"]);
+    for recrawl in &recrawls {
+        table.add_row([
+            recrawl.crawls.to_string(),
+            format!("{:.4}", recrawl.l1),
+            format!("{:.4}", recrawl.moved),
+            format!("{:.4}", recrawl.tau),
+            recrawl.top.to_string(),
+        ]);
+    }
+    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
+    output::line("")?;
+    output::print(&table)?;
+    let mut table = output::table(&["window", "windows since the links went", "importance left"]);
+    for step in &fading {
+        table.add_row([step.window.to_owned(), step.windows.to_string(), format!("{:.3}", step.left)]);
+    }
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    output::line("")?;
+    output::print(&table)?;
+    Ok(ExitCode::SUCCESS)
+}

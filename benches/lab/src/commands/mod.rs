@@ -1,0 +1,41 @@
+//! The commands: one file each, no logic.
+
+mod answers;
+mod convergence;
+mod estimators;
+mod orders;
+mod passes;
+mod refresh;
+mod slices;
+mod transfers;
+mod windows;
+
+use std::process::ExitCode;
+
+/// Repeat the papers' experiments on simulated and recorded webs.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Answers(answers::Args),
+    Convergence(convergence::Args),
+    Windows(windows::Args),
+    Orders(orders::Args),
+    Passes(passes::Args),
+    Refresh(refresh::Args),
+    Estimators(estimators::Args),
+    Slices(slices::Args),
+    Transfers(transfers::Args),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Answers(args) => answers::run(args),
+        Command::Convergence(args) => convergence::run(args),
+        Command::Windows(args) => windows::run(args),
+        Command::Passes(args) => passes::run(args),
+        Command::Refresh(args) => refresh::run(args),
+        Command::Estimators(args) => estimators::run(args),
+        Command::Slices(args) => slices::run(args),
+        Command::Transfers(args) => transfers::run(args),
+        Command::Orders(args) => orders::run(args),
+    }
+}

@@ -1,0 +1,82 @@
+//! What links between hosts tell about a graph, and so whether an order that prefers them can be good.
+//!
+//! FPR@M is made for webs where such links are other people's recommendations, reach pages all over the web and lead to
+//! important ones (Alam et al., section 3). Once the pages that they lead to are downloaded, M says nothing about the rest,
+//! but still takes from the links inside a host that stand beside them.
+//!
+//! `archive-lab orders --graph hollins` shows it. The crawl of hollins.edu is one university on two hosts: 3.85 % of its
+//! links lead to the other host, a third of these 918 to one home page, all of them to 134 pages, 2.2 % of all, which hold 13 % of
+//! the PageRank; 5.7 % of the pages have links of both kinds. Up to the first percent of the pages FPR@100 gathers more than
+//! FPR (.030 against .026 with 100 seeds, mean of ten draws); then those 134 are downloaded, and from 2 % on it gathers as
+//! much or a little less (.065 against .076 at 2 %, .376 against .377 at 10 %; over the crawl .644 against .647, breadth
+//! first .625). Between hosts there is no other people's opinion to be had, so M has nothing to weigh.
+
+use archive::graphs::{Recorded, Web as _};
+
+/// Links between hosts in figures; shares are between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BetweenHosts {
+    /// Hosts with a page.
+    pub hosts: usize,
+    /// Share of links that lead to another host.
+    pub links: f64,
+    /// Share of pages that such a link leads to.
+    pub targets: f64,
+    /// Share of all importance that these pages have.
+    pub importance: f64,
+    /// Share of such links that lead to the page with most of them.
+    pub to_one: f64,
+    /// Share of pages with links of both kinds: only there M makes a difference.
+    pub both: f64,
+}
+
+impl BetweenHosts {
+    /// Counts; `None` when nothing is known of hosts.
+    #[must_use]
+    pub fn of(web: &Recorded, importance: &[f64]) -> Option<Self> {
+        let mut hosts = web.hosts.clone()?;
+        hosts.sort_unstable();
+        hosts.dedup();
+        let pages = web.graph.pages();
+        let mut received = vec![0u32; pages];
+        let (mut between, mut both) = (0u32, 0u32);
+        for page in 0..pages as u32 {
+            let targets = web.graph.targets(page as usize);
+            let outside = targets.iter().filter(|&&target| !web.same_host(page, target));
+            let count = outside.map(|&target| received[target as usize] += 1).count();
+            between += count as u32;
+            both += u32::from(count > 0 && count < targets.len());
+        }
+        let reached = (0..pages).filter(|&page| received[page] > 0);
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let held: f64 = reached.clone().map(|page| importance[page]).sum();
+        let most = received.iter().max().copied().unwrap_or(0);
+        Some(Self {
+            hosts: hosts.len(),
+            links: share(f64::from(between), web.graph.arcs() as f64),
+            targets: share(reached.count() as f64, pages as f64),
+            importance: share(held, importance.iter().sum()),
+            to_one: share(f64::from(most), f64::from(between)),
+            both: share(f64::from(both), pages as f64),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archive::importance::Graph;
+
+    #[test]
+    fn links_between_hosts_are_counted() {
+        // Hosts {0, 1} and {2, 3}; 1 -> 2 and 0 -> 2 lead out, 0 has both kinds.
+        let graph = Graph::from_arcs(4, &[(0, 1), (0, 2), (1, 2), (2, 3)]).unwrap();
+        let mut web = Recorded { graph, hosts: Some(vec![7, 7, 9, 9]), urls: None };
+        let found = BetweenHosts::of(&web, &[1.0, 2.0, 3.0, 4.0]).unwrap();
+        let expected =
+            BetweenHosts { hosts: 2, links: 0.5, targets: 0.25, importance: 0.3, to_one: 1.0, both: 0.25 };
+        assert_eq!(found, expected);
+        web.hosts = None;
+        assert_eq!(BetweenHosts::of(&web, &[1.0; 4]), None);
+    }
+}

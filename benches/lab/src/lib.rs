@@ -1,0 +1,27 @@
+//! The papers' experiments on simulated and recorded webs.
+
+pub mod agreement;
+pub mod answers;
+pub mod convergence;
+pub mod estimators;
+pub mod hosts;
+pub mod orders;
+pub mod passes;
+pub mod plot;
+pub mod refresh;
+pub mod report;
+pub mod transfers;
+pub mod windows;
+
+/// The folder `name` of real data for tests, if it is there; a test without it has nothing to say.
+#[cfg(test)]
+fn test_data(name: &str) -> Option<std::path::PathBuf> {
+    let default = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("ARCHIVE_TEST_DATA").map_or_else(default, Into::into).join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{} is missing", folder.display());
+    eprintln!("skipped: {} is missing", folder.display());
+    None
+}

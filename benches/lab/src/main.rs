@@ -1,0 +1,31 @@
+//! The command line program `archive-lab`: the papers' experiments.
+
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// What is measured is measured with the allocator of `archive`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Repeat the papers' experiments on simulated and recorded webs.
+#[derive(Parser)]
+#[command(name = "archive-lab", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    match commands::run(&Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("archive-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Crawl orders on known graphs: how much of the importance is downloaded after which part of the crawl.
+//!
+//! Alam et al. (figures 3 and 4) and many before: the true PageRank of the whole graph is known, the crawl is not told.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+use archive::graphs::Web;
+use archive::graphs::random::Random as Stream;
+use archive::importance::order::{
+    Backlinks, BreadthFirst, Depth, Endowed, ExactQueue, Fractional, GreedyCash, LevelQueue, Link, Order,
+    PageRankSoFar, Queue, Random, RankMass, WindowedRankMass,
+};
+use archive::importance::{
+    Policy,
+    rank::{PageRank, RankError},
+};
+
+/// Parts of all pages at which the gathered share is reported.
+pub const MARKS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.25, 0.50];
+
+/// How often a crawl of all pages looks at the clock.
+const TIMES: usize = 50;
+
+/// Which order; its text form is what the command line takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Known pages at random.
+    Random,
+    /// First known, first downloaded.
+    Breadth,
+    /// All known pages in turn: in a crawl that fetches each page once the same as breadth first.
+    Cycle,
+    /// Fewest links from the site's entrance first.
+    Depth,
+    /// Most links from downloaded pages first.
+    Backlinks,
+    /// Highest PageRank of what is known so far.
+    PageRank,
+    /// Most cash first, also called `cash` as in `archive crawl`; a link between hosts weighs M.
+    Opic(f64),
+    /// As `Opic`, and the virtual page gives to unread pages only.
+    OpicDiscovery(f64),
+    /// Fractional PageRank, FPR@M.
+    Fractional(f64),
+    /// Exact RankMass.
+    RankMass,
+    /// Windowed RankMass, the window in percent.
+    Windowed(f64),
+    /// Fractional PageRank with an endowment for every page; a link between hosts weighs M.
+    Endowed(f64),
+    /// Knows the true PageRank of every page, but downloads only what it has seen a link to.
+    Truth,
+    /// Knows everything and downloads anything: nobody can gather faster.
+    Ideal,
+}
+
+/// Not the name of an order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no order; there are random, cycle, breadth, depth, backlinks, pagerank, opic[@M], opic-discovery[@M], fpr[@M], \
+     endowed[@M], rankmass[@WINDOW_PERCENT], truth and ideal"
+)]
+pub struct UnknownOrder(String);
+
+impl FromStr for Kind {
+    type Err = UnknownOrder;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownOrder(text.to_owned());
+        let (name, parameter) = match text.split_once('@') {
+            Some((name, number)) => {
+                let number: f64 = number.parse().map_err(|_| unknown())?;
+                (
+                    name,
+                    Some(number)
+                        .filter(|&number| number > 0.0 && number <= 1024.0)
+                        .ok_or_else(unknown)?
+                        .into(),
+                )
+            }
+            None => (text, None),
+        };
+        let weight: f64 = parameter.unwrap_or(1.0);
+        Ok(match (name, parameter) {
+            ("random", None) => Self::Random,
+            ("breadth", None) => Self::Breadth,
+            ("cycle", None) => Self::Cycle,
+            ("depth", None) => Self::Depth,
+            ("backlinks", None) => Self::Backlinks,
+            ("pagerank", None) => Self::PageRank,
+            ("truth", None) => Self::Truth,
+            ("ideal", None) => Self::Ideal,
+            ("rankmass", None) => Self::RankMass,
+            ("rankmass", Some(window)) if window <= 100.0 => Self::Windowed(window),
+            ("opic" | "cash", _) => Self::Opic(weight),
+            ("opic-discovery", _) => Self::OpicDiscovery(weight),
+            ("fpr", _) => Self::Fractional(weight),
+            ("endowed", _) => Self::Endowed(weight),
+            _ => return Err(unknown()),
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, parameter) = match *self {
+            Self::Random => ("random", None),
+            Self::Breadth => ("breadth", None),
+            Self::Cycle => ("cycle", None),
+            Self::Depth => ("depth", None),
+            Self::Backlinks => ("backlinks", None),
+            Self::PageRank => ("pagerank", None),
+            Self::Truth => ("truth", None),
+            Self::Ideal => ("ideal", None),
+            Self::RankMass => ("rankmass", None),
+            Self::Windowed(window) => ("rankmass", Some(window)),
+            Self::Opic(weight) => ("opic", Some(weight).filter(|&weight| weight != 1.0)),
+            Self::OpicDiscovery(weight) => ("opic-discovery", Some(weight).filter(|&weight| weight != 1.0)),
+            Self::Fractional(weight) => ("fpr", Some(weight).filter(|&weight| weight != 1.0)),
+            Self::Endowed(weight) => ("endowed", Some(weight).filter(|&weight| weight != 1.0)),
+        };
+        match parameter {
+            Some(parameter) => write!(f, "{name}@{parameter}"),
+            None => f.write_str(name),
+        }
+    }
+}
+
+impl Kind {
+    /// A fresh order; `rng` for those that draw, `importance` for those that know it.
+    #[must_use]
+    pub fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn Order + 'a> {
+        match self {
+            Self::Random => Box::new(Random::new(rng)),
+            Self::Breadth | Self::Cycle => Box::<BreadthFirst>::default(),
+            Self::Depth => Box::<Depth>::default(),
+            Self::Backlinks => Box::<Backlinks>::default(),
+            Self::PageRank => Box::<PageRankSoFar>::default(),
+            Self::Opic(weight) => Box::new(GreedyCash::new(Policy::default(), weight)),
+            Self::OpicDiscovery(weight) => {
+                Box::new(GreedyCash::new(Policy { discovery: 1, refresh: 0, ..Policy::default() }, weight))
+            }
+            Self::Fractional(weight) => Box::new(Fractional::new(weight)),
+            Self::RankMass => Box::<RankMass>::default(),
+            Self::Windowed(window) => Box::new(WindowedRankMass::new(window / 100.0)),
+            Self::Endowed(weight) => Box::new(Endowed::new(weight)),
+            Self::Truth => Box::new(Truth { importance, everything: false, operations: 0 }),
+            Self::Ideal => Box::new(Truth { importance, everything: true, operations: 0 }),
+        }
+    }
+}
+
+/// Downloads the most important pages first: those seen, or all there are.
+struct Truth<'a> {
+    importance: &'a [f64],
+    everything: bool,
+    operations: u64,
+}
+
+impl Order for Truth<'_> {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        if self.everything {
+            (0..self.importance.len() as u32)
+                .for_each(|page| queue.put(page, self.importance[page as usize]));
+        }
+        seeds.iter().for_each(|&seed| queue.put(seed, self.importance[seed as usize]));
+    }
+
+    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+        self.operations += links.len() as u64;
+        for link in links.iter().filter(|_| !self.everything) {
+            queue.put(link.target, self.importance[link.target as usize]);
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// A simulated crawl.
+#[derive(Clone, Debug)]
+pub struct Crawl {
+    /// Pages in the order of their download.
+    pub downloads: Vec<u32>,
+    /// What the order and the queue took, with reading the links.
+    pub seconds: f64,
+    /// The time when so many were downloaded, a few times during the crawl.
+    pub times: Vec<(usize, f64)>,
+    /// Links over which something was passed on.
+    pub operations: u64,
+    /// Proven lower bound of the downloaded pages' PageRank, for RankMass.
+    pub covered: Option<f64>,
+}
+
+/// Downloads from `seeds` on until nothing waits or `pages_max` pages are downloaded.
+pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usize) -> Crawl {
+    let start = Instant::now();
+    let mut exact = ExactQueue::default();
+    let mut levels = LevelQueue::default();
+    let queue: &mut dyn Queue = if order.is_exact() { &mut exact } else { &mut levels };
+    order.begin(seeds, queue);
+    let mut downloads = Vec::new();
+    let step = (web.pages() / TIMES).max(1);
+    let mut times = vec![(0, 0.0)];
+    let mut buffer = Vec::new();
+    let mut links = Vec::new();
+    while downloads.len() < pages_max
+        && let Some(page) = queue.take()
+    {
+        downloads.push(page);
+        links.clear();
+        let targets = web.links(page, &mut buffer);
+        links.extend(
+            targets.iter().map(|&target| Link { target, between_hosts: !web.same_host(page, target) }),
+        );
+        order.downloaded(page, &links, queue);
+        if downloads.len() % step == 0 {
+            times.push((downloads.len(), start.elapsed().as_secs_f64()));
+        }
+    }
+    Crawl {
+        downloads,
+        times,
+        seconds: start.elapsed().as_secs_f64(),
+        operations: order.operations(),
+        covered: order.covered(),
+    }
+}
+
+/// How early a crawl found what is important.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gathered {
+    /// Mean share of all importance gathered, over the downloads of the crawl.
+    pub auc: f64,
+    /// Share gathered when this part of all pages was downloaded, or at the crawl's end if that came before.
+    pub shares: [f64; MARKS.len()],
+}
+
+/// Measures a crawl against the true importance of all pages.
+#[must_use]
+pub fn gathered(downloads: &[u32], importance: &[f64]) -> Gathered {
+    let all: f64 = importance.iter().sum();
+    let mut shares = [0.0; MARKS.len()];
+    let mut sum = 0.0;
+    let mut area = 0.0;
+    let mut mark = 0;
+    for (number, &page) in downloads.iter().enumerate() {
+        sum += importance[page as usize] / all;
+        area += sum;
+        while mark < MARKS.len() && (number + 1) as f64 >= MARKS[mark] * importance.len() as f64 {
+            shares[mark] = sum;
+            mark += 1;
+        }
+    }
+    shares[mark..].fill(sum);
+    Gathered { auc: area / downloads.len().max(1) as f64, shares }
+}
+
+/// Points of the curve "share of importance over share of pages", `count` steps apart.
+#[must_use]
+pub fn curve(downloads: &[u32], importance: &[f64], count: usize) -> Vec<(f64, f64)> {
+    let all: f64 = importance.iter().sum();
+    let step = (downloads.len() / count.max(1)).max(1);
+    let mut points = vec![(0.0, 0.0)];
+    let mut sum = 0.0;
+    for (number, &page) in downloads.iter().enumerate() {
+        sum += importance[page as usize] / all;
+        if (number + 1) % step == 0 || number + 1 == downloads.len() {
+            points.push(((number + 1) as f64 / importance.len() as f64, sum));
+        }
+    }
+    points
+}
+
+/// Where crawls begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// Drawn at random from all pages.
+    Random,
+    /// The pages with the highest PageRank, as in the paper.
+    Top,
+}
+
+impl Seeds {
+    /// `count` seeds.
+    #[must_use]
+    pub fn choose(self, count: usize, rng: u64, importance: &[f64]) -> Vec<u32> {
+        match self {
+            Self::Random => Stream::new(rng).choose(importance.len() as u32, count),
+            Self::Top => {
+                let mut pages: Vec<u32> = (0..importance.len() as u32).collect();
+                pages.sort_by(|&a, &b| importance[b as usize].total_cmp(&importance[a as usize]));
+                pages.truncate(count);
+                pages
+            }
+        }
+    }
+}
+
+/// The importance by which orders are judged: PageRank with damping 0.85 of the links, each counted once.
+///
+/// # Errors
+/// Never with these options.
+pub fn true_importance(graph: &archive::importance::Graph, threads: usize) -> Result<Vec<f64>, RankError> {
+    let options = PageRank { tolerance: 1e-10, threads, ..PageRank::default() };
+    Ok(options.run(graph.clone().unweighted())?.values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_data;
+    use archive::graphs;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in [
+            "random",
+            "breadth",
+            "cycle",
+            "depth",
+            "backlinks",
+            "pagerank",
+            "opic",
+            "opic@3",
+            "opic-discovery",
+            "fpr",
+            "fpr@100",
+            "rankmass",
+            "rankmass@5",
+            "endowed",
+            "endowed@2.5",
+            "truth",
+            "ideal",
+        ] {
+            assert_eq!(name.parse::<Kind>().unwrap().to_string(), name);
+        }
+        assert_eq!("cash@2".parse(), Ok(Kind::Opic(2.0)));
+        for name in ["", "fpr@", "fpr@0", "fpr@nan", "breadth@3", "rankmass@101", "best"] {
+            assert!(name.parse::<Kind>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_share_gathered_is_measured_at_the_marks() {
+        let importance = [4.0, 3.0, 2.0, 1.0];
+        let found = gathered(&[1, 0], &importance);
+        assert!((found.auc - 0.5).abs() < 1e-12);
+        assert_eq!(found.shares, [0.3, 0.3, 0.3, 0.3, 0.3, 0.7]);
+        assert_eq!(curve(&[1, 0], &importance, 2), [(0.0, 0.0), (0.25, 0.3), (0.5, 0.7)]);
+    }
+
+    /// The endowment pays on a real crawl: it gathers more than FPR, and much more than breadth first.
+    #[test]
+    fn orders_stand_as_measured_on_a_real_crawl() {
+        let Some(data) = test_data("graphs/hollins") else { return };
+        let recorded = graphs::read(&data).unwrap();
+        let importance = true_importance(&recorded.graph, 1).unwrap();
+        let mean = |name: &str| {
+            let kind: Kind = name.parse().unwrap();
+            let crawls = (1..=10).map(|rng| {
+                let seeds = Seeds::Random.choose(10, rng, &importance);
+                let crawl = crawl(&recorded, kind.order(rng, &importance).as_mut(), &seeds, usize::MAX);
+                gathered(&crawl.downloads, &importance).auc
+            });
+            crawls.sum::<f64>() / 10.0
+        };
+        let [breadth, fpr, fpr_m, endowed, truth] =
+            ["breadth", "fpr", "fpr@10", "endowed", "truth"].map(mean);
+        assert!(endowed > fpr + 0.03 && fpr > breadth, "endowed {endowed}, fpr {fpr}, breadth {breadth}");
+        assert!(fpr_m > breadth && truth > endowed, "fpr@10 {fpr_m}, truth {truth}");
+    }
+}

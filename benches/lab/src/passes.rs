@@ -1,0 +1,150 @@
+//! How good a crawl's importance is after each pass over a web that it discovers itself.
+//!
+//! Unlike in [`convergence`](super::convergence) no page is known at the beginning but the seeds. The first pass
+//! downloads what is found, most cash first; later passes fetch every page again. In between the ledger may go over the
+//! links it has stored, without fetching: a *round*.
+
+use super::agreement;
+use super::convergence::{Error, exact};
+use archive::importance::order::{ExactQueue, Queue};
+use archive::importance::rank::RankError;
+use archive::importance::{Account, Cash, Graph, GraphError, Ledger, Policy, Weight};
+
+/// Pages in the comparison of the most important ones.
+const TOP: usize = 100;
+
+/// Estimates against the exact vector of what was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// Passes done.
+    pub pass: usize,
+    /// The clock G.
+    pub clock: f64,
+    /// Differences.
+    pub error: Error,
+    /// Agreement of the orders, from a sample of pairs: 1 for the same, 0 for none.
+    pub tau: f64,
+    /// How many of the 100 most important pages are estimated to be so.
+    pub top: usize,
+}
+
+/// Why a crawl could not be judged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassesError {
+    /// What was found is too large.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The exact vector cannot be computed.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+/// Crawls `graph` from `seeds` for `passes`; after each pass come `rounds` over the stored links.
+///
+/// # Errors
+/// Never, for a graph that is in memory.
+pub fn run(
+    graph: &Graph,
+    seeds: &[u32],
+    policy: Policy,
+    passes: usize,
+    rounds: usize,
+) -> Result<Vec<Quality>, PassesError> {
+    let mut crawl = Crawl {
+        graph,
+        ledger: Ledger::new(policy),
+        accounts: vec![None; graph.pages()],
+        downloads: Vec::new(),
+        queue: ExactQueue::default(),
+    };
+    crawl.first_pass(seeds);
+    let mut qualities = Vec::new();
+    let exact = exact(&crawl.found()?, 1)?;
+    for pass in 1..=passes {
+        if pass > 1 {
+            crawl.round();
+        }
+        (0..rounds).for_each(|_| crawl.round());
+        qualities.push(crawl.quality(pass, &exact));
+    }
+    Ok(qualities)
+}
+
+struct Crawl<'a> {
+    graph: &'a Graph,
+    ledger: Ledger,
+    accounts: Vec<Option<Account>>,
+    /// Pages in the order in which they were downloaded.
+    downloads: Vec<u32>,
+    queue: ExactQueue,
+}
+
+impl Crawl<'_> {
+    fn first_pass(&mut self, seeds: &[u32]) {
+        for &seed in seeds {
+            self.accounts[seed as usize] = Some(self.ledger.discover());
+            self.queue.put(seed, f64::INFINITY);
+        }
+        while let Some(page) = self.queue.take() {
+            self.downloads.push(page);
+            self.visit(page);
+        }
+    }
+
+    /// Visits every page that was downloaded, in that order.
+    fn round(&mut self) {
+        for place in 0..self.downloads.len() {
+            self.visit(self.downloads[place]);
+        }
+    }
+
+    fn visit(&mut self, page: u32) {
+        let targets = self.graph.targets(page as usize);
+        let weights = targets.len() as u64 * u64::from(Weight::LINK.parts());
+        let Some(mut account) = self.accounts[page as usize] else { return };
+        let mut payout = self.ledger.visit(&mut account, weights);
+        self.accounts[page as usize] = Some(account);
+        for &target in targets {
+            let paid = self.accounts[target as usize].get_or_insert_with(|| payout.discover());
+            paid.base = payout.pay(paid.base, paid.credit.is_some(), Weight::LINK);
+            if paid.credit.is_none() {
+                self.queue.put(target, paid.base.to_stored() as f64 / Cash::WHOLE.units() as f64);
+            }
+        }
+        payout.finish();
+    }
+
+    /// The graph of downloaded pages, numbered in the order of their download.
+    fn found(&self) -> Result<Graph, GraphError> {
+        let mut numbers = vec![u32::MAX; self.graph.pages()];
+        for (number, &page) in self.downloads.iter().enumerate() {
+            numbers[page as usize] = number as u32;
+        }
+        let links = |&page: &u32| {
+            let from = numbers[page as usize];
+            self.graph
+                .targets(page as usize)
+                .iter()
+                .map(|&target| numbers[target as usize])
+                .map(move |to| (from, to))
+        };
+        let arcs: Vec<(u32, u32)> = self.downloads.iter().flat_map(links).collect();
+        Graph::from_arcs(self.downloads.len(), &arcs)
+    }
+
+    fn quality(&self, pass: usize, exact: &[f64]) -> Quality {
+        let importance =
+            |&page: &u32| self.accounts[page as usize].map_or(0.0, |a| self.ledger.importance(&a));
+        let mut found: Vec<f64> = self.downloads.iter().map(importance).collect();
+        let sum: f64 = found.iter().sum();
+        found.iter_mut().for_each(|value| *value /= sum);
+        Quality {
+            pass,
+            clock: self.ledger.clock(),
+            error: Error::between(&found, exact),
+            tau: agreement::tau(&found, exact),
+            top: agreement::top(&found, exact, TOP),
+        }
+    }
+}

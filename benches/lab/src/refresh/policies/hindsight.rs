@@ -1,0 +1,75 @@
+//! Policies that know what none can: the rates that the future will show, or every change.
+
+use super::Policy;
+use crate::refresh::world::World;
+use archive::refresh::policies::Allocation;
+use archive::refresh::policies::draws::Draws;
+use archive::refresh::policy::Rule;
+
+/// Fixed frequencies from the rates in hindsight.
+pub(super) struct Fixed {
+    frequencies: Vec<f64>,
+    /// Fetch times without memory, as some papers analyse them.
+    memoryless: Option<Draws>,
+}
+
+impl Fixed {
+    pub(super) fn new(allocation: Allocation, world: &World, budget: f64, memoryless: Option<Draws>) -> Self {
+        let pages: Vec<(f64, f64)> = world.pages.iter().map(|page| (page.importance, page.rate())).collect();
+        let frequencies = allocation.frequencies(&pages, budget, &mut 1.0);
+        Self { frequencies, memoryless }
+    }
+}
+
+impl Policy for Fixed {
+    fn values(&mut self, _now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
+            let frequency = self.frequencies[page];
+            *value = match &mut self.memoryless {
+                None => age * frequency,
+                Some(draws) if frequency > 0.0 => {
+                    frequency / -(1.0 - draws.unit()).ln().min(-f64::MIN_POSITIVE)
+                }
+                Some(_) => -1.0,
+            };
+        }
+    }
+}
+
+/// A greedy rule at the rates in hindsight.
+pub(super) struct Informed {
+    rule: Rule,
+    pages: Vec<(f64, f64)>,
+}
+
+impl Informed {
+    pub(super) fn new(rule: Rule, world: &World) -> Self {
+        // A page that never changes has a value of 0 at any age; the tiny rate only avoids 0/0.
+        let pages = world.pages.iter().map(|page| (page.importance, page.rate().max(1e-300))).collect();
+        Self { rule, pages }
+    }
+}
+
+impl Policy for Informed {
+    fn values(&mut self, _now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
+            let (importance, rate) = self.pages[page];
+            *value = self.rule.value(importance, rate, age);
+        }
+    }
+}
+
+/// Knows every change: fetches the stale page whose present version will live longest, weighted by importance.
+pub(super) struct Clairvoyant<'a>(pub(super) &'a World);
+
+impl Policy for Clairvoyant<'_> {
+    fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
+        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
+            let page = &self.0.pages[page];
+            let next = page.changes.partition_point(|&at| at <= now);
+            let stale = next > 0 && page.changes[next - 1] > now - age;
+            let until = page.changes.get(next).copied().unwrap_or(page.death);
+            *value = if stale { page.importance * (until - now) } else { -1.0 };
+        }
+    }
+}

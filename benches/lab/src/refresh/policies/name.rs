@@ -1,0 +1,68 @@
+//! Names of policies: those of [`archive::refresh::policies`], `_true` ones and the clairvoyant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::hindsight::{Clairvoyant, Fixed, Informed};
+use super::{Policy, UnknownPolicy};
+use crate::refresh::world::World;
+use archive::refresh::policies;
+use archive::refresh::policies::Allocation;
+use archive::refresh::policies::draws::Draws;
+use archive::refresh::policy::Rule;
+
+/// A policy that can be replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyName {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Online(policies::PolicyName),
+    Clairvoyant,
+    Fixed(Allocation),
+    Memoryless(Allocation),
+    Informed(Rule),
+}
+
+impl PolicyName {
+    /// The policy, ready for a replay of `world` with `budget` fetches a day.
+    ///
+    /// What it decides by chance comes from `draws`, which the replay then goes on with.
+    pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
+        match &self.kind {
+            Kind::Online(name) => name.build(&world.known(budget), draws),
+            Kind::Clairvoyant => Box::new(Clairvoyant(world)),
+            Kind::Fixed(allocation) => Box::new(Fixed::new(*allocation, world, budget, None)),
+            Kind::Memoryless(allocation) => {
+                Box::new(Fixed::new(*allocation, world, budget, Some(draws.clone())))
+            }
+            Kind::Informed(rule) => Box::new(Informed::new(*rule, world)),
+        }
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let kind = match *text.split('_').collect::<Vec<_>>() {
+            ["clairvoyant"] => Some(Kind::Clairvoyant),
+            [allocation, "poisson", "true"] => Allocation::by_name(allocation).map(Kind::Memoryless),
+            ["index", "true"] => Some(Kind::Informed(Rule::Freshness)),
+            ["hindex", "true"] => Some(Kind::Informed(Rule::Harmonic)),
+            [allocation, "true"] => Allocation::by_name(allocation).map(Kind::Fixed),
+            _ => Some(Kind::Online(text.parse()?)),
+        };
+        let kind = kind.ok_or_else(|| UnknownPolicy(text.to_owned()))?;
+        Ok(Self { text: text.to_owned(), kind })
+    }
+}

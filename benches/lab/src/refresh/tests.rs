@@ -1,0 +1,148 @@
+//! The replay against what can be worked out by hand, and against published results on real histories.
+
+use super::history::{Event, History};
+use super::policies::{Policy, PolicyName};
+use super::replay::{Outcome, replay};
+use super::settings;
+use super::world::{Page, Window, World};
+use crate::test_data;
+use archive::refresh::policies::Visit;
+use archive::refresh::policies::draws::Draws;
+
+fn history(name: &str, pages: &[(&str, &[i64])]) -> History {
+    let events = |days: &[i64]| {
+        days.iter().map(|day| Event { seconds: day.abs() * 86_400, deleted: *day < 0 }).collect::<Vec<_>>()
+    };
+    let pages = pages.iter().map(|(path, days)| ((*path).to_owned(), events(days))).collect();
+    History { name: name.to_owned(), pages, importance: None }
+}
+
+fn world(pages: &[(&str, &[i64])]) -> World {
+    let window = Window { start: 0, end: 100 * 86_400, tick: 1.0 };
+    World::new(&[(&history("pages", pages), 10)], window).unwrap()
+}
+
+#[test]
+fn a_window_keeps_what_lives_in_it() {
+    let world = world(&[
+        ("a/one", &[-1, 10, 20, 150]),
+        ("a/two", &[5, 30, -60]),
+        ("late", &[80, 90]),
+        ("gone", &[1, -1]),
+    ]);
+    let page = |name: &str| world.pages.iter().find(|page| page.name == name).unwrap();
+    assert_eq!(world.pages.len(), 2, "{:?}", world.pages);
+    let (one, two): (&Page, &Page) = (page("pages:a/one"), page("pages:a/two"));
+    assert_eq!((one.birth, one.death, one.changes.as_slice()), (1.0, 100.0, [10.0, 20.0].as_slice()));
+    assert_eq!((two.birth, two.death, two.changes.as_slice()), (5.0, 60.0, [30.0].as_slice()));
+    assert_eq!((one.site, one.directory), (two.site, two.directory));
+}
+
+/// Fetches one page on given days and notes what it is told.
+struct Scripted {
+    days: Vec<f64>,
+    seen: Vec<(f64, Visit)>,
+    gone: Vec<f64>,
+}
+
+impl Policy for Scripted {
+    fn values(&mut self, now: f64, _pages: &[usize], _ages: &[f64], values: &mut [f64]) {
+        values.fill(if self.days.contains(&now) { 1.0 } else { -1.0 });
+    }
+    fn seen(&mut self, now: f64, visits: &[Visit]) {
+        self.seen.extend(visits.iter().map(|visit| (now, *visit)));
+    }
+    fn gone(&mut self, now: f64, _pages: &[usize]) {
+        self.gone.push(now);
+    }
+}
+
+#[test]
+fn one_page_is_measured_as_by_hand() {
+    // Changes on days 10, 40, 50 and 95; measured from day 25 on; fetched on days 30 and 60.
+    let world = world(&[("page", &[0, 10, 40, 50, 95])]);
+    let mut policy = Scripted { days: vec![30.0, 60.0], seen: Vec::new(), gone: Vec::new() };
+    let outcome = replay(&world, &mut policy, 1.0, &mut Draws::new(1));
+    let visit = |age, at| Visit { page: 0, age, changed: Some(at) };
+    assert_eq!(policy.seen, [(30.0, visit(30.0, 10.0)), (60.0, visit(30.0, 50.0))]);
+    // Stale from 25 to 30, 40 to 60 and 95 to 100.
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+    near(outcome.freshness, 1.0 - 30.0 / 75.0);
+    // Of these, wrong for longer than a week: all of the first, 13 days of the second, none of the third.
+    near(outcome.currency[1], 1.0 - 18.0 / 75.0);
+    near(outcome.age, (17.5 * 5.0 + 10.0 * 20.0 + 2.5 * 5.0) / 75.0);
+    near(outcome.obsolescence, (5.0 + 20.0 + 10.0 + 5.0) / 75.0);
+    // Each visit captured one version; of the three changes measured the one of day 40 was never seen.
+    near(outcome.captured, 2.0 / 3.0);
+    assert_eq!((outcome.fetches, outcome.hits), (2, 1.0));
+}
+
+#[test]
+fn a_page_that_died_is_asked_once() {
+    let world = world(&[("page", &[0, 10, -50])]);
+    let mut policy = Scripted { days: vec![55.0, 70.0], seen: Vec::new(), gone: Vec::new() };
+    let outcome = replay(&world, &mut policy, 1.0, &mut Draws::new(1));
+    assert_eq!((policy.gone.as_slice(), outcome.fetches), ([55.0].as_slice(), 1));
+    // Stale from 25, where measuring begins, until it died.
+    assert!(outcome.freshness.abs() < 1e-9, "{outcome:?}");
+}
+
+#[test]
+fn names_mean_policies_or_nothing() {
+    for name in [
+        "uniform",
+        "xyleme",
+        "chogm",
+        "lambda_mles",
+        "evh_hindex_h365",
+        "nutch_tuned0.3",
+        "azar_poisson_true",
+    ] {
+        assert_eq!(name.parse::<PolicyName>().unwrap().to_string(), name);
+    }
+    for name in ["", "fresh", "xyleme_", "index_h365", "nutch_tuned", "evh_hindex_h0", "evh_hindex_hot"] {
+        assert!(name.parse::<PolicyName>().is_err(), "{name}");
+    }
+}
+
+fn outcome(world: &World, policy: &str, beta: f64) -> Outcome {
+    let budget = world.budget(beta);
+    let policy: PolicyName = policy.parse().unwrap();
+    let mut draws = Draws::new(1);
+    replay(world, policy.build(world, budget, &mut draws).as_mut(), budget, &mut draws)
+}
+
+/// Results of the reference simulator; agreed accuracy 0.01.
+#[test]
+fn results_are_those_of_the_reference() {
+    let Some(folder) = test_data("histories") else { return };
+    let world = settings::find("jquery").unwrap().world(&folder).unwrap();
+    let expected = [
+        ("uniform", [0.452, 0.801]),
+        ("nutch_fifo", [0.492, 0.805]),
+        ("storm_fifo", [0.493, 0.803]),
+        ("xyleme_mles", [0.614, 0.869]),
+        ("xyleme_lm", [0.610, 0.878]),
+        ("index_lm", [0.618, 0.847]),
+        ("hindex_naive", [0.631, 0.867]),
+        ("evh_hindex", [0.652, 0.881]),
+        ("chogm_true", [0.616, 0.871]),
+        ("index_true", [0.619, 0.872]),
+        ("clairvoyant", [0.844, 0.969]),
+    ];
+    for (policy, freshness) in expected {
+        for (beta, expected) in [0.25, 1.0].into_iter().zip(freshness) {
+            let found = outcome(&world, policy, beta).freshness;
+            assert!((found - expected).abs() < 0.01, "{policy} at {beta}: {found}, not {expected}");
+        }
+    }
+}
+
+/// The default is at least as good as shared events, the best on-line policy of the tables for these pages.
+#[test]
+fn the_default_keeps_up_with_the_best() {
+    let Some(folder) = test_data("histories") else { return };
+    let world = settings::find("jquery").unwrap().world(&folder).unwrap();
+    let (default, best) = (outcome(&world, "default", 0.25), outcome(&world, "evh_hindex", 0.25));
+    assert!(default.freshness > best.freshness - 0.005, "{default:?} against {best:?}");
+}

@@ -1,0 +1,217 @@
+//! A window of recorded time: which pages live in it, how important they are, when they change.
+//!
+//! Times are days since the window's start. The choice of pages, the importance of pages of which none is known and the
+//! grouping into sites are those of the reference simulator, so that results can be compared page by page.
+
+use std::collections::HashMap;
+
+use flate2::Crc;
+
+use super::history::{Event, History, HistoryError};
+use archive::refresh::outlook::{Relations, relations};
+use archive::refresh::policies::Known;
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// A page that first appears so shortly before the window's end is left out, in days.
+const LATEST_BIRTH_DAYS: f64 = 30.0;
+/// A page that lives shorter in the window is left out, in days.
+const SHORTEST_LIFE_DAYS: f64 = 1.0;
+/// Importance of a page that a list of importance does not name.
+const UNLISTED_IMPORTANCE: f64 = 0.3;
+/// Largest importance where none is known and it is drawn from a Pareto law of this exponent.
+const DRAWN_IMPORTANCE_MAX: f64 = 60.0;
+const PARETO_EXPONENT: f64 = 1.5;
+/// Histories whose names begin so record many services, each of them a site of its own with a folder of its own.
+const FOLDER_IS_SITE: &str = "ota";
+/// Share of the window that passes before anything is measured.
+const BURN_IN: f64 = 0.25;
+
+/// A page and all that happens to it.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// `HISTORY:PATH`.
+    pub name: String,
+    /// Relative to the mean of the world's pages.
+    pub importance: f64,
+    /// When it appears; not before 0.
+    pub birth: f64,
+    /// When it disappears, or the window's end.
+    pub death: f64,
+    /// When it changes, ascending, between birth and death.
+    pub changes: Vec<f64>,
+    /// Number of its site.
+    pub site: usize,
+    /// Number of its directory.
+    pub directory: usize,
+}
+
+impl Page {
+    /// The mean rate over its life, in changes a day: known in hindsight only.
+    pub fn rate(&self) -> f64 {
+        self.changes.len() as f64 / (self.death - self.birth)
+    }
+}
+
+/// The pages of some histories within a window of time.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The pages.
+    pub pages: Vec<Page>,
+    /// Length of the window in days.
+    pub days: f64,
+    /// Days from one moment of fetching to the next.
+    pub tick: f64,
+    /// Measuring begins here, in days.
+    pub burn_in: f64,
+    /// When the window begins, in seconds since the epoch.
+    pub start: i64,
+    sites: usize,
+    directories: usize,
+}
+
+/// The window and the number of pages of each history in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Seconds since the epoch.
+    pub start: i64,
+    /// Seconds since the epoch.
+    pub end: i64,
+    /// Days from one moment of fetching to the next.
+    pub tick: f64,
+}
+
+impl World {
+    /// Cuts `window` out of histories, each with the largest number of its pages to take.
+    ///
+    /// # Errors
+    /// When no page lives in the window.
+    pub fn new(histories: &[(&History, usize)], window: Window) -> Result<Self, HistoryError> {
+        let mut numbers = Numbers::default();
+        let mut pages = Vec::new();
+        for (history, pages_max) in histories {
+            pages.extend(cut(history, *pages_max, window, &mut numbers));
+        }
+        if pages.is_empty() {
+            let names: Vec<&str> = histories.iter().map(|(history, _)| history.name.as_str()).collect();
+            return Err(HistoryError::NoPages(names.join(", ")));
+        }
+        let mean = pages.iter().map(|page| page.importance).sum::<f64>() / pages.len() as f64;
+        pages.iter_mut().for_each(|page| page.importance /= mean);
+        let days = (window.end - window.start) as f64 / SECONDS_PER_DAY;
+        Ok(Self {
+            pages,
+            days,
+            tick: window.tick,
+            burn_in: BURN_IN * days,
+            start: window.start,
+            sites: numbers.sites.len(),
+            directories: numbers.directories.len(),
+        })
+    }
+
+    /// Number of changes in the window.
+    pub fn changes(&self) -> usize {
+        self.pages.iter().map(|page| page.changes.len()).sum()
+    }
+
+    /// The budget in fetches a day that makes one fetch for each change when `beta` is 1.
+    pub fn budget(&self, beta: f64) -> f64 {
+        beta * self.changes() as f64 / self.days
+    }
+
+    /// What a policy that spends `budget` fetches a day may know.
+    pub fn known(&self, budget: f64) -> Known {
+        Known {
+            importance: self.pages.iter().map(|page| page.importance).collect(),
+            site: self.pages.iter().map(|page| page.site).collect(),
+            directory: self.pages.iter().map(|page| page.directory).collect(),
+            relations: self.pages.iter().map(page_relations).collect(),
+            sites: self.sites,
+            directories: self.directories,
+            found: self.pages.iter().map(|page| page.birth).collect(),
+            found_at_birth: true,
+            budget,
+            mean_rate: None,
+            days: self.days,
+            tick: self.tick,
+        }
+    }
+}
+
+fn page_relations(page: &Page) -> Relations {
+    relations(page.site as u64, page.name.split_once(':').map_or("", |(_, path)| path))
+}
+
+/// Numbers of sites and directories by name.
+#[derive(Default)]
+struct Numbers {
+    sites: HashMap<(String, String), usize>,
+    directories: HashMap<String, usize>,
+}
+
+fn number<K: std::hash::Hash + Eq>(numbers: &mut HashMap<K, usize>, key: K) -> usize {
+    let next = numbers.len();
+    *numbers.entry(key).or_insert(next)
+}
+
+fn cut(history: &History, pages_max: usize, window: Window, numbers: &mut Numbers) -> Vec<Page> {
+    let mut chosen: Vec<(f64, &str, &[Event], i64, i64)> = Vec::new();
+    for (path, events) in &history.pages {
+        if let Some((birth, death)) = life(events, window) {
+            chosen.push((draw(&format!("s{path}")), path, events, birth, death));
+        }
+    }
+    chosen.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
+    chosen.truncate(pages_max);
+    let day = |seconds: i64| (seconds - window.start) as f64 / SECONDS_PER_DAY;
+    let mut page = |path: &str, events: &[Event], birth: i64, death: i64| {
+        let mut changes: Vec<i64> =
+            events.iter().map(|event| event.seconds).filter(|&at| birth < at && at < death).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        let name = format!("{}:{path}", history.name);
+        let folder = if history.name.starts_with(FOLDER_IS_SITE) { first_folder(path) } else { "" };
+        let directory = name.rsplit_once('/').map_or(name.as_str(), |(directory, _)| directory).to_owned();
+        Page {
+            importance: importance(history, path),
+            birth: day(birth),
+            death: day(death),
+            changes: changes.into_iter().map(day).collect(),
+            site: number(&mut numbers.sites, (history.name.clone(), folder.to_owned())),
+            directory: number(&mut numbers.directories, directory),
+            name,
+        }
+    };
+    chosen.into_iter().map(|(_, path, events, birth, death)| page(path, events, birth, death)).collect()
+}
+
+/// From when to when a page lives in the window, if it does for long enough to be of interest.
+fn life(events: &[Event], window: Window) -> Option<(i64, i64)> {
+    let (first, last) = (events.first()?, events.last()?);
+    let birth = first.seconds.max(window.start);
+    let death = if last.deleted { last.seconds.min(window.end) } else { window.end };
+    let late = first.seconds as f64 >= window.end as f64 - LATEST_BIRTH_DAYS * SECONDS_PER_DAY;
+    let short = ((death - birth) as f64) < SHORTEST_LIFE_DAYS * SECONDS_PER_DAY;
+    (!late && !short && death > window.start + 1).then_some((birth, death))
+}
+
+fn first_folder(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
+}
+
+fn importance(history: &History, path: &str) -> f64 {
+    match &history.importance {
+        Some(listed) => listed.get(path).copied().unwrap_or(UNLISTED_IMPORTANCE),
+        None => {
+            let shared = if history.name.contains(FOLDER_IS_SITE) { first_folder(path) } else { path };
+            (draw(&format!("w{shared}")).powf(-1.0 / PARETO_EXPONENT) / 3.0).min(DRAWN_IMPORTANCE_MAX)
+        }
+    }
+}
+
+/// A number in 0..1 that only `text` decides.
+fn draw(text: &str) -> f64 {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    (f64::from(crc.sum()) + 0.5) / 4_294_967_296.0
+}

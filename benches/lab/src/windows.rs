@@ -1,0 +1,163 @@
+//! Windows under change: the papers' figures 4 to 6.
+//!
+//! While a graph is crawled again and again, a share of its pages has its number of links in halved or doubled during
+//! each round (a round is as many visits as there are pages). What window of the past estimates importance best?
+
+use super::convergence::{Error, Selection, Simulation, exact};
+use archive::graphs::random::Random;
+use archive::importance::rank::RankError;
+use archive::importance::{Graph, GraphError, Policy, Window};
+
+/// Parts of a round between which the graph changes.
+const PARTS: usize = 10;
+
+/// The setting of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// How pages are selected.
+    pub selection: Selection,
+    /// Rounds without change, in which histories fill.
+    pub warm_up: usize,
+    /// Rounds with change; the error is the mean over the second half of them.
+    pub rounds: usize,
+    /// Of the randomness.
+    pub seed: u64,
+}
+
+impl Default for Setting {
+    /// The paper's: greedy, ten crawls.
+    fn default() -> Self {
+        Self { selection: Selection::Greedy, warm_up: 20, rounds: 10, seed: 1 }
+    }
+}
+
+/// A window whose length is given in rounds, as an operator thinks of it ("four months").
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// All of the past.
+    All,
+    /// The last measures.
+    Variable(usize),
+    /// The last rounds.
+    Fixed(f64),
+    /// The last rounds, and at least three measures.
+    ImprovedFixed(f64),
+    /// Interpolated over the last rounds.
+    Interpolation(f64),
+}
+
+impl Length {
+    /// The name in legends.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::All => "all of the past".to_owned(),
+            Self::Variable(measures) => format!("variable, {measures} measures"),
+            Self::Fixed(rounds) => format!("fixed, {rounds} rounds"),
+            Self::ImprovedFixed(rounds) => format!("improved fixed, {rounds}"),
+            Self::Interpolation(rounds) => format!("interpolation, {rounds}"),
+        }
+    }
+
+    fn window(self, turns_a_round: f64) -> Window {
+        match self {
+            Self::All => Window::All,
+            Self::Variable(measures) => Window::Variable { measures },
+            Self::Fixed(rounds) => Window::Fixed { time: rounds * turns_a_round },
+            Self::ImprovedFixed(rounds) => {
+                Window::ImprovedFixed { time: rounds * turns_a_round, measures: 3 }
+            }
+            Self::Interpolation(rounds) => Window::Interpolation { time: rounds * turns_a_round },
+        }
+    }
+}
+
+/// What a window achieved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Mean error against the exact vector of the graph as it was at the time.
+    pub error: Error,
+    /// Numbers stored for a page.
+    pub measures: f64,
+}
+
+/// Why an experiment failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WindowsError {
+    /// The graph grew too large.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The exact vector cannot be computed.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+/// Runs one experiment: `change` is the share of pages that change in a round.
+///
+/// # Errors
+/// When changes make the graph too large.
+pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, WindowsError> {
+    let pages = graph.pages();
+    // How many turns of G a round is: about 2 when greedy, 1 otherwise.
+    let mut trial = Simulation::new(graph, Policy::neutral(), Window::All, setting.selection, setting.seed);
+    trial.run(2 * pages);
+    let begun = trial.clock();
+    trial.run(pages);
+    let window = length.window(trial.clock() - begun);
+    let mut simulation = Simulation::new(graph, Policy::neutral(), window, setting.selection, setting.seed);
+    simulation.run(setting.warm_up * pages);
+    let mut random = Random::for_item(setting.seed, 1);
+    let mut errors = Vec::new();
+    for round in 0..setting.rounds.max(1) {
+        for _ in 0..PARTS {
+            let expected = change * pages as f64 / PARTS as f64;
+            let count = expected as usize + usize::from(random.unit() < expected.fract());
+            simulation.change(&random.choose(pages as u32, count));
+            simulation.run(pages / PARTS);
+        }
+        if round >= setting.rounds / 2 {
+            errors.push(Error::between(&simulation.estimate(), &exact(&simulation.graph()?, 1)?));
+        }
+    }
+    let mean = |value: fn(&Error) -> f64| errors.iter().map(value).sum::<f64>() / errors.len() as f64;
+    let error = Error {
+        l1: mean(|error| error.l1),
+        relative: mean(|error| error.relative),
+        relative_top: mean(|error| error.relative_top),
+        l1_top: mean(|error| error.l1_top),
+    };
+    Ok(Outcome { error, measures: simulation.measures() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archive::graphs;
+
+    fn graph() -> Graph {
+        graphs::read(std::path::Path::new("generate:copy:1500:8:1")).unwrap().graph
+    }
+
+    /// Figure 6: one number a page does better than eight.
+    #[test]
+    fn interpolation_beats_larger_windows_under_change() {
+        let setting = Setting { warm_up: 8, ..Setting::default() };
+        let error = |length| run(&graph(), length, 0.1, &setting).unwrap().error.relative;
+        let interpolated = error(Length::Interpolation(4.0));
+        for other in [Length::Variable(8), Length::Fixed(8.0), Length::All] {
+            let other = (other.name(), error(other));
+            assert!(interpolated < 0.95 * other.1, "{interpolated} against {other:?}");
+        }
+    }
+
+    #[test]
+    fn measures_are_counted_as_in_the_papers_table() {
+        let setting = Setting { rounds: 2, ..Setting::default() };
+        let measures = |length| run(&graph(), length, 0.0, &setting).unwrap().measures;
+        assert!((measures(Length::Variable(8)) - 8.0).abs() < 0.5);
+        assert_eq!(measures(Length::Interpolation(4.0)), 1.0);
+        let (fixed, improved) = (measures(Length::Fixed(8.0)), measures(Length::ImprovedFixed(4.0)));
+        assert!((7.0..10.0).contains(&fixed) && (3.0..8.0).contains(&improved), "{fixed} {improved}");
+    }
+}

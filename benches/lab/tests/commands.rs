@@ -1,0 +1,48 @@
+//! The experiments as a person runs them.
+
+use std::process::Command;
+
+/// The program with these words, on a line for the shell.
+fn line(words: &str) -> String {
+    format!("{} {words}", env!("CARGO_BIN_EXE_archive-lab"))
+}
+
+#[test]
+fn what_takes_long_shows_how_far_it_has_come() {
+    // Standard error is a terminal, that of `script` (util-linux); standard output is none.
+    let line = line("windows --graph generate:copy:4000:8 --change 0,1");
+    let line = format!("stty cols 80 rows 50; exec {line} >/dev/null");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
+    let seen = script.output().unwrap();
+    let text = String::from_utf8_lossy(&seen.stdout);
+    assert!(seen.status.success() && text.contains("/28"), "{text:?}");
+}
+
+#[test]
+fn experiments_print_a_line_of_json_a_result() {
+    for (words, lines) in [
+        ("answers --graph generate:copy:200:8 --crawls 2", 1),
+        ("convergence --graph generate:copy:500:8 --visits 1,2", 2),
+        ("orders --graph generate:web:2000:8 --order breadth,opic --seed-count 5", 2),
+        ("passes --graph generate:web:1000:8 --passes 2", 2),
+        ("estimators --pages 20 --visits 5", 10),
+        ("slices --pages 20000 --memory 4MB --iterations 1", 3),
+        ("transfers --graph generate:web:2000:8", 1),
+    ] {
+        let run =
+            Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(words.split(' ')).arg("--json").output();
+        let run = run.unwrap();
+        let text = String::from_utf8(run.stdout).unwrap();
+        assert!(run.status.success(), "{words}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(
+            text.lines().count() >= lines && text.lines().all(|line| line.starts_with('{')),
+            "{words}: {text}"
+        );
+    }
+    let wrong =
+        Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(["orders", "--graph", "nowhere"]).output();
+    let wrong = wrong.unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("archive-lab: nowhere"));
+}

@@ -1,0 +1,325 @@
+//! Generated webs. Each page's links are a pure function of seed and page, so nothing has to be stored.
+
+use super::random::Random;
+use super::{ReadError, Recorded, Web};
+use crate::importance::{Graph, GraphBuilder};
+
+/// Most links a generated page has.
+const LINKS_MAX: f64 = 2000.0;
+
+/// Most pages a generated graph may have when it is kept in memory.
+const PAGES_MAX: u32 = 1 << 31;
+
+/// What the name of a generated graph says.
+struct Parameters {
+    model: String,
+    pages: u32,
+    links: f64,
+    seed: u64,
+}
+
+fn parameters(name: &str) -> Result<Parameters, ReadError> {
+    let wrong = || ReadError::Name(format!("generate:{name}"));
+    let mut fields = name.split(':');
+    let model = fields.next().unwrap_or_default().to_owned();
+    let mut number = |default: f64| match fields.next() {
+        Some(field) => field.parse().ok().filter(|&number: &f64| number >= 0.0).ok_or_else(wrong),
+        None => Ok(default),
+    };
+    let (pages, links, seed) = (number(100_000.0)?, number(10.0)?, number(1.0)? as u64);
+    let pages =
+        Some(pages).filter(|pages| (1.0..=f64::from(PAGES_MAX)).contains(pages) && fields.next().is_none());
+    Ok(Parameters { model, pages: pages.ok_or_else(wrong)? as u32, links, seed })
+}
+
+/// A graph in memory by its name, without `generate:`.
+pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
+    let Parameters { model, pages, links, seed } = parameters(name)?;
+    let recorded = |graph, hosts| Ok(Recorded { graph, hosts, urls: None });
+    match model.as_str() {
+        "web" => {
+            let web = HostWeb::new(pages, links, seed);
+            let hosts = (0..pages).map(|page| web.host(page)).collect();
+            recorded(collect(&web)?, Some(hosts))
+        }
+        "random" => recorded(collect(&RandomWeb { pages, links, seed })?, None),
+        "copy" => recorded(CopyModel { pages, links, seed }.graph()?, None),
+        "kron" => {
+            let scale = pages.next_power_of_two().ilog2();
+            recorded(Kronecker { scale, links, seed }.graph()?, None)
+        }
+        _ => Err(ReadError::Name(format!("generate:{name}"))),
+    }
+}
+
+/// A web by its name, made page by page where the model allows it.
+pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
+    let Parameters { model, pages, links, seed } = parameters(name)?;
+    Ok(match model.as_str() {
+        "web" => Box::new(HostWeb::new(pages, links, seed)),
+        "random" => Box::new(RandomWeb { pages, links, seed }),
+        _ => Box::new(from_name(name)?),
+    })
+}
+
+/// All links of a web, in memory.
+///
+/// # Errors
+/// When they are too many.
+pub fn collect(web: &impl Web) -> Result<Graph, ReadError> {
+    let mut builder = GraphBuilder::new(web.pages(), false);
+    let mut buffer = Vec::new();
+    let mut sorted = Vec::new();
+    for page in 0..web.pages() as u32 {
+        sorted.clear();
+        sorted.extend_from_slice(web.links(page, &mut buffer));
+        sorted.sort_unstable();
+        for &target in &sorted {
+            builder.push(page, target, 1.0)?;
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// A web of hosts whose sizes follow a power law, where most links stay inside the host.
+///
+/// Inside a host, popularity falls with a page's place (the entrance is first); between hosts, links lead to popular
+/// hosts and mostly to their first pages. The number of links follows a power law too; some pages have none.
+#[derive(Clone, Debug)]
+pub struct HostWeb {
+    /// First page of each host, and the number of pages at the end.
+    starts: Vec<u32>,
+    /// For each block of [`HostWeb::BLOCK`] pages, the host its first page lies on.
+    blocks: Vec<u32>,
+    links: f64,
+    seed: u64,
+}
+
+impl HostWeb {
+    /// Share of links that lead to another host: 3.7 % in uk-2007-05.
+    pub const BETWEEN_HOSTS: f64 = 0.037;
+    /// Share of pages without links.
+    pub const WITHOUT_LINKS: f64 = 0.1;
+    /// Most pages on a host, as in uk-2007-05.
+    pub const HOST_PAGES_MAX: f64 = 50_000.0;
+    /// Of the power law of host sizes: a share of `size^-EXPONENT` of hosts is larger than a size, which makes about 870
+    /// pages a host; uk-2007-05 has 925.
+    pub const EXPONENT: f64 = 0.3;
+    /// A small web still has as many hosts as this, at least.
+    const HOSTS_MIN: f64 = 20.0;
+    const BLOCK: u32 = 256;
+
+    /// A web of `pages` pages with `links` links each on average.
+    #[must_use]
+    pub fn new(pages: u32, links: f64, seed: u64) -> Self {
+        let mut random = Random::for_item(seed, u64::MAX);
+        let largest = Self::HOST_PAGES_MAX.min(f64::from(pages) / Self::HOSTS_MIN).max(1.0);
+        let mut starts = vec![0];
+        let mut next = 0u32;
+        while next < pages {
+            let smaller = random.unit() * (1.0 - largest.powf(-Self::EXPONENT));
+            let size = (1.0 - smaller).powf(-1.0 / Self::EXPONENT) as u32;
+            next = pages.min(next.saturating_add(size.max(1)));
+            starts.push(next);
+        }
+        let mut blocks = Vec::new();
+        let mut host = 0u32;
+        for first in (0..pages).step_by(Self::BLOCK as usize) {
+            while starts[host as usize + 1] <= first {
+                host += 1;
+            }
+            blocks.push(host);
+        }
+        Self { starts, blocks, links, seed }
+    }
+
+    /// The host of a page, from 0.
+    #[must_use]
+    pub fn host(&self, page: u32) -> u32 {
+        let mut host = self.blocks[(page / Self::BLOCK) as usize];
+        while self.starts[host as usize + 1] <= page {
+            host += 1;
+        }
+        host
+    }
+
+    /// A page of the hosts' pages `first..end`: each doubling of the place is equally likely.
+    fn popular(random: &mut Random, first: u32, end: u32) -> u32 {
+        let size = f64::from(end - first);
+        first + ((size + 1.0).powf(random.unit()) as u32 - 1).min(end - first - 1)
+    }
+}
+
+impl Web for HostWeb {
+    fn pages(&self) -> usize {
+        self.starts.last().map_or(0, |&pages| pages as usize)
+    }
+
+    fn links<'a>(&'a self, page: u32, buffer: &'a mut Vec<u32>) -> &'a [u32] {
+        buffer.clear();
+        let mut random = Random::for_item(self.seed, u64::from(page));
+        let count = link_count(&mut random, self.links / (1.0 - Self::WITHOUT_LINKS), Self::WITHOUT_LINKS);
+        let host = self.host(page) as usize;
+        let (first, end) = (self.starts[host], self.starts[host + 1]);
+        let pages = self.starts[self.starts.len() - 1];
+        for _ in 0..count {
+            let target = if end - first < 2 || random.unit() < Self::BETWEEN_HOSTS {
+                // A host as popular as it is big, for a random page lies on it; then mostly near its entrance.
+                let other = self.host(random.below(pages)) as usize;
+                Self::popular(&mut random, self.starts[other], self.starts[other + 1])
+            } else if random.unit() < 0.5 {
+                // A neighbour, as in lists and directories.
+                let near = page.saturating_sub(20).max(first);
+                near + random.below((page.saturating_add(21)).min(end) - near)
+            } else {
+                Self::popular(&mut random, first, end)
+            };
+            buffer.push(target);
+        }
+        distinct(buffer);
+        buffer
+    }
+
+    fn same_host(&self, a: u32, b: u32) -> bool {
+        a == b || self.host(a) == self.host(b)
+    }
+}
+
+/// Every link leads anywhere: in-degrees are Poisson (the OPIC paper's first and simplest model).
+#[derive(Clone, Copy, Debug)]
+pub struct RandomWeb {
+    /// Number of pages.
+    pub pages: u32,
+    /// Links a page.
+    pub links: f64,
+    /// Of the randomness.
+    pub seed: u64,
+}
+
+impl Web for RandomWeb {
+    fn pages(&self) -> usize {
+        self.pages as usize
+    }
+
+    fn links<'a>(&'a self, page: u32, buffer: &'a mut Vec<u32>) -> &'a [u32] {
+        buffer.clear();
+        let mut random = Random::for_item(self.seed, u64::from(page));
+        let count = self.links as u32 + u32::from(random.unit() < self.links.fract());
+        buffer.extend((0..count).map(|_| random.below(self.pages)));
+        distinct(buffer);
+        buffer
+    }
+
+    fn same_host(&self, _a: u32, _b: u32) -> bool {
+        true
+    }
+}
+
+/// The copying model (Kumar et al., "Stochastic models for the web graph", 2000): a new page copies part of the links of
+/// an older one, and links to random older pages for the rest. In-degrees follow a power law.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyModel {
+    /// Number of pages.
+    pub pages: u32,
+    /// Links a page.
+    pub links: f64,
+    /// Of the randomness.
+    pub seed: u64,
+}
+
+impl CopyModel {
+    /// Share of links that are copied.
+    pub const COPIED: f64 = 0.5;
+
+    /// The graph.
+    ///
+    /// # Errors
+    /// When it has too many arcs.
+    pub fn graph(&self) -> Result<Graph, ReadError> {
+        let mut random = Random::new(self.seed);
+        let mut rows: Vec<Vec<u32>> = Vec::with_capacity(self.pages as usize);
+        let mut builder = GraphBuilder::new(self.pages as usize, false);
+        for page in 0..self.pages {
+            let model = random.below(page.max(1)) as usize;
+            let count = self.links as usize + usize::from(random.unit() < self.links.fract());
+            let mut row: Vec<u32> = (0..count)
+                .map(|place| {
+                    let copied = rows.get(model).and_then(|row| row.get(place)).copied();
+                    let copied = copied.filter(|_| random.unit() < Self::COPIED);
+                    copied.unwrap_or_else(|| random.below(self.pages))
+                })
+                .collect();
+            distinct(&mut row);
+            for &target in &row {
+                builder.push(page, target, 1.0)?;
+            }
+            rows.push(row);
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// The Graph 500 generator as the GAP benchmark uses it (`-g SCALE -k LINKS`): R-MAT with .57, .19, .19, then every arc
+/// both ways, arcs and loops to oneself once or not at all, and pages renumbered at random.
+#[derive(Clone, Copy, Debug)]
+pub struct Kronecker {
+    /// log2 of the number of pages.
+    pub scale: u32,
+    /// Arcs drawn a page, before they are turned around.
+    pub links: f64,
+    /// Of the randomness.
+    pub seed: u64,
+}
+
+impl Kronecker {
+    /// The graph.
+    ///
+    /// # Errors
+    /// When it has too many arcs.
+    pub fn graph(&self) -> Result<Graph, ReadError> {
+        let mut random = Random::new(self.seed);
+        let pages = 1u32 << self.scale;
+        let mut number: Vec<u32> = (0..pages).collect();
+        for place in (1..pages).rev() {
+            number.swap(place as usize, random.below(place + 1) as usize);
+        }
+        let count = (f64::from(pages) * self.links) as usize;
+        let mut arcs: Vec<u64> = Vec::with_capacity(2 * count);
+        for _ in 0..count {
+            let (mut from, mut to) = (0usize, 0usize);
+            for _ in 0..self.scale {
+                let quadrant = random.unit();
+                from = from * 2 + usize::from(quadrant >= 0.76);
+                to = to * 2 + usize::from((0.57..0.76).contains(&quadrant) || quadrant >= 0.95);
+            }
+            let (from, to) = (u64::from(number[from]), u64::from(number[to]));
+            if from != to {
+                arcs.extend([from << 32 | to, to << 32 | from]);
+            }
+        }
+        arcs.sort_unstable();
+        arcs.dedup();
+        let mut builder = GraphBuilder::new(pages as usize, false);
+        builder.reserve(arcs.len());
+        for arc in arcs {
+            builder.push((arc >> 32) as u32, arc as u32, 1.0)?;
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// A number of links with this mean: 0 for a share of pages, else Pareto with exponent 2.5.
+fn link_count(random: &mut Random, mean: f64, without: f64) -> u32 {
+    if random.unit() < without {
+        return 0;
+    }
+    let smallest = mean * 0.6;
+    let count = (smallest * (1.0 - random.unit()).powf(-0.4)).min(LINKS_MAX);
+    count as u32 + u32::from(random.unit() < count.fract())
+}
+
+/// Sorts and removes what is there twice.
+fn distinct(targets: &mut Vec<u32>) {
+    targets.sort_unstable();
+    targets.dedup();
+}

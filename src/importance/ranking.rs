@@ -1,0 +1,318 @@
+//! Every off-line method under one name, timed: what `archive rank` runs.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+use super::Graph;
+use super::rank::{Damping, Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, combined, hits};
+
+/// A method, by the name the command line takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// PageRank by the fast solver, with a proven error bound.
+    PageRank,
+    /// OPIC's fixed point, which the crawler's estimates converge to.
+    Opic,
+    /// The random walk by plain iteration, as Xyleme prints it.
+    Walk,
+    /// Xyleme's interest PR': the walk on the inverse graph from the chosen pages.
+    Interest,
+    /// The second form PR'': personalised by, and started from, the importance of the chosen pages.
+    InterestOfImportant,
+    /// As `Interest` with the matrix as it is printed in the paper.
+    InterestPrinted,
+    /// Importance and interest in one scan.
+    Combined,
+    /// Important is what important pages link to, every link counting the same.
+    Links,
+    /// Kleinberg's symmetric matrix.
+    Symmetric,
+    /// Hubs and authorities.
+    Hits,
+    /// Harmonic centrality.
+    Harmonic,
+}
+
+const METHODS: [(&str, Method); 11] = [
+    ("pagerank", Method::PageRank),
+    ("opic", Method::Opic),
+    ("walk", Method::Walk),
+    ("interest", Method::Interest),
+    ("interest-of-important", Method::InterestOfImportant),
+    ("interest-printed", Method::InterestPrinted),
+    ("combined", Method::Combined),
+    ("links", Method::Links),
+    ("symmetric", Method::Symmetric),
+    ("hits", Method::Hits),
+    ("harmonic", Method::Harmonic),
+];
+
+/// Not the name of a method.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no method; there are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
+pub struct UnknownMethod(String);
+
+impl FromStr for Method {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = METHODS.iter().find(|(name, _)| *name == text);
+        found.map(|&(_, method)| method).ok_or_else(|| UnknownMethod(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = METHODS.iter().find(|(_, method)| method == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// What to compute.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// By which method.
+    pub method: Method,
+    /// d or c.
+    pub damping: f64,
+    /// See the method for what is bounded.
+    pub tolerance: f64,
+    /// At most so many iterations.
+    pub iterations_max: u32,
+    /// Threads.
+    pub threads: usize,
+    /// A weight for each page: where jumps lead, or which pages are interesting (XML, a query's result).
+    pub chosen: Option<&'a [f64]>,
+    /// Restore lost rank by Xyleme's factor r instead of sending it where jumps lead.
+    pub renormalise: bool,
+    /// Iterate A + I.
+    pub add_identity: bool,
+    /// For harmonic centrality, start from so many pages only.
+    pub samples: Option<usize>,
+}
+
+/// One column of values, and what it took.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// `pagerank`, `interest`, `authority`, …
+    pub name: &'static str,
+    /// The values and the convergence.
+    pub ranking: Ranking,
+    /// Laying out the graph, before iterating.
+    pub prepare_seconds: f64,
+    /// Iterating.
+    pub seconds: f64,
+}
+
+/// Why nothing could be computed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RankingError {
+    /// The method refuses its parameters.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+    /// Interest needs to know in what.
+    #[error("the method {0} needs the pages of interest (--chosen)")]
+    NothingChosen(Method),
+    /// Threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+impl Request<'_> {
+    /// Computes the method's columns; the graph is used up, so that memory holds it as few times as possible.
+    ///
+    /// # Errors
+    /// When parameters do not fit the method.
+    pub fn run(&self, graph: Graph) -> Result<Vec<Column>, RankingError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.max(1)).build()?;
+        pool.install(|| self.columns(graph))
+    }
+
+    fn columns(&self, graph: Graph) -> Result<Vec<Column>, RankingError> {
+        let chosen = || self.chosen.ok_or(RankingError::NothingChosen(self.method));
+        let one = |name, ranking: Timed<Ranking>| Column {
+            name,
+            ranking: ranking.value,
+            prepare_seconds: 0.0,
+            seconds: ranking.seconds,
+        };
+        Ok(match self.method {
+            Method::PageRank => vec![self.page_rank("pagerank", Damping::Constant(self.damping), graph)?],
+            Method::Opic => vec![self.page_rank("opic", Damping::OneMoreLink, graph)?],
+            Method::Walk => vec![one("walk", timed(|| self.power(Matrix::Walk).run(&graph))?)],
+            Method::Links => {
+                let power = Power { damping: 1.0, ..self.power(Matrix::Links) };
+                vec![one("links", timed(|| power.run(&graph))?)]
+            }
+            Method::Symmetric => {
+                let power = Power { damping: 1.0, ..self.power(Matrix::Symmetric) };
+                vec![one("symmetric", timed(|| power.run(&graph))?)]
+            }
+            Method::Interest | Method::InterestPrinted => {
+                let printed = self.method == Method::InterestPrinted;
+                let matrix = if printed { Matrix::InversePrinted } else { Matrix::Inverse };
+                let power = Power { personalisation: Some(chosen()?), ..self.power(matrix) };
+                vec![one("interest", timed(|| power.run(&graph))?)]
+            }
+            Method::InterestOfImportant => self.interest_of_important(&graph, chosen()?)?,
+            Method::Combined => {
+                let run = timed(|| {
+                    combined(&graph, self.damping, chosen()?, self.tolerance, self.iterations_max)
+                        .map_err(RankingError::from)
+                })?;
+                let (importance, interest) = run.value;
+                let column = |name, ranking| one(name, Timed { value: ranking, seconds: run.seconds });
+                vec![column("importance", importance), column("interest", interest)]
+            }
+            Method::Hits => {
+                let run = timed(|| Ok::<_, RankingError>(hits(&graph, self.tolerance, self.iterations_max)))?;
+                let found = run.value;
+                let column = |name, values| Column {
+                    name,
+                    ranking: Ranking {
+                        values,
+                        iterations: found.iterations,
+                        residual: found.residual,
+                        operations: found.operations,
+                    },
+                    prepare_seconds: 0.0,
+                    seconds: run.seconds,
+                };
+                vec![column("authority", found.authorities), column("hub", found.hubs)]
+            }
+            Method::Harmonic => {
+                let harmonic = Harmonic { samples: self.samples };
+                vec![one("harmonic", timed(|| Ok::<_, RankingError>(harmonic.run(&graph)))?)]
+            }
+        })
+    }
+
+    fn page_rank(&self, name: &'static str, damping: Damping, graph: Graph) -> Result<Column, RankingError> {
+        let options = PageRank {
+            damping,
+            tolerance: self.tolerance,
+            iterations_max: self.iterations_max,
+            threads: self.threads,
+            personalisation: self.chosen,
+        };
+        let prepared = timed(|| options.prepare(graph))?;
+        let solved = timed(|| options.solve(&prepared.value))?;
+        Ok(Column { name, ranking: solved.value, prepare_seconds: prepared.seconds, seconds: solved.seconds })
+    }
+
+    fn interest_of_important(&self, graph: &Graph, chosen: &[f64]) -> Result<Vec<Column>, RankingError> {
+        let importance = timed(|| self.power(Matrix::Walk).run(graph))?;
+        let mut important = importance.value.values.clone();
+        for (value, &chosen) in important.iter_mut().zip(chosen) {
+            if chosen <= 0.0 {
+                *value = 0.0;
+            }
+        }
+        let power = Power {
+            personalisation: Some(&important),
+            start: Some(&important),
+            ..self.power(Matrix::Inverse)
+        };
+        let interest = timed(|| power.run(graph))?;
+        let column = |name, run: Timed<Ranking>| Column {
+            name,
+            ranking: run.value,
+            prepare_seconds: 0.0,
+            seconds: run.seconds,
+        };
+        Ok(vec![column("importance", importance), column("interest", interest)])
+    }
+
+    fn power(&self, matrix: Matrix) -> Power<'_> {
+        let stochastic = matches!(matrix, Matrix::Walk | Matrix::Inverse);
+        Power {
+            matrix,
+            damping: self.damping,
+            personalisation: if matrix == Matrix::Walk && self.method == Method::Walk {
+                self.chosen
+            } else {
+                None
+            },
+            start: None,
+            dangling: if stochastic && !self.renormalise {
+                Dangling::Personalised
+            } else {
+                Dangling::Renormalised
+            },
+            add_identity: self.add_identity,
+            tolerance: self.tolerance,
+            iterations_max: self.iterations_max,
+        }
+    }
+}
+
+struct Timed<T> {
+    value: T,
+    seconds: f64,
+}
+
+fn timed<T, E: Into<RankingError>>(work: impl FnOnce() -> Result<T, E>) -> Result<Timed<T>, RankingError> {
+    let start = Instant::now();
+    let value = work().map_err(Into::into)?;
+    Ok(Timed { value, seconds: start.elapsed().as_secs_f64() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graphs::{self, test_data};
+
+    fn request(method: Method) -> Request<'static> {
+        Request {
+            method,
+            damping: 0.85,
+            tolerance: 1e-10,
+            iterations_max: 5000,
+            threads: 2,
+            chosen: None,
+            renormalise: false,
+            add_identity: false,
+            samples: None,
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (name, method) in METHODS {
+            assert_eq!(name.parse::<Method>().unwrap(), method);
+            assert_eq!(method.to_string(), name);
+        }
+        assert!("rank".parse::<Method>().is_err());
+    }
+
+    #[test]
+    fn every_method_ranks_a_real_crawl() {
+        let Some(data) = test_data("graphs/harvard500") else { return };
+        let graph = graphs::read(&data).unwrap().graph;
+        let chosen: Vec<f64> = (0..graph.pages()).map(|page| f64::from(u8::from(page % 10 == 0))).collect();
+        for (_, method) in METHODS {
+            let request = Request { chosen: Some(&chosen), ..request(method) };
+            let columns = request.run(graph.clone()).unwrap();
+            for column in columns {
+                assert_eq!(column.ranking.values.len(), 500, "{method}");
+                assert!(column.ranking.values.iter().all(|value| (0.0..1e6).contains(value)), "{method}");
+                assert!(column.ranking.residual <= 1e-10 || method == Method::Harmonic, "{method}");
+            }
+        }
+        assert!(matches!(request(Method::Interest).run(graph), Err(RankingError::NothingChosen(_))));
+    }
+
+    #[test]
+    fn two_ways_agree_on_a_real_crawl() {
+        let Some(data) = test_data("graphs/wb-cs.stanford") else { return };
+        let graph = graphs::read(&data).unwrap().graph;
+        let fast = request(Method::PageRank).run(graph.clone()).unwrap();
+        let plain = Request { tolerance: 1e-11, ..request(Method::Walk) }.run(graph).unwrap();
+        let difference: f64 =
+            fast[0].ranking.values.iter().zip(&plain[0].ranking.values).map(|(a, b)| (a - b).abs()).sum();
+        assert!(fast[0].ranking.residual <= 1e-10);
+        assert!(difference < 2e-10, "{difference:e}");
+    }
+}

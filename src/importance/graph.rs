@@ -240,6 +240,28 @@ impl GraphBuilder {
     /// # Errors
     /// When a page is not known, sources descend, or there are too many arcs.
     pub fn push(&mut self, from: u32, to: u32, weight: f32) -> Result<(), GraphError> {
+        self.check(from, to, 1)?;
+        self.append(from, to, weight);
+        Ok(())
+    }
+
+    /// Adds all links of a page, each of weight 1. Sources have to ascend, and so do targets, each once.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_row(&mut self, from: u32, targets: &[u32]) -> Result<(), GraphError> {
+        let Some(&last) = targets.last() else { return Ok(()) };
+        self.check(from, last, targets.len())?;
+        self.begin(from as usize);
+        self.graph.targets.extend_from_slice(targets);
+        if self.weighted {
+            self.graph.weights.resize(self.graph.targets.len(), 1.0);
+        }
+        Ok(())
+    }
+
+    /// Whether `arcs` more arcs from a page to others, up to `to`, fit.
+    fn check(&mut self, from: u32, to: u32, arcs: usize) -> Result<(), GraphError> {
         self.grow(from.max(to) as usize + 1);
         if from as usize >= self.pages || to as usize >= self.pages {
             return Err(GraphError::UnknownPage { from, to, pages: self.pages });
@@ -248,10 +270,9 @@ impl GraphBuilder {
         if (from as usize) < last {
             return Err(GraphError::Unsorted { from, last: last as u32 });
         }
-        if self.graph.targets.len() >= Graph::ARCS_MAX {
+        if self.graph.targets.len() > Graph::ARCS_MAX - arcs.min(Graph::ARCS_MAX) {
             return Err(GraphError::TooManyArcs);
         }
-        self.append(from, to, weight);
         Ok(())
     }
 

@@ -8,15 +8,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use archive_storage::{State, Store, UrlId};
-use dsi_bitstream::traits::BE;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use webgraph::graphs::arc_list_graph::ArcListGraph;
-use webgraph::prelude::BvCompConf;
 
 use super::{ExportError, Exported, Selection, Settings};
 use crate::files::{WholeFile, is_standard_output};
-use crate::graphs::PageGraph;
+use crate::graphs::{PageGraph, write_bv};
 use crate::importance::Graph;
 
 /// The files of a graph. Readers open the properties first, so these come last.
@@ -43,7 +40,7 @@ pub fn write(
     let failed = |source| ExportError::Write { path: output.to_owned(), source };
     let folder = Folder::begin(output).map_err(failed)?;
     let part = folder.path.join(output.file_name().unwrap_or_default());
-    compress(&pages.graph, &order, &part)?;
+    compress(&pages.graph, &order, &part).map_err(failed)?;
     name_pages(&order, &part.with_extension("urls.gz")).map_err(failed)?;
     let bytes = publish(&part, output).map_err(failed)?;
     Ok(Exported { rows: pages.graph.arcs() as u64, records: 0, bytes })
@@ -58,20 +55,18 @@ fn order(state: &State, pages: &[UrlId]) -> Result<Vec<(String, u32)>, ExportErr
     Ok(named)
 }
 
-fn compress(graph: &Graph, order: &[(String, u32)], part: &Path) -> Result<(), ExportError> {
+fn compress(graph: &Graph, order: &[(String, u32)], part: &Path) -> io::Result<()> {
     let mut places = vec![0; order.len()];
     for (place, (_, number)) in (0_u32..).zip(order) {
         places[*number as usize] = place;
     }
-    let arcs = order.iter().enumerate().flat_map(|(from, &(_, number))| {
-        let mut targets: Vec<u32> =
-            graph.targets(number as usize).iter().map(|&target| places[target as usize]).collect();
+    let lists = order.iter().map(|(_, number)| {
+        let targets = graph.targets(*number as usize).iter();
+        let mut targets: Vec<u32> = targets.map(|&target| places[target as usize]).collect();
         targets.sort_unstable();
-        targets.into_iter().map(move |to| (from, to as usize))
+        targets
     });
-    let arcs = ArcListGraph::new(order.len(), arcs);
-    let written = BvCompConf::new(part).comp_graph::<BE>(&arcs);
-    written.map(|_| ()).map_err(|error| ExportError::Graph(format!("{error:#}")))
+    write_bv(part, lists)
 }
 
 fn name_pages(order: &[(String, u32)], path: &Path) -> io::Result<()> {

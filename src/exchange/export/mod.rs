@@ -96,9 +96,6 @@ pub enum ExportError {
         .0.display()
     )]
     GraphName(PathBuf),
-    /// The graph could not be written.
-    #[error("cannot write the graph: {0}")]
-    Graph(String),
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),

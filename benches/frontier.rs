@@ -59,11 +59,11 @@ fn argument(name: &str) -> Option<u64> {
 /// A file like the table of page states: host and level of each URL.
 fn write_pages(path: &std::path::Path, urls: u64, hosts: u64) {
     let mut file = BufWriter::new(File::create(path).expect("the folder can be written"));
-    let mut dice = Dice(1);
+    let mut dice = fastrand::Rng::with_seed(1);
     for _ in 0..urls {
         // The share of hosts beyond a size falls with the square root of the size.
-        let host = (dice.share().powi(2) * hosts as f64) as u32;
-        let level = 60 + (dice.share().powi(3) * 100.0) as u8;
+        let host = (dice.f64().powi(2) * hosts as f64) as u32;
+        let level = 60 + (dice.f64().powi(3) * 100.0) as u8;
         let mut page = [level; PAGE_BYTES];
         page[..4].copy_from_slice(&host.to_le_bytes());
         file.write_all(&page).expect("there is room on the disk");
@@ -97,7 +97,7 @@ fn fill(pages: &std::path::Path, front: usize) -> (Frontier, Instant, f64) {
 fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64, f64) {
     let begun = Instant::now();
     let mut now = start;
-    let mut dice = Dice(2);
+    let mut dice = fastrand::Rng::with_seed(2);
     let mut under_way = std::collections::VecDeque::new();
     let answer = Duration::from_millis(200);
     let mut picked = 0;
@@ -114,9 +114,9 @@ fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64,
                 picked += 1;
                 under_way.push_back((now + answer, host, false));
                 for _ in 0..LINKS {
-                    let raised = UrlId(dice.below(urls) as u32);
+                    let raised = UrlId(dice.u64(..urls) as u32);
                     // A link raises a page of the host at hand, or of another one at its address.
-                    frontier.push(raised, host, dice.below(200) as u8, now).expect("no host was given up");
+                    frontier.push(raised, host, dice.u64(..200) as u8, now).expect("no host was given up");
                 }
             }
             None => {
@@ -152,21 +152,4 @@ fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
-}
-
-/// SplitMix64 (Steele, Lea, Flood, 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % end
-    }
-
-    fn share(&mut self) -> f64 {
-        self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
 }

@@ -6,7 +6,6 @@
 use std::time::Instant;
 
 use archive::memory::peak_bytes;
-use archive::graphs::random::Random;
 use archive::refresh::folders::DueFolders;
 use archive::refresh::policy::Rule;
 use archive::refresh::schedule::Budget;
@@ -33,24 +32,24 @@ struct Schedule {
     demand: Vec<f32>,
     budget: Budget,
     folders: DueFolders,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Schedule {
     fn new(pages: usize) -> Self {
-        let mut random = Random::new(1);
+        let mut random = fastrand::Rng::with_seed(1);
         let mut budget = Budget::new(pages as f64 / (CYCLE_DAYS * UNITS_PER_DAY), 1.0);
         // Importance by a Pareto law, rates over three orders of magnitude, in changes a time unit.
         let demand: Vec<f32> = (0..pages)
             .map(|_| {
-                let importance = (1.0 - random.unit()).powf(-0.6) / 2.5;
-                (importance * 1e-4 * (7.0 * random.unit()).exp()) as f32
+                let importance = (1.0 - random.f64()).powf(-0.6) / 2.5;
+                (importance * 1e-4 * (7.0 * random.f64()).exp()) as f32
             })
             .collect();
         demand.iter().for_each(|&demand| budget.add(f64::from(demand), 1.0));
         let mut folders = DueFolders::new(pages, FOLDERS);
         for (page, &demand) in demand.iter().enumerate() {
-            let interval = budget.interval(f64::from(demand), 1.0) * random.unit();
+            let interval = budget.interval(f64::from(demand), 1.0) * random.f64();
             folders.put(page as u32, interval as u32);
         }
         Self { demand, budget, folders, random }
@@ -62,7 +61,7 @@ impl Schedule {
         while let Some(page) = self.folders.take() {
             let demand = &mut self.demand[page as usize];
             self.budget.remove(f64::from(*demand), 1.0);
-            *demand *= (0.95 + 0.1 * self.random.unit()) as f32;
+            *demand *= (0.95 + 0.1 * self.random.f64()) as f32;
             self.budget.add(f64::from(*demand), 1.0);
             // At least the next unit: a unit ends.
             let interval = self.budget.interval(f64::from(*demand), 1.0).round().max(1.0);

@@ -290,7 +290,7 @@ fn a_full_disk_ends_an_import_that_can_be_gone_on_with() {
     const PAGES: usize = 200;
     let archive = Archive::new();
     let Some(disk) = SmallDisk::mount(archive.path.clone(), "size=10m") else { return };
-    let mut dice = Dice(7);
+    let mut dice = Dice::of(7);
     let mut noise = || (0..8000).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect::<String>();
     let file: Vec<_> = (0..PAGES)
         .map(|number| {

@@ -77,7 +77,7 @@ impl TestWeb {
 }
 
 /// Numbers that look random and follow from a seed, which a test prints so that it can be repeated.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Dice(fastrand::Rng);
 
 impl Dice {
     /// Dice by `$ARCHIVE_TEST_SEED`, or by the time.
@@ -87,16 +87,17 @@ impl Dice {
             Err(_) => chrono::Utc::now().timestamp_micros().cast_unsigned(),
         };
         println!("{test}: ARCHIVE_TEST_SEED={seed} repeats this run's choices");
-        Self(seed)
+        Self::of(seed)
     }
 
-    /// A number below `end` (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+    /// Dice that always fall alike.
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
+    /// A number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % end.max(1)
+        self.0.u64(..end.max(1))
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Link, Order, PerPage, Queue, Stage};
 /// Known pages in random order.
 #[derive(Debug)]
 pub struct Random {
-    state: u64,
+    numbers: fastrand::Rng,
     known: PerPage<bool>,
     operations: u64,
 }
@@ -14,17 +14,12 @@ impl Random {
     /// The same `seed` gives the same order.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: seed, known: PerPage::default(), operations: 0 }
+        Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default(), operations: 0 }
     }
 
     fn know(&mut self, page: u32, queue: &mut dyn Queue) {
         if !std::mem::replace(self.known.at(page), true) {
-            // splitmix64 (Steele, Lea, Flood 2014).
-            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut bits = self.state;
-            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            queue.put(page, (bits ^ (bits >> 31)) as f64);
+            queue.put(page, self.numbers.u64(..) as f64);
         }
     }
 }

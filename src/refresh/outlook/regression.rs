@@ -63,17 +63,16 @@ fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graphs::random::Random;
 
     #[test]
     fn weights_are_learned_and_relearned() {
-        let mut random = Random::new(1);
+        let mut random = fastrand::Rng::with_seed(1);
         let mut regression = Regression::new([0.0; 3], [1.0; 3]);
         for truth in [[-1.0, 2.0, 0.0], [0.5, -1.0, 0.0]] {
             for _ in 0..20_000 {
-                let inputs = [1.0, 4.0 * random.unit() - 2.0, 4.0 * random.unit() - 2.0];
+                let inputs = [1.0, 4.0 * random.f64() - 2.0, 4.0 * random.f64() - 2.0];
                 let chance = (1.0 + (-dot(&truth, &inputs)).exp()).recip();
-                regression.learn(&inputs, random.unit() < chance);
+                regression.learn(&inputs, random.f64() < chance);
             }
             for (weight, truth) in regression.weights.iter().zip(truth) {
                 assert!((weight - truth).abs() < 0.3, "{weight} is far from {truth}");

@@ -1,7 +1,6 @@
 //! What the outlook must conclude from visits, and that its shortcuts change nothing.
 
 use super::*;
-use crate::graphs::random::Random;
 
 /// Four directories of 25 pages on two sites.
 fn pages() -> Vec<Page> {
@@ -26,14 +25,14 @@ fn outlook() -> Outlook {
 
 /// A life of random visits: directories change together now and then, pages alone too.
 fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
-    let mut random = Random::new(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut outlook = outlook();
     let mut last = vec![0.0; 100];
     let mut changed = vec![0.0; 100];
     for day in 1..=days {
         let now = day as f64;
-        let busy = random.below(40) as usize;
-        for page in (0..100).filter(|page| page / 25 == busy || random.below(60) == 0) {
+        let busy = random.usize(..40);
+        for page in (0..100).filter(|page| page / 25 == busy || random.u32(..60) == 0) {
             changed[page] = now - 0.5;
         }
         let visit = |page: u32| {
@@ -44,7 +43,7 @@ fn lived(seed: u64, days: usize) -> (Outlook, Vec<f64>) {
                 changed: Some(changed[page]).filter(|at| *at > last[page]),
             }
         };
-        let sightings: Vec<Sighting> = random.choose(100, 5).into_iter().map(visit).collect();
+        let sightings: Vec<Sighting> = random.choose_multiple(0..100_u32, 5).into_iter().map(visit).collect();
         outlook.seen(now, &sightings);
         sightings.iter().for_each(|seen| last[seen.page] = now);
     }
@@ -123,11 +122,11 @@ fn a_page_takes_few_bytes() {
 /// One site's pages change every forty days, the other's ten times a day; each page at times of its own.
 #[test]
 fn rates_are_by_the_calendar() {
-    let mut random = Random::new(5);
+    let mut random = fastrand::Rng::with_seed(5);
     let mut outlook = outlook();
     let mut last = vec![0.0; 100];
     let period = |page: usize| if page < 50 { 40.0 } else { 0.1 };
-    let phase: Vec<f64> = (0..100).map(|page| period(page) * random.unit()).collect();
+    let phase: Vec<f64> = (0..100).map(|page| period(page) * random.f64()).collect();
     for day in 1..=400 {
         let now = f64::from(day);
         let visit = |page: u32| {
@@ -136,7 +135,7 @@ fn rates_are_by_the_calendar() {
             let changed = Some(now - since).filter(|at| *at > last[page]);
             Sighting { page, age: now - last[page], changed }
         };
-        let sightings: Vec<Sighting> = random.choose(100, 5).into_iter().map(visit).collect();
+        let sightings: Vec<Sighting> = random.choose_multiple(0..100_u32, 5).into_iter().map(visit).collect();
         outlook.seen(now, &sightings);
         sightings.iter().for_each(|seen| last[seen.page] = now);
     }

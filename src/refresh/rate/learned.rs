@@ -110,31 +110,18 @@ mod tests {
     use super::shape_of;
     use crate::refresh::gamma::digamma;
 
-    /// Random numbers from 0 to 1 (SplitMix64).
-    struct Dice(u64);
-
-    impl Dice {
-        fn next(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut bits = self.0;
-            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-        }
-    }
-
     /// Pages with few visits each: rates with ln λ evenly spread around that of `median`.
     fn pages(count: usize, median: f64, visits: usize) -> (Vec<ChangeObservations>, f64) {
-        let mut dice = Dice(7);
+        let mut dice = fastrand::Rng::with_seed(7);
         let mut sum = 0.0;
         let pages = (0..count).map(|_| {
-            let rate = median * (4.0 * (dice.next() - 0.5)).exp();
+            let rate = median * (4.0 * (dice.f64() - 0.5)).exp();
             sum += rate;
             let mut page = ChangeObservations::new();
             for _ in 0..visits {
                 // From half a day to sixteen: with one length only, one share says nothing of the spread.
-                let interval = 0.5 * (dice.next() * 5.0).floor().exp2();
-                let changed = dice.next() < 1.0 - (-rate * interval).exp();
+                let interval = 0.5 * (dice.f64() * 5.0).floor().exp2();
+                let changed = dice.f64() < 1.0 - (-rate * interval).exp();
                 page.observe(&Observation { interval, changed, last_modified: None });
             }
             page

@@ -22,6 +22,8 @@ use super::reader::Reader;
 const LIST: &str = "files.xxh3";
 /// The list while a writer is at work.
 const OPEN_LIST: &str = "files.xxh3.open";
+/// The list until it has its place: a program that was killed may have left it.
+const NEW_LIST: &str = "files.xxh3.new";
 /// Files that the engine writes over.
 const REWRITTEN: [&str; 2] = ["meta.json", ".managed.json"];
 /// Files that the engine only locks.
@@ -113,12 +115,12 @@ fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>)
     }
 }
 
-/// The files of an index.
+/// The files of an index, without its list.
 fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if ![LIST, OPEN_LIST].contains(&name.as_str()) && !LOCKS.contains(&name.as_str()) {
+        if ![LIST, OPEN_LIST, NEW_LIST].contains(&name.as_str()) && !LOCKS.contains(&name.as_str()) {
             names.insert(name);
         }
     }

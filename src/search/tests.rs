@@ -217,6 +217,8 @@ fn a_wrong_bit_in_any_file_is_found() {
     unfinished.commit(43).unwrap();
     drop(unfinished);
     assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+    // One that is killed just before the end leaves a list that has no place yet.
+    std::fs::write(folder.path().join("files.xxh3.new"), "0").unwrap();
     writer(folder.path()).close().unwrap();
     assert_eq!(check(folder.path(), 7), [] as [String; 0]);
 }

@@ -91,9 +91,6 @@ pub(crate) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Begins to record into a store that reflects its segments.
-    ///
-    /// # Errors
-    /// When the books or the index cannot be opened.
     pub(crate) fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
         let Settings { memory, checkpoint_every, full_text } = settings;
         store.state_mut().set_cache_bytes(memory.state());
@@ -136,10 +133,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Appends a capture's records and credits it; what became worth fetching is added to `candidates`.
-    ///
-    /// # Errors
-    /// When the store or the books fail. If it is the disk that is full, nothing of the capture is in the archive, and it may be
-    /// recorded again.
+    /// If the disk is full, nothing of the capture is in the archive, and it may be recorded again.
     pub(crate) fn record(
         &mut self,
         records: &Encoded,
@@ -159,9 +153,6 @@ impl<'a> Recorder<'a> {
     }
 
     /// Hands a document's text to the index, unless its page has a newer capture or there is no index.
-    ///
-    /// # Errors
-    /// When the index fails.
     pub(crate) fn index(&mut self, capture: CaptureId, url: &str, text: Text) -> Result<(), RecorderError> {
         let Some(index) = &mut self.index else { return Ok(()) };
         let page = self.store.state().capture(capture)?.url;
@@ -178,9 +169,6 @@ impl<'a> Recorder<'a> {
 
     /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only the
     /// records are made durable, and the index does not get ahead of the state.
-    ///
-    /// # Errors
-    /// When the store or the books fail; what was durable before still is.
     pub(crate) fn checkpoint(&mut self) -> Result<(), RecorderError> {
         let begun = Instant::now();
         self.balance()?;
@@ -210,9 +198,6 @@ impl<'a> Recorder<'a> {
     }
 
     /// Lets a thread make records durable while appending goes on: see [`Recorder::sync_beside`].
-    ///
-    /// # Errors
-    /// When there is no thread.
     pub(crate) fn start_syncing<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -223,9 +208,6 @@ impl<'a> Recorder<'a> {
 
     /// Begins a sync of everything so far if none was begun within `every`, and notes `mark`, which is whatever the caller counts;
     /// gives back the mark of a sync that has ended.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub(crate) fn sync_beside(&mut self, every: Duration, mark: u64) -> Result<Option<u64>, RecorderError> {
         let Some(syncing) = &mut self.syncing else { return Ok(None) };
         let ended = syncing.look(self.store)?;
@@ -237,9 +219,6 @@ impl<'a> Recorder<'a> {
 
     /// Passes cash along the stored links, for importance to follow from them; records become durable beside. Gives the number
     /// of rounds.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) fn settle(&mut self) -> Result<u32, RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.begin(self.store, 0)?;
@@ -253,9 +232,6 @@ impl<'a> Recorder<'a> {
     }
 
     /// Makes everything durable, however long readers take to leave.
-    ///
-    /// # Errors
-    /// When the store or the books fail, or a reader stays too long.
     pub(crate) fn conclude(&mut self) -> Result<(), RecorderError> {
         if let Some(syncing) = &mut self.syncing {
             syncing.wait(self.store)?;
@@ -265,9 +241,6 @@ impl<'a> Recorder<'a> {
     }
 
     /// Commits what is left for the index, and ends its thread.
-    ///
-    /// # Errors
-    /// When the index fails.
     pub(crate) fn close_index(&mut self) -> Result<(), RecorderError> {
         match self.index.take() {
             Some(index) => index.finish(self.store.state().totals().captures),

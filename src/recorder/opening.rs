@@ -63,9 +63,6 @@ pub(crate) struct Replayed {
 impl Recorder<'_> {
     /// Credits every capture that the state does not reflect yet, decoded ahead on threads of their own if `ahead`; `progress` gets
     /// how many there were so far.
-    ///
-    /// # Errors
-    /// When the store or the books fail.
     pub(crate) fn replay(
         &mut self,
         ahead: bool,

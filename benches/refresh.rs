@@ -1,115 +1,153 @@
-//! What scheduling refreshes costs.
+//! What choosing the pages of a refresh costs: `agenda`, which `archive refresh` runs.
 //!
-//! `cargo bench --bench refresh` times picks and values on a million pages. `cargo bench --bench refresh -- --pages 100000000`
-//! schedules so many pages over a day of hourly time units and prints memory, seconds a time unit and picks a second.
+//! `cargo bench --bench refresh` times it on a hundred thousand pages. `cargo bench --bench refresh -- --pages 10000000` makes
+//! the state of an archive of so many pages, twice captured and equally important, and prints one JSON object a choice:
+//! seconds of the first run, which passes over all pages, and of one an hour later, which opens due folders; how many
+//! pages were chosen; and the memory of the process at its peak. The budget is a thirtieth of the pages a day, run hourly.
 
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use archive::crawl::{Choice, FOLDERS_FROM, RefreshRules, Weights, agenda};
 use archive::memory::peak_bytes;
-use archive::refresh::folders::DueFolders;
-use archive::refresh::policy::Rule;
-use archive::refresh::schedule::Budget;
+use archive::ledger::{Credits, capture_flags, page_flags};
+use archive::refresh::policies::draws::Draws;
+use archive::refresh::rate::{ChangeObservations, Observation};
+use archive::refresh::rule::Rule;
+use archive_storage::address::url_hash;
+use archive_storage::backend::RealDisk;
+use archive_storage::{Capture, CaptureKind, Location, Mode, SegmentId, State, UrlId, Visit, Watermarks};
+use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use serde_json::json;
 
-/// A time unit is an hour; folders reach half a year.
-const UNITS_PER_DAY: f64 = 24.0;
-const FOLDERS: usize = 24 * 183;
-/// Days in which the budget could fetch all pages alike.
-const CYCLE_DAYS: f64 = 30.0;
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
-fn main() {
+const POLICIES: [&str; 2] = ["default", "xyleme"];
+
+const PAGES_PER_SITE: u32 = 1000;
+const BATCH_PAGES: u32 = 1 << 20;
+
+const SECONDS_PER_DAY: i64 = 86_400;
+/// When captures begin, seconds since 1970; they take sixty days.
+const BEGIN: i64 = 1_700_000_000;
+const DAYS: i64 = 60;
+
+fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--pages").skip(1);
-    match arguments.next().map(|pages| pages.parse()) {
+    match arguments.next() {
         None => divan::main(),
-        Some(Ok(pages)) => long_run(pages),
-        Some(Err(error)) => eprintln!("--pages wants a number: {error}"),
+        Some(pages) => long_run(pages.parse()?)?,
     }
+    Ok(())
 }
 
-/// Pages with what a pick needs of each: its importance times its rate.
-struct Schedule {
-    demand: Vec<f32>,
-    budget: Budget,
-    folders: DueFolders,
-    random: fastrand::Rng,
-}
-
-impl Schedule {
-    fn new(pages: usize) -> Self {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut budget = Budget::new(pages as f64 / (CYCLE_DAYS * UNITS_PER_DAY), 1.0);
-        // Importance by a Pareto law, rates over three orders of magnitude, in changes a time unit.
-        let demand: Vec<f32> = (0..pages)
-            .map(|_| {
-                let importance = (1.0 - random.f64()).powf(-0.6) / 2.5;
-                (importance * 1e-4 * (7.0 * random.f64()).exp()) as f32
-            })
-            .collect();
-        demand.iter().for_each(|&demand| budget.add(f64::from(demand), 1.0));
-        let mut folders = DueFolders::new(pages, FOLDERS);
-        for (page, &demand) in demand.iter().enumerate() {
-            let interval = budget.interval(f64::from(demand), 1.0) * random.f64();
-            folders.put(page as u32, interval as u32);
+/// The state of an archive of so many pages.
+fn state(folder: &Path, pages: u32) -> Outcome<State> {
+    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    let mut draws = Draws::new(1);
+    for first in (0..pages).step_by(BATCH_PAGES as usize) {
+        for number in first..pages.min(first.saturating_add(BATCH_PAGES)) {
+            let site = number / PAGES_PER_SITE;
+            let url = format!("https://www.site-{site}.example/part-{}/page-{number}", number % 7);
+            let (id, _) = state.intern(&url, url_hash(&url))?;
+            if number.is_multiple_of(PAGES_PER_SITE) {
+                let (of, _) = state.intern_site(&format!("site-{site}.example"))?;
+                state.intern_host(&format!("www.site-{site}.example"), of)?;
+            }
+            let host = state.find_host(&format!("www.site-{site}.example"))?;
+            state.update_page(id, |page| {
+                page.host = host.unwrap_or(page.host);
+                page.flags.0 |= page_flags::ACCOUNT;
+            })?;
+            capture_twice(&mut state, id, &mut draws)?;
         }
-        Self { demand, budget, folders, random }
+        state.checkpoint(Watermarks::default())?;
     }
+    Ok(state)
+}
 
-    /// Works through one time unit: takes what is due, learns a new rate, puts it back. Returns the number of picks.
-    fn unit(&mut self) -> usize {
-        let mut picks = 0;
-        while let Some(page) = self.folders.take() {
-            let demand = &mut self.demand[page as usize];
-            self.budget.remove(f64::from(*demand), 1.0);
-            *demand *= (0.95 + 0.1 * self.random.f64()) as f32;
-            self.budget.add(f64::from(*demand), 1.0);
-            // At least the next unit: a unit ends.
-            let interval = self.budget.interval(f64::from(*demand), 1.0).round().max(1.0);
-            self.folders.put(page, interval as u32);
-            picks += 1;
+/// Two captures, the second somewhere in the second half of the time.
+fn capture_twice(state: &mut State, url: UrlId, draws: &mut Draws) -> Outcome<()> {
+    let first = BEGIN + (draws.unit() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64;
+    let last = first + (draws.unit() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64 + 60;
+    // Rates over three orders of magnitude.
+    let interval = (last - first) as f64 / SECONDS_PER_DAY as f64;
+    let rate = 0.001 * (7.0 * draws.unit()).exp();
+    let changed = draws.unit() > (-rate * interval).exp();
+    let mut observations = ChangeObservations::new();
+    observations.observe(&Observation { interval, changed, last_modified: None });
+    let mut capture = Capture {
+        url,
+        time: first * 1_000_000,
+        location: Location { segment: SegmentId(0), offset: 0, length: 4000 },
+        digest: [0; 16],
+        status: 200,
+        mime: archive_storage::MimeId(0),
+        kind: CaptureKind::Response,
+        length: 20_000,
+        flags: 0,
+        original: None,
+    };
+    state.append_capture(&capture)?;
+    capture.time = last * 1_000_000;
+    capture.flags = if changed { capture_flags::CONTENT_CHANGED } else { 0 };
+    state.append_capture(&capture)?;
+    let visit = Visit {
+        first_seen: first as u32,
+        last_seen: last as u32,
+        versions: 1 + u32::from(changed),
+        status: 200,
+        extension: observations.to_bytes(),
+        ..Visit::default()
+    };
+    Ok(state.set_visit(url, &visit)?)
+}
+
+/// A run's choice, and how many pages it fetches at most.
+fn choose(state: &State, choice: &Choice, hours: i64) -> Outcome<usize> {
+    let budget = state.totals().fetched as usize / (30 * 24);
+    let now: DateTime<Utc> = DateTime::from_timestamp(BEGIN + DAYS * SECONDS_PER_DAY, 0).unwrap_or_default();
+    let now = now + TimeDelta::hours(hours);
+    Ok(agenda(state, &Credits::open(state)?, choice, budget, now, &[])?.len())
+}
+
+fn choice(policy: &str, archive: &Path) -> Outcome<Choice> {
+    let rules = RefreshRules { policy: policy.parse()?, ..RefreshRules::default() };
+    Ok(Choice::new(rules, Weights::importance()).with_folders(archive, FOLDERS_FROM))
+}
+
+fn long_run(pages: u32) -> Outcome<()> {
+    let folder = tempfile::tempdir_in(".")?;
+    let begun = Instant::now();
+    let state = state(folder.path(), pages)?;
+    println!("{}", json!({ "step": "state", "pages": pages, "seconds": begun.elapsed().as_secs_f64() }));
+    for policy in POLICIES {
+        let choice = choice(policy, folder.path())?;
+        for hours in 0..2 {
+            let begun = Instant::now();
+            let chosen = choose(&state, &choice, hours)?;
+            println!(
+                "{}",
+                json!({ "step": "choice", "policy": policy, "hours": hours, "pages": chosen,
+                    "seconds": begun.elapsed().as_secs_f64(), "peak_bytes": peak_bytes() })
+            );
         }
-        self.folders.advance();
-        picks
     }
-
-    fn bytes(&self) -> usize {
-        self.folders.bytes() + size_of::<f32>() * self.demand.len()
-    }
+    Ok(())
 }
 
-fn long_run(pages: usize) {
-    let begun = Instant::now();
-    let mut schedule = Schedule::new(pages);
-    println!("{pages} pages, {:.1} s to set up", begun.elapsed().as_secs_f64());
-    println!("{} bytes of schedule, {:.1} a page", schedule.bytes(), schedule.bytes() as f64 / pages as f64);
-    let (mut picks, mut slowest) = (0, 0.0_f64);
-    let begun = Instant::now();
-    let units = UNITS_PER_DAY as usize;
-    for _ in 0..units {
-        let unit = Instant::now();
-        picks += schedule.unit();
-        slowest = slowest.max(unit.elapsed().as_secs_f64());
-    }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!(
-        "{units} time units of {:.0} picks at a budget of {:.0}",
-        picks as f64 / units as f64,
-        schedule.budget.fetches_per_day
-    );
-    println!("{:.4} s a time unit, the slowest {slowest:.4} s", seconds / units as f64);
-    println!("{:.0} picks/s", picks as f64 / seconds);
-    if let Some(bytes) = peak_bytes() {
-        println!("{bytes} bytes of memory at the peak");
-    }
-}
-
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn a_day_of_picks_of_a_million_pages(bencher: Bencher) {
-    let picks = (1_000_000.0 / CYCLE_DAYS) as usize;
+#[divan::bench(args = POLICIES, sample_count = 5, sample_size = 1)]
+fn choice_from_a_hundred_thousand_pages(bencher: Bencher, policy: &str) {
+    let folder = tempfile::tempdir_in(".").expect("the folder can be written");
+    let state = state(folder.path(), 100_000).expect("there is room on the disk");
+    let choice = choice(policy, folder.path()).expect("the policy is known");
     bencher
-        .counter(ItemsCount::new(picks))
-        .with_inputs(|| Schedule::new(1_000_000))
-        .bench_values(|mut schedule| (0..UNITS_PER_DAY as usize).map(|_| schedule.unit()).sum::<usize>());
+        .counter(ItemsCount::new(100_000_usize))
+        .bench_local(|| choose(&state, &choice, 0).expect("it can be read"));
 }
 
 #[divan::bench(args = [Rule::Xyleme, Rule::Freshness, Rule::Harmonic])]

@@ -5,8 +5,7 @@
 //! discovered, and what runs will still learn of rates.
 
 use crate::currency::PageModel;
-use crate::refresh::policies::Simple;
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Pages that are computed with; of more, every n-th is taken, and the budget with it.
 pub const SAMPLE_MAX: usize = 20_000;
@@ -21,7 +20,7 @@ const SEARCH_STEPS: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranking {
     /// By what.
-    pub by: Simple,
+    pub by: Rule,
     /// Pages are not fetched again before this many days.
     pub shortest: f64,
 }
@@ -30,7 +29,7 @@ impl Ranking {
     /// By a rule, without a shortest interval.
     #[must_use]
     pub fn by(rule: Rule) -> Self {
-        Self { by: Simple::Rule(rule), shortest: 0.0 }
+        Self { by: rule, shortest: 0.0 }
     }
 }
 
@@ -95,19 +94,9 @@ impl<'a> Sample<'a> {
         self.pages.is_empty()
     }
 
-    /// Fetches a day of each page where the ranking divides the budget in advance; nothing where it does not.
-    fn frequencies(&self, ranking: &Ranking, runs: &Runs) -> Vec<f64> {
-        let Simple::Allocated(allocation) = ranking.by else { return Vec::new() };
-        let pages: Vec<(f64, f64)> =
-            self.pages.iter().map(|page| (page.weight, page.belief.per_day)).collect();
-        let per_day = runs.budget / runs.every / self.stands_for;
-        allocation.frequencies(&pages, per_day.max(f64::MIN_POSITIVE), &mut 1.0)
-    }
-
     /// What runs by `ranking` will buy.
     #[must_use]
     pub fn forecast(&self, ranking: &Ranking, runs: &Runs) -> Forecast {
-        let frequencies = self.frequencies(ranking, runs);
         let mut ages: Vec<f64> = self.pages.iter().map(|page| page.age).collect();
         // What an announcement adds to an age, until the page is fetched.
         let mut announced: Vec<f64> = self.pages.iter().map(|page| page.announced_days()).collect();
@@ -126,11 +115,7 @@ impl<'a> Sample<'a> {
                     self.pages.iter().enumerate().filter(|(place, _)| ages[*place] >= ranking.shortest);
                 scores.extend(ripe.map(|(place, page)| {
                     let age = ages[place] + announced[place];
-                    let score = match ranking.by {
-                        Simple::Rule(rule) => rule.value(page.weight, page.belief.per_day, age),
-                        Simple::Allocated(_) => frequencies[place] * age,
-                    };
-                    (score, place)
+                    (ranking.by.value(page.weight, page.belief.per_day, age), place)
                 }));
                 let budget = budget.min(scores.len());
                 if budget < scores.len() {
@@ -190,7 +175,7 @@ mod tests {
 
     use super::{Ranking, Runs, Sample};
     use crate::currency::{Belief, PageModel};
-    use crate::refresh::policy::Rule;
+    use crate::refresh::rule::Rule;
 
     fn pages(count: u32, rate: f64) -> Vec<PageModel> {
         let page = |number: u32| PageModel {

@@ -1,12 +1,10 @@
-//! Change rates, obsolescence and schedules: numbers in, numbers out, no I/O.
+//! Change rates and refresh rules: numbers in, numbers out, no I/O.
 //!
 //! Times are days, rates are changes a day, importance has mean 1 over the known pages. The crawler, the lab and the
 //! benches run this very code; where the numbers come from and where they are kept is their business.
 
-pub mod folders;
 mod gamma;
 pub mod outlook;
 pub mod policies;
-pub mod policy;
 pub mod rate;
-pub mod schedule;
+pub mod rule;

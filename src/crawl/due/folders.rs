@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, tells_of_others};
 use crate::files::WholeFile;
 use crate::ledger::CreditError;
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Days that folders reach ahead.
 const DAYS: f64 = 7.0;
@@ -144,7 +144,7 @@ impl Survey<'_> {
 impl Candidate {
     /// Days until its value by a rule reaches `lowest`; 0 when it already has.
     fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> f64 {
-        let age = self.rule(rule).age_at(self.weight, self.rate, lowest) - self.announced / self.rate;
+        let age = self.rule(rule).interval(self.weight, self.rate, lowest) - self.announced / self.rate;
         (age.max(shortest) - self.age).max(0.0)
     }
 }

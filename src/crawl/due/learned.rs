@@ -15,8 +15,8 @@ use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::outlook::{DIRECTORY, relations};
 use crate::refresh::policies::draws::Draws;
 use crate::refresh::policies::{Known, Policy, Visit as Showed};
-use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, days_before_change};
+use crate::refresh::rule::Rule;
 
 /// Pages that are considered, at most, unless the budget asks for more; a page takes some 700 bytes.
 const CONSIDERED_MAX: usize = 1 << 19;

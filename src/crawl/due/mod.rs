@@ -21,9 +21,8 @@ use chrono::{DateTime, Utc};
 
 use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
 use crate::parse::DocumentKind;
-use crate::refresh::policies::{Allocation, Simple};
-use crate::refresh::policy::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
+use crate::refresh::rule::Rule;
 
 pub use idle::Idle;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
@@ -31,10 +30,7 @@ pub(super) use turn::turn;
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
-/// Pages whose visits the prior is learned from, and whose demand sets the price of a fetch; of more, every n-th.
-const PRIOR_VISITS_MAX: usize = 20_000;
-
-/// URLs that are looked at for such pages; of more, every n-th.
+/// URLs that are looked at for the visits that the prior is learned from; of more, every n-th.
 const PRIOR_IDS_MAX: usize = 1 << 18;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -228,39 +224,6 @@ impl Survey<'_> {
         let is_part = count > room;
         Ok((best, is_part))
     }
-
-    /// The best by an allocation of the budget.
-    fn allocated(&self, allocation: Allocation, budget: usize) -> Result<Best, CreditError> {
-        let price = self.price(allocation, budget)?;
-        let mut best = Best::new(budget);
-        self.all(|candidate, visit| {
-            if self.is_ripe(visit) {
-                let frequency = allocation.frequency(candidate.weight, candidate.rate, price);
-                best.offer(
-                    (candidate.age + candidate.announced / candidate.rate) * frequency,
-                    candidate.page,
-                );
-            }
-        })?;
-        Ok(best)
-    }
-
-    /// The price of a fetch at which an allocation spends the archive's budget, from a sample of the pages.
-    fn price(&self, allocation: Allocation, budget: usize) -> Result<f64, CreditError> {
-        let step = sample_step(self.state);
-        let (mut sample, mut number) = (Vec::new(), 0);
-        self.all(|candidate, _| {
-            if number % step == 0 {
-                sample.push((candidate.weight, candidate.rate));
-            }
-            number += 1;
-        })?;
-        let mut price = 1.0;
-        let share = sample.len() as f64 / (number as f64).max(1.0);
-        let budget = fetches_per_day(self.state, budget, self.now)? * share;
-        allocation.frequencies(&sample, budget.max(f64::MIN_POSITIVE), &mut price);
-        Ok(price)
-    }
 }
 
 /// At most `budget` pages whose fetch is worth most, the best first.
@@ -279,8 +242,7 @@ pub fn most_obsolete(
     }
     let survey = Survey { state, credits, choice, prior: archive_prior(state)?, now };
     match choice.rules.policy.simple() {
-        Some(Simple::Rule(rule)) => Ok(survey.best(rule, budget)?.0.into_pages()),
-        Some(Simple::Allocated(allocation)) => Ok(survey.allocated(allocation, budget)?.into_pages()),
+        Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),
     }
 }
@@ -294,11 +256,6 @@ fn fetches_per_day(state: &State, budget: usize, now: DateTime<Utc>) -> Result<f
     };
     let days = (now.timestamp() - i64::from(first.1.first_seen)) as f64 / SECONDS_PER_DAY;
     Ok(again as f64 / days.max(1.0))
-}
-
-/// Of so many fetched pages one is in a sample.
-fn sample_step(state: &State) -> usize {
-    usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PRIOR_VISITS_MAX).max(1)
 }
 
 /// Of so many known URLs one is looked at for a sample.

@@ -5,8 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Candidate, Choice, SECONDS_PER_DAY, Survey, archive_prior};
 use crate::ledger::{CreditError, Credits};
-use crate::refresh::policies::{Rounds, Simple};
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Pages that share the budget in the computation; of more, every n-th, with its part of the budget.
 const SHARING_MAX: usize = 1 << 12;
@@ -50,7 +49,7 @@ pub(in crate::crawl) fn turn(
     let Some(own) = survey.candidate(page, &visit)? else { return Ok(None) };
     let rules = &choice.rules;
     // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.
-    let by = rules.policy.rule().unwrap_or(Simple::Rule(Rule::Xyleme));
+    let by = rules.policy.rule().unwrap_or(Rule::Xyleme);
     let (mut pages, mut oldest) = (Vec::new(), now.timestamp());
     survey.all(|candidate, visit| {
         pages.push((candidate.weight, candidate.rate));
@@ -62,19 +61,20 @@ pub(in crate::crawl) fn turn(
     let step = of.div_ceil(SHARING_MAX).max(1);
     let sharing: Vec<(f64, f64)> = pages.into_iter().step_by(step).collect();
     let budget = per_day * sharing.len() as f64 / of.max(1) as f64;
-    let rounds = Rounds::new(by, &sharing, budget.max(f64::MIN_POSITIVE), rules.shortest_days());
+    let shortest = rules.shortest_days();
+    let price = by.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
     let before = match rules.policy.simple() {
         None if state.totals().fetched <= ORDERED_MAX => {
             let order = survey.learned(of)?;
             order.iter().position(|other| *other == page).unwrap_or(order.len())
         }
-        _ => survey.ahead_of(&own, by, &rounds)?,
+        _ => survey.ahead_of(&own, by)?,
     };
     Ok(Some(Turn {
         policy: rules.policy.to_string(),
         changes_per_day: own.rate,
         fetches_per_day: per_day,
-        interval: own.interval(by, &rounds),
+        interval: own.rule(by).interval(own.weight, own.rate, price).max(shortest),
         before: before as u64,
         of: of as u64,
     }))
@@ -82,27 +82,9 @@ pub(in crate::crawl) fn turn(
 
 impl Survey<'_> {
     /// How many pages are worth more now than `own`, by their own rates.
-    fn ahead_of(&self, own: &Candidate, by: Simple, rounds: &Rounds) -> Result<usize, CreditError> {
-        let worth = |candidate: &Candidate| match by {
-            Simple::Rule(rule) => candidate.value(rule),
-            Simple::Allocated(_) => {
-                (candidate.age + candidate.announced / candidate.rate) / candidate.interval(by, rounds)
-            }
-        };
-        let (own, mut before) = (worth(own), 0);
-        self.all(|candidate, _| before += usize::from(worth(candidate) > own))?;
+    fn ahead_of(&self, own: &Candidate, by: Rule) -> Result<usize, CreditError> {
+        let (own, mut before) = (own.value(by), 0);
+        self.all(|candidate, _| before += usize::from(candidate.value(by) > own))?;
         Ok(before)
-    }
-}
-
-impl Candidate {
-    /// Days between two fetches in the long run.
-    fn interval(&self, by: Simple, rounds: &Rounds) -> f64 {
-        match by {
-            Simple::Rule(rule) if self.rule(rule) != rule => {
-                rounds.by_rule(self.rule(rule)).interval(self.weight, self.rate)
-            }
-            _ => rounds.interval(self.weight, self.rate),
-        }
     }
 }

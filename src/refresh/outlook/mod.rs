@@ -27,7 +27,7 @@ use relatives::Relatives;
 pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
 use timeline::Timelines;
 
-use super::policy::Rule;
+use super::rule::Rule;
 
 /// Bytes that the outlook keeps of a page; what it keeps of sites, directories and groups is bounded for each of them.
 pub const PAGE_BYTES: usize = 132;

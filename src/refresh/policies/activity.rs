@@ -3,7 +3,7 @@
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
 use super::{Known, Policy, Visit};
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Pseudo changes, observed and expected, that keep the multiplier near 1.
 const CAUTION: f64 = 3.0;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
 use super::{Known, Policy, Visit};
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Which pages share events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,18 +5,14 @@
 
 mod activity;
 mod adaptive;
-mod allocation;
 pub mod draws;
 mod estimates;
 mod events;
 mod name;
 mod ranked;
-mod rounds;
 mod shared;
 
-pub use allocation::Allocation;
-pub use name::{PolicyName, Simple, UnknownPolicy};
-pub use rounds::Rounds;
+pub use name::{PolicyName, UnknownPolicy, allocated};
 pub use shared::Outlooking;
 
 /// What a visit showed.

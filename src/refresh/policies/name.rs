@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
 use super::adaptive::{Adaptive, Crawler, Fit};
-use super::allocation::Allocation;
 use super::draws::Draws;
 use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
 use super::{Known, Outlooking, Policy};
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// A policy that learns on line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,21 +31,13 @@ pub struct PolicyName {
 )]
 pub struct UnknownPolicy(pub String);
 
-/// A policy that needs no more of a page than importance, change rate and age.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Simple {
-    /// Ranks by the value of a rule.
-    Rule(Rule),
-    /// Ranks by age times the frequency that a page gets when the budget is divided.
-    Allocated(Allocation),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Default,
     Uniform,
     Greedy(Rule, Estimator, Option<f64>),
-    Allocated(Allocation, Estimator, Option<f64>),
+    /// The budget is divided in advance.
+    Allocated(Rule, Estimator, Option<f64>),
     Activity(Rule, Estimator, Option<f64>),
     Events(Rule, Sharing, Estimator, Option<f64>),
     Adaptive(Crawler, Fit),
@@ -77,9 +68,7 @@ impl PolicyName {
             Kind::Default => Box::new(Outlooking::new(known)),
             Kind::Uniform => Box::new(Uniform),
             Kind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, known)),
-            Kind::Allocated(allocation, estimator, half) => {
-                Box::new(Allocated::new(allocation, estimator, half, known))
-            }
+            Kind::Allocated(rule, estimator, half) => Box::new(Allocated::new(rule, estimator, half, known)),
             Kind::Activity(rule, estimator, half) => Box::new(Activity::new(rule, estimator, half, known)),
             Kind::Events(rule, sharing, estimator, half) => {
                 Box::new(Events::new(rule, sharing, estimator, half, known))
@@ -88,14 +77,12 @@ impl PolicyName {
         }
     }
 
-    /// The policy as one of single pages, if its name leaves open how rates are estimated: `xyleme`, but not `xyleme_lm`.
+    /// The rule of a policy of single pages, if its name leaves open how rates are estimated: `xyleme`, but not `xyleme_lm`.
     #[must_use]
-    pub fn simple(&self) -> Option<Simple> {
+    pub fn simple(&self) -> Option<Rule> {
         match self.kind {
-            Kind::Uniform => Some(Simple::Rule(Rule::Uniform)),
-            _ if self.text.contains('_') => None,
-            Kind::Greedy(rule, ..) => Some(Simple::Rule(rule)),
-            Kind::Allocated(allocation, ..) => Some(Simple::Allocated(allocation)),
+            Kind::Uniform => Some(Rule::Uniform),
+            Kind::Greedy(rule, ..) | Kind::Allocated(rule, ..) if !self.text.contains('_') => Some(rule),
             _ => None,
         }
     }
@@ -103,14 +90,14 @@ impl PolicyName {
     /// The rule by which it ranks pages of which nothing else is known than importance, rate and age: what a forecast goes
     /// by. None where due dates decide alone.
     #[must_use]
-    pub fn rule(&self) -> Option<Simple> {
+    pub fn rule(&self) -> Option<Rule> {
         match self.kind {
-            Kind::Default => Some(Simple::Rule(Rule::Freshness)),
-            Kind::Uniform => Some(Simple::Rule(Rule::Uniform)),
-            Kind::Greedy(rule, ..) | Kind::Activity(rule, ..) | Kind::Events(rule, ..) => {
-                Some(Simple::Rule(rule))
-            }
-            Kind::Allocated(allocation, ..) => Some(Simple::Allocated(allocation)),
+            Kind::Default => Some(Rule::Freshness),
+            Kind::Uniform => Some(Rule::Uniform),
+            Kind::Greedy(rule, ..)
+            | Kind::Allocated(rule, ..)
+            | Kind::Activity(rule, ..)
+            | Kind::Events(rule, ..) => Some(rule),
             Kind::Adaptive(..) => None,
         }
     }
@@ -181,7 +168,7 @@ fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<Kind> {
         }
         [rule, estimate] => match greedy(rule) {
             Some(rule) => Kind::Greedy(rule, estimator(estimate)?, half_life),
-            None => Kind::Allocated(Allocation::by_name(rule)?, estimator(estimate)?, half_life),
+            None => Kind::Allocated(allocated(rule)?, estimator(estimate)?, half_life),
         },
         _ => return None,
     })
@@ -195,13 +182,26 @@ fn fit(mode: &str) -> Option<Fit> {
     }
 }
 
-/// Rules whose greedy form ranks by age.
+/// The rule by whose values pages are ranked under this name.
 fn greedy(name: &str) -> Option<Rule> {
     Some(match name {
         "prop" => Rule::Proportional,
         "xyleme" => Rule::Xyleme,
         "index" => Rule::Freshness,
         "hindex" => Rule::Harmonic,
+        _ => return None,
+    })
+}
+
+/// The rule by whose frequencies a budget is divided under this name.
+#[must_use]
+pub fn allocated(name: &str) -> Option<Rule> {
+    Some(match name {
+        "prop" => Rule::Proportional,
+        "xyleme" => Rule::Xyleme,
+        "chogm" => Rule::Freshness,
+        "azar" => Rule::Azar,
+        "lambda" => Rule::LambdaCrawl,
         _ => return None,
     })
 }

@@ -1,9 +1,8 @@
 //! Policies that rank pages by rates learned on line.
 
-use super::allocation::Allocation;
 use super::estimates::{Estimates, Estimator};
 use super::{Known, Policy, Visit};
-use crate::refresh::policy::Rule;
+use crate::refresh::rule::Rule;
 
 /// Oldest copy first.
 pub(super) struct Uniform;
@@ -59,9 +58,9 @@ impl Policy for Greedy {
     }
 }
 
-/// An allocation of the budget, computed now and then from rates learned on line.
+/// The budget divided by a rule, now and then, at rates learned on line; a page's value is its age times its frequency.
 pub(super) struct Allocated {
-    allocation: Allocation,
+    rule: Rule,
     importance: Vec<f64>,
     budget: f64,
     period: f64,
@@ -78,14 +77,9 @@ const PERIOD: f64 = 0.005;
 const RATE_MIN: f64 = 1e-7;
 
 impl Allocated {
-    pub(super) fn new(
-        allocation: Allocation,
-        estimator: Estimator,
-        half_life: Option<f64>,
-        known: &Known,
-    ) -> Self {
+    pub(super) fn new(rule: Rule, estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
         Self {
-            allocation,
+            rule,
             importance: known.importance.clone(),
             budget: known.budget,
             period: PERIOD * known.days,
@@ -107,7 +101,7 @@ impl Policy for Allocated {
                 .iter()
                 .map(|&page| (self.importance[page], self.estimates.rate(page).max(RATE_MIN)))
                 .collect();
-            let found = self.allocation.frequencies(&inputs, self.budget, &mut self.price);
+            let found = self.rule.frequencies(&inputs, self.budget, &mut self.price);
             for (&page, frequency) in pages.iter().zip(found) {
                 self.frequencies[page] = frequency;
             }

@@ -2,9 +2,8 @@
 
 use super::Policy;
 use crate::refresh::world::World;
-use archive::refresh::policies::Allocation;
 use archive::refresh::policies::draws::Draws;
-use archive::refresh::policy::Rule;
+use archive::refresh::rule::Rule;
 
 /// Fixed frequencies from the rates in hindsight.
 pub(super) struct Fixed {
@@ -14,9 +13,9 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    pub(super) fn new(allocation: Allocation, world: &World, budget: f64, memoryless: Option<Draws>) -> Self {
+    pub(super) fn new(rule: Rule, world: &World, budget: f64, memoryless: Option<Draws>) -> Self {
         let pages: Vec<(f64, f64)> = world.pages.iter().map(|page| (page.importance, page.rate())).collect();
-        let frequencies = allocation.frequencies(&pages, budget, &mut 1.0);
+        let frequencies = rule.frequencies(&pages, budget, &mut 1.0);
         Self { frequencies, memoryless }
     }
 }

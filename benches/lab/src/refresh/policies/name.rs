@@ -7,9 +7,8 @@ use super::hindsight::{Clairvoyant, Fixed, Informed};
 use super::{Policy, UnknownPolicy};
 use crate::refresh::world::World;
 use archive::refresh::policies;
-use archive::refresh::policies::Allocation;
 use archive::refresh::policies::draws::Draws;
-use archive::refresh::policy::Rule;
+use archive::refresh::rule::Rule;
 
 /// A policy that can be replayed.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +21,8 @@ pub struct PolicyName {
 enum Kind {
     Online(policies::PolicyName),
     Clairvoyant,
-    Fixed(Allocation),
-    Memoryless(Allocation),
+    Fixed(Rule),
+    Memoryless(Rule),
     Informed(Rule),
 }
 
@@ -35,10 +34,8 @@ impl PolicyName {
         match &self.kind {
             Kind::Online(name) => name.build(&world.known(budget), draws),
             Kind::Clairvoyant => Box::new(Clairvoyant(world)),
-            Kind::Fixed(allocation) => Box::new(Fixed::new(*allocation, world, budget, None)),
-            Kind::Memoryless(allocation) => {
-                Box::new(Fixed::new(*allocation, world, budget, Some(draws.clone())))
-            }
+            Kind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
+            Kind::Memoryless(rule) => Box::new(Fixed::new(*rule, world, budget, Some(draws.clone()))),
             Kind::Informed(rule) => Box::new(Informed::new(*rule, world)),
         }
     }
@@ -56,10 +53,10 @@ impl FromStr for PolicyName {
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let kind = match *text.split('_').collect::<Vec<_>>() {
             ["clairvoyant"] => Some(Kind::Clairvoyant),
-            [allocation, "poisson", "true"] => Allocation::by_name(allocation).map(Kind::Memoryless),
+            [rule, "poisson", "true"] => policies::allocated(rule).map(Kind::Memoryless),
             ["index", "true"] => Some(Kind::Informed(Rule::Freshness)),
             ["hindex", "true"] => Some(Kind::Informed(Rule::Harmonic)),
-            [allocation, "true"] => Allocation::by_name(allocation).map(Kind::Fixed),
+            [rule, "true"] => policies::allocated(rule).map(Kind::Fixed),
             _ => Some(Kind::Online(text.parse()?)),
         };
         let kind = kind.ok_or_else(|| UnknownPolicy(text.to_owned()))?;

@@ -1,0 +1,312 @@
+//! Which page to fetch next, and how often each in the long run: the published rules for a fixed budget.
+//!
+//! A rule turns a page's importance w, change rate λ and the age τ of its copy into the [`value`](Rule::value) of fetching it;
+//! the pages of the highest values are fetched. The value never falls as the copy ages, so fetching a page whenever its
+//! value reaches a threshold, the price of a fetch, gives it a [`frequency`](Rule::frequency); the
+//! [`price`](Rule::price) is the one at which the frequencies of all pages add up to the budget.
+
+/// A rule that needs no more of a page than importance, change rate and age of its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Oldest copy first, whatever the page: τ.
+    Uniform,
+    /// Fetches in proportion to the change rate: λτ.
+    Proportional,
+    /// Least obsolescence, the expected number of missed changes times importance: √(wλ) τ. With a price of
+    /// `Σ √(w_j λ_j) / G` for G fetches a day, a page is fetched every
+    ///
+    /// ```text
+    /// t_i = Σ √(w_j λ_j) / (G √(w_i λ_i)) days
+    /// ```
+    ///
+    /// which is equation 22 of Mignet et al., "Acquiring XML pages for a WebHouse" (BDA 2000), section 6.
+    Xyleme,
+    /// Most freshness with regular fetches (Cho and Garcia-Molina; Olston and Pandey): w/λ · \[1 - (1 + λτ) e^(-λτ)\]. Gives
+    /// up pages that change too often.
+    Freshness,
+    /// Most freshness with memoryless fetches (Azar et al.): wλ τ²/(1 + λτ)², so that `f = max(0, √(wλ/price) - λ)`.
+    Azar,
+    /// LambdaCrawl's harmonic staleness with regular fetches (Kolobov et al.): w \[τ - (1 - e^(-λτ))/λ\].
+    Harmonic,
+    /// The same with memoryless fetches: wλ τ²/(1 + λτ), so that `f = (-λ + √(λ² + 4wλ/price))/2`.
+    LambdaCrawl,
+}
+
+/// Below this λτ the closed forms lose their digits and their common limit w λ τ²/2 is used.
+const SMALL: f64 = 1e-4;
+
+/// Halvings that settle a price or an age to the last digits that matter.
+const STEPS: usize = 60;
+
+impl Rule {
+    /// The value of fetching a page of `importance` and `rate` (changes a day) whose copy is `age` days old.
+    #[must_use]
+    pub fn value(self, importance: f64, rate: f64, age: f64) -> f64 {
+        let changes = rate * age;
+        match self {
+            Self::Uniform => age,
+            Self::Proportional => changes,
+            Self::Xyleme => (importance * rate).sqrt() * age,
+            Self::Freshness | Self::Harmonic if changes < SMALL => importance * changes * age / 2.0,
+            Self::Freshness => importance / rate * (1.0 - (1.0 + changes) * (-changes).exp()),
+            Self::Azar => importance * changes * age / (1.0 + changes).powi(2),
+            Self::Harmonic => importance * (age + (-changes).exp_m1() / rate),
+            Self::LambdaCrawl => importance * changes * age / (1.0 + changes),
+        }
+    }
+
+    /// Fetches a day of a page that is fetched whenever its value reaches `price`; 0 when it never does.
+    #[must_use]
+    pub fn frequency(self, importance: f64, rate: f64, price: f64) -> f64 {
+        let demand = importance * rate;
+        match self {
+            Self::Uniform => price.recip(),
+            Self::Proportional => {
+                if rate > 0.0 {
+                    rate / price
+                } else {
+                    0.0
+                }
+            }
+            _ if demand <= 0.0 => 0.0,
+            Self::Xyleme => demand.sqrt() / price,
+            Self::Freshness => rate / changes_between_fetches(price * rate / importance),
+            Self::Azar => ((demand / price).sqrt() - rate).max(0.0),
+            Self::Harmonic => self.search_age(importance, rate, price).recip(),
+            Self::LambdaCrawl => ((rate * rate + 4.0 * demand / price).sqrt() - rate) / 2.0,
+        }
+    }
+
+    /// The age in days at which a page's value reaches `price`: what due dates are made from. Infinite when it never does.
+    #[must_use]
+    pub fn interval(self, importance: f64, rate: f64, price: f64) -> f64 {
+        self.frequency(importance, rate, price).recip()
+    }
+
+    /// The price of a fetch at which `pages` of importance and rate take `budget` fetches a day, none of them before
+    /// `shortest` days have passed; 0 when the budget suffices for all of them that often. The search begins at `start`.
+    #[must_use]
+    pub fn price(self, pages: &[(f64, f64)], budget: f64, shortest: f64, start: f64) -> f64 {
+        if pages.len() as f64 <= budget * shortest {
+            return 0.0;
+        }
+        let most = shortest.recip();
+        let spent = |price: f64| -> f64 {
+            pages.iter().map(|&(importance, rate)| self.frequency(importance, rate, price).min(most)).sum()
+        };
+        match self {
+            // All intervals grow with the price alike: Σ √(wλ) / G for Xyleme.
+            Self::Uniform | Self::Proportional | Self::Xyleme if shortest <= 0.0 => {
+                spent(1.0).max(f64::MIN_POSITIVE) / budget
+            }
+            _ => find_price(start, budget, spent),
+        }
+    }
+
+    /// Fetches a day of each of `pages`, which add up to `budget`. `price` is where the search for the price begins, and then
+    /// the one found.
+    pub fn frequencies(self, pages: &[(f64, f64)], budget: f64, price: &mut f64) -> Vec<f64> {
+        *price = self.price(pages, budget, 0.0, *price);
+        pages.iter().map(|&(importance, rate)| self.frequency(importance, rate, *price)).collect()
+    }
+
+    fn search_age(self, importance: f64, rate: f64, price: f64) -> f64 {
+        // Where the small-age limit w λ τ²/2 reaches the price: the value never exceeds it, so the age is higher.
+        let mut low = (2.0 * price / (importance * rate)).sqrt();
+        let mut high = 2.0 * low;
+        while self.value(importance, rate, high) < price && high.is_finite() {
+            (low, high) = (high, 2.0 * high);
+        }
+        for _ in 0..STEPS {
+            let middle = f64::midpoint(low, high);
+            if self.value(importance, rate, middle) < price {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+/// The x with `1 - (1 + x) e^-x = y`: expected changes between two fetches; infinite from y = 1 on.
+fn changes_between_fetches(y: f64) -> f64 {
+    if y >= 1.0 {
+        return f64::INFINITY;
+    }
+    let mut x = (2.0 * y).sqrt().max(1e-9);
+    for _ in 0..STEPS {
+        let missing = y - (1.0 - (1.0 + x) * (-x).exp());
+        // The slope x e^-x is kept away from 0, where a step would leave the range.
+        let next = (x + missing / (x * (-x).exp()).max(1e-12)).clamp(x / 2.0, x + 2.0);
+        if (next - x).abs() <= 1e-12 * x {
+            break;
+        }
+        x = next;
+    }
+    x
+}
+
+/// The price at which `spent`, which falls with the price, is the budget.
+fn find_price(start: f64, budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (start / 1.1, start * 1.1);
+    while spent(low) < budget && low > 1e-300 {
+        (low, high) = (low / 4.0, low);
+    }
+    while spent(high) > budget && high < 1e300 {
+        (low, high) = (high, high * 4.0);
+    }
+    for _ in 0..STEPS {
+        if high / low < 1.0 + 1e-10 {
+            break;
+        }
+        let middle = (low * high).sqrt();
+        if spent(middle) > budget {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low * high).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: [Rule; 7] = [
+        Rule::Uniform,
+        Rule::Proportional,
+        Rule::Xyleme,
+        Rule::Freshness,
+        Rule::Azar,
+        Rule::Harmonic,
+        Rule::LambdaCrawl,
+    ];
+
+    /// So many pages with importance and rates over several orders of magnitude.
+    fn pages(count: u32) -> Vec<(f64, f64)> {
+        let page = |i: u32| {
+            let i = f64::from(i);
+            (0.05 + 3.0 * (i * 0.618).fract(), 0.002 * (5.0 * (i * 0.414).fract()).exp())
+        };
+        (0..count).map(page).collect()
+    }
+
+    #[test]
+    fn values_grow_with_age_and_intervals_invert_them() {
+        for rule in RULES {
+            for rate in [1e-4, 0.01, 1.0, 30.0] {
+                let mut before = 0.0;
+                for age in [1e-3, 0.1, 1.0, 3.0, 10.0] {
+                    let value = rule.value(2.0, rate, age);
+                    assert!(value >= before, "{rule:?} falls at rate {rate}, age {age}");
+                    before = value;
+                    if rate * age < 10.0 {
+                        let found = rule.interval(2.0, rate, value);
+                        assert!((found / age - 1.0).abs() < 1e-4, "{rule:?} {rate} {age}: {found}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_ages_join_smoothly() {
+        for rule in [Rule::Freshness, Rule::Harmonic] {
+            let below = rule.value(1.0, 1.0, SMALL * 0.999);
+            let above = rule.value(1.0, 1.0, SMALL * 1.001);
+            assert!((above / below - 1.0).abs() < 0.01, "{rule:?}: {below} {above}");
+        }
+    }
+
+    #[test]
+    fn frequencies_spend_the_budget() {
+        for rule in RULES {
+            let mut price = 1.0;
+            for budget in [0.05, 0.5, 5.0, 60.0] {
+                let spent: f64 = rule.frequencies(&pages(200), budget, &mut price).iter().sum();
+                assert!((spent / budget - 1.0).abs() < 1e-6, "{rule:?}: {spent} of {budget}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_fetched_too_often_leaves_its_part_to_others() {
+        for rule in RULES {
+            let price = rule.price(&pages(200), 60.0, 2.0, 1.0);
+            let frequency = |&(w, rate): &(f64, f64)| rule.frequency(w, rate, price).min(0.5);
+            let spent: f64 = pages(200).iter().map(frequency).sum();
+            assert!((spent / 60.0 - 1.0).abs() < 1e-6, "{rule:?}: {spent}");
+            assert_eq!(rule.price(&pages(200), 1e6, 0.5, 1.0), 0.0);
+            assert!(pages(200).iter().all(|&(w, rate)| rule.interval(w, rate, 0.0) < 1e-6), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn pages_without_importance_or_changes_are_given_up() {
+        for rule in RULES {
+            for price in [0.0, 1.0] {
+                let interval = rule.interval(1.0, 0.0, price);
+                assert!((interval == f64::INFINITY) == (rule != Rule::Uniform), "{rule:?}: {interval}");
+            }
+        }
+        assert_eq!(Rule::Xyleme.interval(0.0, 1.0, 1.0), f64::INFINITY);
+        for rule in [Rule::Freshness, Rule::Azar] {
+            assert_eq!(
+                rule.interval(1.0, 10.0, 0.2),
+                f64::INFINITY,
+                "{rule:?} gives up what changes too often"
+            );
+        }
+        assert!(Rule::Harmonic.interval(1.0, 10.0, 0.2).is_finite());
+    }
+
+    /// Equation 22: the intervals by the formula, and with them a mean obsolescence (equation 21) of (Σ √(wλ))² / (2G).
+    #[test]
+    fn xylemes_intervals_are_those_of_equation_22() {
+        let (pages, budget) = (pages(500), 25.0);
+        let price = Rule::Xyleme.price(&pages, budget, 0.0, 1.0);
+        let roots: f64 = pages.iter().map(|&(w, rate)| (w * rate).sqrt()).sum();
+        let mut obsolescence = 0.0;
+        for &(w, rate) in &pages {
+            let interval = Rule::Xyleme.interval(w, rate, price);
+            assert!((interval * budget * (w * rate).sqrt() / roots - 1.0).abs() < 1e-9);
+            obsolescence += w * rate * interval / 2.0;
+        }
+        assert!((obsolescence * 2.0 * budget / roots.powi(2) - 1.0).abs() < 1e-9, "{obsolescence}");
+    }
+
+    /// No small transfer of fetches between two pages improves what a rule is the optimum of.
+    #[test]
+    fn each_optimum_is_one() {
+        const PAGES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 1.0), (0.5, 0.01), (1.0, 5.0), (3.0, 0.3)];
+        let worth = |rule: Rule, w: f64, rate: f64, f: f64| match rule {
+            _ if f <= 0.0 => {
+                if rule == Rule::Freshness || rule == Rule::Azar {
+                    0.0
+                } else {
+                    f64::NEG_INFINITY
+                }
+            }
+            Rule::Xyleme => -w * rate / (2.0 * f),
+            Rule::Freshness => w * (f / rate) * (1.0 - (-rate / f).exp()),
+            Rule::Azar => w * f / (f + rate),
+            _ => -w * (1.0 + rate / f).ln(),
+        };
+        for rule in [Rule::Xyleme, Rule::Freshness, Rule::Azar, Rule::LambdaCrawl] {
+            let total = |frequencies: &[f64]| -> f64 {
+                PAGES.iter().zip(frequencies).map(|(&(w, rate), &f)| worth(rule, w, rate, f)).sum()
+            };
+            let best = rule.frequencies(&PAGES, 1.0, &mut 1.0);
+            for (from, to) in (0..PAGES.len()).flat_map(|from| (0..PAGES.len()).map(move |to| (from, to))) {
+                let mut moved = best.clone();
+                let amount = (moved[from] / 2.0).min(1e-3);
+                moved[from] -= amount;
+                moved[to] += amount;
+                assert!(total(&moved) <= total(&best) + 1e-9, "{rule:?} from {from} to {to}");
+            }
+        }
+    }
+}

@@ -56,7 +56,7 @@ fn every_refusal_and_every_cut_has_its_reason() {
     assert!(data["outlook"]["of"].as_u64().unwrap() > 2, "a seed is looked at all the same: {data}");
 
     let (data, text) = why(&archive, "http://faults.test/many-links?7");
-    assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 links"), "{data}");
+    assert!(data["scope"].as_str().unwrap().starts_with("too deep: 1 link from"), "{data}");
     assert_eq!(data["found"]["via"][0], "http://faults.test/many-links");
     assert!(data["found"]["time"].is_string() && data["found"]["hops"] == "L", "{data}");
     assert!(text.contains("out of scope"), "{text}");

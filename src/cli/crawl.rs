@@ -14,7 +14,7 @@ use comfy_table::CellAlignment;
 
 use super::cash::CashArgs;
 use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
-use super::progress::Progress;
+use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, interrupt, open, output};
 
 /// Seeds without an answer that are listed.
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut failed = failed_seeds(&store, &urls)?;
     let none_gave = failed.len() == urls.len();
     store.close()?;
-    progress.finish(end, &status, &args.archive.path);
+    progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
         print_pace(&status.timings)?;

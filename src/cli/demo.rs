@@ -17,7 +17,7 @@ use chrono::TimeDelta;
 use comfy_table::CellAlignment;
 
 use super::options::SegmentArgs;
-use super::progress::Progress;
+use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
 
 /// The file that marks a folder as one that a demo may replace.
@@ -172,7 +172,7 @@ fn run_plan(
 ) -> anyhow::Result<End> {
     let mut progress = Progress::start(None);
     let (end, status) = crawl::run(store, plan, options, stop, &mut |status| progress.show(status))?;
-    progress.finish(end, &status, path);
+    progress.finish(end, ALL_FETCHED, &status, path);
     Ok(end)
 }
 

@@ -44,11 +44,11 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
         eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
     }
     if opened.replayed > 0 || opened.cut_bytes > 0 {
-        output::note(format_args!(
-            "the last run did not end well; {} captures brought into the catalogue, {} bytes of unfinished \
-             captures cut off",
-            opened.replayed, opened.cut_bytes
-        ));
+        let recovered = output::count(opened.replayed, "capture") + " recovered";
+        let cut = output::count(opened.cut_bytes, "byte") + " of unfinished captures removed";
+        let told = [(opened.replayed, recovered), (opened.cut_bytes, cut)];
+        let told: Vec<String> = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+        output::note(format_args!("the last run was interrupted; {}", told.join(", ")));
     }
     for (segment, broken) in &opened.broken {
         output::note(format_args!("segment {segment}, offset {}: {}", broken.offset, broken.what));

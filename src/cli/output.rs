@@ -10,6 +10,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -98,6 +99,11 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
 pub(crate) fn note(message: fmt::Arguments<'_>) {
     let message = format!("archive: {}\n", visible_lines(&message.to_string()));
     let _ = progress::aside(|| io::stderr().lock().write_all(message.as_bytes()));
+}
+
+/// So many of something: `1 page`, `1,234 pages`.
+pub(crate) fn count(number: u64, one: &str) -> String {
+    format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
 
 /// Text as a terminal may show it, in one line.

@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use archive::crawl::{End, Status};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::output::{note, visible};
+use super::output::{count, note, visible};
 
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// What a run that was not ended before has done.
+pub(crate) const ALL_FETCHED: &str = "nothing left to fetch";
 
 /// Over which the current rate is measured.
 const RATE_SPAN: Duration = Duration::from_secs(5);
@@ -133,26 +136,60 @@ impl Progress {
         }
     }
 
-    pub(crate) fn finish(self, ended: End, status: &Status, archive: &Path) {
+    /// Sums the run up; `complete` says what it means that it was not ended before.
+    pub(crate) fn finish(self, ended: End, complete: &str, status: &Status, archive: &Path) {
         end();
         let reason = match ended {
-            End::Complete => "nothing left to fetch",
+            End::Complete => complete,
             End::Limit => "limit reached",
             End::Time => "time is over",
             End::Stopped => "stopped",
         };
         note(format_args!(
-            "{reason} after {}: {} captures ({} unchanged), {}, {:.0}/s, {} errors, {} refused, \
-             {} still queued; stored in {}",
+            "{reason} after {}: {}; stored in {}",
             HumanDuration(status.elapsed),
-            HumanCount(status.acknowledged),
-            HumanCount(status.unchanged),
-            HumanBytes(status.bytes),
-            status.rate(),
-            HumanCount(status.errors),
-            HumanCount(status.refused),
-            HumanCount(status.queued),
+            sum(status),
             archive.display(),
         ));
+    }
+}
+
+/// What a run stored and left, without what there was none of.
+fn sum(status: &Status) -> String {
+    let mut parts = Vec::new();
+    if status.acknowledged > 0 {
+        let identical = match status.identical {
+            0 => String::new(),
+            number => format!(" ({} identical to another capture)", HumanCount(number)),
+        };
+        parts.push(count(status.acknowledged, "capture") + &identical);
+        parts.push(format!("{}, {:.0}/s", HumanBytes(status.bytes), status.rate()));
+    }
+    if status.errors > 0 {
+        parts.push(count(status.errors, "error"));
+    }
+    for (number, what) in [(status.refused, "refused"), (status.queued, "still queued")] {
+        if number > 0 {
+            parts.push(format!("{} {what}", HumanCount(number)));
+        }
+    }
+    if parts.is_empty() { "nothing was fetched".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Status, sum};
+
+    #[test]
+    fn what_there_was_none_of_is_not_counted() {
+        assert_eq!(sum(&Status::default()), "nothing was fetched");
+        assert_eq!(sum(&Status { refused: 2, ..Status::default() }), "2 refused");
+        let status = Status { acknowledged: 1, errors: 1, bytes: 300, ..Status::default() };
+        assert_eq!(sum(&status), "1 capture, 300 B, 0/s, 1 error");
+        let status = Status { acknowledged: 2000, identical: 30, refused: 4, queued: 5, ..status };
+        assert_eq!(
+            sum(&status),
+            "2,000 captures (30 identical to another capture), 300 B, 0/s, 1 error, 4 refused, 5 still queued"
+        );
     }
 }

@@ -13,7 +13,7 @@ use archive::refresh::policies::PolicyName;
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
-use indicatif::HumanDuration;
+use indicatif::{HumanCount, HumanDuration};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
@@ -24,12 +24,13 @@ use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 const TIME_FOR_END: u32 = 10;
 const TIME_FOR_END_MAX: Duration = Duration::from_secs(20);
 
-/// Fetch again what is most obsolete: the pages whose fetch gains most, by importance and what all visits tell of changes.
+/// Fetch again the pages that matter most and have probably changed, up to a budget.
 ///
-/// Pages of watches whose reports are due come first, then those that site masters announced. Pages are asked for
-/// conditionally; what has not changed is stored as a revisit. Meant for cron: a second start while one runs says so and
-/// leaves with exit code 3; after missed runs the next one fetches no more than its budget, what gains most first, and never a
-/// page again within the shortest interval.
+/// Which these are follows from the importance of pages and from how often they were found changed. Pages of watches whose
+/// reports are due come first, then those that site masters announced. A server is asked whether a page has changed; if
+/// not, only that is stored (a revisit). Meant for cron: a second start while one runs says so and leaves with exit code 3;
+/// after missed runs the next one fetches no more than its budget, the most urgent pages first. No page is fetched twice
+/// within the shortest interval.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive refresh --budget 5000
@@ -90,7 +91,8 @@ struct RulesArgs {
 struct Summary {
     budget: u64,
     captures: u64,
-    unchanged: u64,
+    /// Captures with the content of another one.
+    identical: u64,
     errors: u64,
     refused: u64,
     bytes: u64,
@@ -114,9 +116,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
-    if pages.is_empty() {
-        output::note(format_args!("nothing is due: {}", idle(args, &store, &choice, now)?));
-    }
+    let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };
+    let complete = if pages.len() < budget {
+        "everything that was due is fetched".to_owned()
+    } else {
+        format!("budget of {} spent", HumanCount(args.budget))
+    };
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
     let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
@@ -130,7 +135,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         tell(&args.archive.path, &deliveries, args.json)?
     };
     store.close()?;
-    progress.finish(end, &status, &args.archive.path);
+    match idle {
+        Some(idle) => output::note(format_args!("{idle}")),
+        None => progress.finish(end, &complete, &status, &args.archive.path),
+    }
     if args.json {
         output::json_line(&summary(args.budget, end, &status, reports))?;
     }
@@ -218,18 +226,23 @@ pub(crate) fn note_withheld(delivery: &Delivery) {
 /// Why a refresh has nothing to fetch, and when it will have something.
 fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyhow::Result<String> {
     if args.budget == 0 {
-        return Ok("--budget 0 leaves nothing to fetch".to_owned());
+        return Ok("nothing is fetched: --budget is 0".to_owned());
     }
     let idle = Idle::of(store.state(), &Credits::open(store.state())?, choice, now)?;
     let rules = &choice.rules;
     Ok(match idle.next {
-        _ if idle.pages == 0 => "no page has been fetched yet; `archive crawl` fetches pages".to_owned(),
-        Some(next) => format!(
-            "every page was fetched within the shortest interval ({}, --shortest); the next is due {}",
-            HumanDuration(rules.shortest),
-            next.with_timezone(&Local).format("%Y-%m-%d %H:%M")
+        _ if idle.pages == 0 => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
+        Some(next) => {
+            let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));
+            let form = if next.date_naive() == now.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+            let (next, shortest) = (next.format(form), HumanDuration(rules.shortest));
+            format!("nothing is due; next at {next} (no page is fetched twice within {shortest}, see --shortest)")
+        }
+        None => format!(
+            "nothing is due: by the policy {} none of {} is worth another fetch",
+            rules.policy,
+            output::count(idle.pages, "page")
         ),
-        None => format!("the policy {} gives up all of the {} pages", rules.policy, idle.pages),
     })
 }
 
@@ -237,7 +250,7 @@ fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {
     Summary {
         budget,
         captures: status.captures,
-        unchanged: status.unchanged,
+        identical: status.identical,
         errors: status.errors,
         refused: status.refused,
         bytes: status.bytes,

@@ -11,7 +11,7 @@ use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
-use super::progress::Progress;
+use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::{awaited, left, note_withheld, tell};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
@@ -278,6 +278,6 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
         tell(&args.archive.path, &untold, false)?;
     }
     store.close()?;
-    progress.finish(end, &status, &args.archive.path);
+    progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     Ok(end)
 }

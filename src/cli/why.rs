@@ -6,6 +6,7 @@ use archive::crawl::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, 
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 use comfy_table::CellAlignment;
+use indicatif::HumanCount;
 
 use super::options::ArchiveArgs;
 use super::output;
@@ -76,18 +77,20 @@ fn print(why: &Why) -> anyhow::Result<()> {
     row("scope", why.scope.clone());
     row("robots.txt", why.robots.as_ref().map_or("not asked for yet".to_owned(), robots));
     let spent = &why.spent;
-    let of = |budget: Option<u32>| budget.map_or(String::new(), |pages| format!(" of {pages}"));
-    row("host", format!("{}: {}{} pages fetched", spent.host, spent.host_pages, of(spent.host_budget)));
-    let (pages, budget) = (spent.site_pages, of(spent.site_budget));
-    row(
-        "site",
-        format!("{}: {pages}{budget} pages fetched, importance {:.2}", spent.site, spent.site_importance),
-    );
+    let pages = |number: u32| output::count(number.into(), "page");
+    let pages = |fetched: u32, budget: Option<u32>| match budget {
+        Some(budget) => format!("{} of {} fetched", HumanCount(fetched.into()), pages(budget)),
+        None => pages(fetched) + " fetched",
+    };
+    row("host", format!("{}: {}", spent.host, pages(spent.host_pages, spent.host_budget)));
+    let fetched = pages(spent.site_pages, spent.site_budget);
+    row("site", format!("{}: {fetched}, importance {:.2}", spent.site, spent.site_importance));
     if let Some(last) = &why.last_fetch {
         let visit = &last.visit;
+        let times = output::count(last.captures.into(), "time");
         row(
             "last fetch",
-            format!("{}, {}; fetched {} times in all", local(visit.time), what(visit), last.captures),
+            format!("{}, {}; fetched {} in all", local(visit.time), what(visit), times),
         );
         for note in notes(visit) {
             row("", note);
@@ -98,7 +101,7 @@ fn print(why: &Why) -> anyhow::Result<()> {
         why.importance.map_or("-, as it is no page".to_owned(), |number| format!("{number:.2}")),
     );
     if let Some(outlook) = &why.outlook {
-        row("next due", due(outlook));
+        due(outlook).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
     }
     output::print(&table)
 }
@@ -147,9 +150,10 @@ fn found(why: &Why) -> String {
     match (found.seed, found.via.first()) {
         (true, _) => "it is a seed".to_owned(),
         (false, Some(page)) => {
-            format!("{} on {page}, {} links from a seed ({})", local(found.time), found.depth, found.hops)
+            let links = output::count(found.depth.into(), "link");
+            format!("{} on {page}, {links} from a seed ({})", local(found.time), found.hops)
         }
-        (false, None) => "nobody knows how".to_owned(),
+        (false, None) => "not known how".to_owned(),
     }
 }
 
@@ -171,18 +175,27 @@ fn verdict(robots: &RobotsAnswer) -> String {
     format!("{verdict} {ground}")
 }
 
-fn due(outlook: &Outlook) -> String {
-    let place = format!("{} of {} pages are worth more now", outlook.before, outlook.of);
-    let when = local(outlook.due);
-    let when = if outlook.due.is_some() {
-        when
-    } else {
-        "never: it changes too often or not at all, or has no importance".to_owned()
+/// When the next fetch is due, and why then; a line each.
+fn due(outlook: &Outlook) -> [String; 3] {
+    let when = match outlook.due {
+        Some(_) => local(outlook.due),
+        None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
-    format!(
-        "{when}, by policy {} at {:.0} fetches a day ({:.3} changes a day expected; {place})",
-        outlook.policy, outlook.fetches_per_day, outlook.changes_per_day
-    )
+    let others = output::count(outlook.of.saturating_sub(1), "other page");
+    let place = match outlook.before {
+        0 => format!("before all {others}"),
+        before => format!("after {} of {others}", HumanCount(before)),
+    };
+    let changes = match outlook.changes_per_day {
+        rate if rate >= 1.0 => format!("{rate:.1} times a day"),
+        rate => format!("once in {:.1} days", rate.recip()),
+    };
+    let budget = output::count(outlook.fetches_per_day.round() as u64, "page");
+    [
+        when,
+        format!("expected to change {changes}; a refresh now would take it {place}"),
+        format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", outlook.policy),
+    ]
 }
 
 fn local(time: Option<DateTime<Utc>>) -> String {

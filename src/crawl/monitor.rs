@@ -193,7 +193,7 @@ fn metrics(status: &Status) -> String {
             status.captures as f64,
         ),
         ("pages_total", "counter", "Of these, pages.", status.pages as f64),
-        ("unchanged_total", "counter", "Captures that found nothing changed.", status.unchanged as f64),
+        ("identical_total", "counter", "Captures with the content of another one.", status.identical as f64),
         (
             "errors_total",
             "counter",

@@ -121,8 +121,8 @@ pub struct Status {
     pub acknowledged: u64,
     /// Of all captures, pages: without pictures, style sheets and other parts of pages.
     pub pages: u64,
-    /// Of all captures, those that said that nothing had changed.
-    pub unchanged: u64,
+    /// Of all captures, those with the content of another one: unchanged since, or the same under another URL.
+    pub identical: u64,
     /// Fetches that gave no answer, or one that says there is no page (status 400 and above).
     pub errors: u64,
     /// Bytes received.

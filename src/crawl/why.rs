@@ -156,7 +156,7 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
     let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
     match (last, refusal) {
         (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
-            format!("was fetched, and nothing came back: {error}")
+            format!("was asked for without an answer: {error}")
         }
         (Some(last), _) => {
             let times =
@@ -183,7 +183,8 @@ fn scope(credits: &Credits, url: &str, page: &Page) -> String {
             "inside, but after too many redirects".to_owned()
         }
         ScopeVerdict::TooDeep { max } => {
-            format!("too deep: {} links from a seed, the depth of its seeds is {max}", page.depth)
+            let links = if page.depth == 1 { "link" } else { "links" };
+            format!("too deep: {} {links} from a seed, where its seeds allow {max}", page.depth)
         }
         _ if flags.has_any(flags::REQUISITE) => "a part of a page that belongs to the crawl".to_owned(),
         ScopeVerdict::Inside => "inside, but no page links to it as a page".to_owned(),

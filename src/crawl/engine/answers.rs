@@ -140,7 +140,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.status.captures += 1;
-        self.status.unchanged += u64::from(processed.outcome.kind != CaptureKind::Response);
+        self.status.identical += u64::from(processed.outcome.kind != CaptureKind::Response);
         self.status.errors += u64::from(processed.outcome.status >= 400);
         match processed.text {
             Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),

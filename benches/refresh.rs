@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive::crawl::{Choice, FOLDERS_FROM, RefreshRules, Weights, agenda};
-use archive::memory::peak_bytes;
 use archive::ledger::{Credits, capture_flags, page_flags};
+use archive::memory::peak_bytes;
 use archive::refresh::policies::draws::Draws;
 use archive::refresh::rate::{ChangeObservations, Observation};
 use archive::refresh::rule::Rule;
+use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Weights, agenda};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureKind, Location, Mode, SegmentId, State, UrlId, Visit, Watermarks};
@@ -61,7 +61,7 @@ fn state(folder: &Path, pages: u32) -> Outcome<State> {
             let host = state.find_host(&format!("www.site-{site}.example"))?;
             state.update_page(id, |page| {
                 page.host = host.unwrap_or(page.host);
-                page.flags.0 |= page_flags::ACCOUNT;
+                page.flags.set(page_flags::ACCOUNT, true);
             })?;
             capture_twice(&mut state, id, &mut draws)?;
         }

@@ -1,14 +1,13 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `currency`, `crawl`, `query`
-//! and `review`; these use `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
+//! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
 //! [`archive_storage`].
 
 pub mod change;
 pub mod columns;
 pub mod crawl;
-pub mod currency;
 pub mod exchange;
 pub mod fetch;
 pub mod files;
@@ -25,4 +24,5 @@ pub mod recorder;
 pub mod refresh;
 pub mod review;
 pub mod search;
+pub mod selection;
 pub mod watch;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use archive::columns::{self, Kind};
-use archive::crawl::{Choice, RefreshRules, Weights, most_obsolete};
 use archive::ledger::Credits;
 use archive::parse::DocumentKind;
+use archive::selection::{Choice, RefreshRules, Weights, most_obsolete};
 use archive_storage::Store;
 use archive_testweb::Config;
 use chrono::TimeDelta;

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, Budgets, CrawlOrder, End, Plan, Seed, Timings, read_seeds, scope_of};
+use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
+use archive::selection::{Budgets, CrawlOrder};
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use comfy_table::CellAlignment;

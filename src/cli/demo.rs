@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use archive::crawl::{self, Choice, End, Options, Plan, Politeness, most_obsolete, read_seeds, scope_of};
+use archive::crawl::{self, End, Options, Plan, Politeness, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive::recorder::Control;
+use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
@@ -91,7 +92,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         query::print(&args.path, text)?;
     }
 
-    heading(&format!("4. {DAYS} days later the web has changed: refresh what is most obsolete"))?;
+    heading(&format!(
+        "4. {DAYS} days later the web has changed: fetch again what matters most and has probably changed"
+    ))?;
     web.config().clock.advance(TimeDelta::days(DAYS));
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());
     let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;

@@ -5,11 +5,11 @@
 
 mod cash;
 mod crawl;
-mod currency;
 mod demo;
 mod diff;
 mod download;
 mod export;
+mod freshness;
 mod get;
 mod history;
 mod import;
@@ -70,7 +70,8 @@ enum Command {
     Diff(diff::Args),
     Watch(Box<watch::Args>),
     Publish(publish::Args),
-    Currency(currency::Args),
+    #[command(alias = "currency")]
+    Freshness(freshness::Args),
     Plan(plan::Args),
     Import(import::Args),
     Export(export::Args),
@@ -126,7 +127,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Diff(args) => diff::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Publish(args) => publish::run(&args),
-        Command::Currency(args) => currency::run(&args),
+        Command::Freshness(args) => freshness::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),

@@ -47,7 +47,8 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
         let recovered = output::count(opened.replayed, "capture") + " recovered";
         let cut = output::count(opened.cut_bytes, "byte") + " of unfinished captures removed";
         let told = [(opened.replayed, recovered), (opened.cut_bytes, cut)];
-        let told: Vec<String> = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+        let told: Vec<String> =
+            told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
         output::note(format_args!("the last run was interrupted; {}", told.join(", ")));
     }
     for (segment, broken) in &opened.broken {

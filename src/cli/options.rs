@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, CrawlPolicy, Politeness, WORKERS_MAX, read_duration};
+use archive::crawl::{self, Politeness, WORKERS_MAX, read_duration};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
+use archive::selection::CrawlPolicy;
 use archive_storage::Clock;
 use archive_storage::segment::{Codec, Guard};
 use chrono::{DateTime, Utc};

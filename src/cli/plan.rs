@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::crawl::RefreshRules;
-use archive::currency::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
 use archive::refresh::policies::PolicyName;
+use archive::selection::RefreshRules;
+use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::currency::copies;
+use super::freshness::copies;
 use super::options::{ArchiveArgs, ClockArgs, duration};
 use super::{UsageError, output};
 
@@ -19,10 +19,11 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Budgets of the curve, as parts of the one asked about.
 const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
-/// Show what a refresh budget will buy before it is spent: expected freshness and age against the budget.
+/// Show what a refresh budget will buy before it is spent: how many copies will be fresh with it, or with more or less.
 ///
-/// The budget is that of `archive refresh --budget`, for one run; runs follow each other in the time that --every says.
-/// Numbers are averages over the days to come, weighted by importance.
+/// The budget is that of `archive refresh --budget`, for one run, and --every is the time between two runs. Fresh copies have
+/// missed no change of their page; "out of date" is the time since the first missed change. Numbers are averages over
+/// the days to come, weighted by importance.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive plan --budget 5000 --days 30
@@ -113,11 +114,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print(&rows)?;
     }
     if sample.is_part() {
-        output::note(format_args!("computed with a sample of {} pages", HumanCount(sample.len() as u64)));
+        output::note(format_args!("computed from a sample of the {} pages", HumanCount(sample.len() as u64)));
     }
     if let Some((target, None)) = reached {
         output::note(format_args!(
-            "no budget reaches {target}: even if every run fetched all pages, it would be less"
+            "no budget makes {:.1} % fresh, not even one with which each run fetches all pages",
+            100.0 * target
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -127,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn ranking(args: &Args, kept: &RefreshRules) -> anyhow::Result<Ranking> {
     let policy = args.policy.as_ref().unwrap_or(&kept.policy);
     let Some(by) = policy.rule() else {
-        let text = format!("there is no forecast for the policy {policy}: its due dates are not foreseen");
+        let text = format!("there is no forecast for the policy {policy}; name another one with --policy");
         return Err(UsageError(text).into());
     };
     Ok(Ranking { by, shortest: kept.shortest_days() })
@@ -142,13 +144,14 @@ fn budgets(asked: u64, pages: usize) -> Vec<u64> {
 }
 
 fn print(rows: &[Row]) -> anyhow::Result<()> {
-    let mut table = output::table(&["budget", "fetches", "freshness", "all alike", "age", ""]);
+    let mut table =
+        output::table(&["budget of a run", "fetches", "fresh", "fresh, all pages alike", "out of date", ""]);
     output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
     for row in rows {
         let forecast = &row.forecast;
         let note = match (row.target, row.asked) {
-            (Some(target), _) => format!("the least that reaches {:.1} %", 100.0 * target),
-            (None, true) => "asked about".to_owned(),
+            (Some(target), _) => format!("the least for {:.1} %", 100.0 * target),
+            (None, true) => "your budget".to_owned(),
             (None, false) => String::new(),
         };
         table.add_row([

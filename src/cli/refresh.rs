@@ -1,15 +1,15 @@
-//! `archive refresh`: spend a budget of fetches on what is most obsolete.
+//! `archive refresh`: fetch again, up to a budget, what matters most and has probably changed.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{
-    self, Choice, Discovery, End, FOLDERS_FROM, Idle, Options, Plan, RefreshRules, Status, Weighing,
-    WeightError, Weights, agenda,
-};
+use archive::crawl::{self, End, Options, Plan, Status};
 use archive::ledger::Credits;
 use archive::refresh::policies::PolicyName;
+use archive::selection::{
+    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, agenda,
+};
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
@@ -231,12 +231,16 @@ fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyh
     let idle = Idle::of(store.state(), &Credits::open(store.state())?, choice, now)?;
     let rules = &choice.rules;
     Ok(match idle.next {
-        _ if idle.pages == 0 => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
+        _ if idle.pages == 0 => {
+            "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned()
+        }
         Some(next) => {
             let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));
             let form = if next.date_naive() == now.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
             let (next, shortest) = (next.format(form), HumanDuration(rules.shortest));
-            format!("nothing is due; next at {next} (no page is fetched twice within {shortest}, see --shortest)")
+            format!(
+                "nothing is due; next at {next} (no page is fetched twice within {shortest}, see --shortest)"
+            )
         }
         None => format!(
             "nothing is due: by the policy {} none of {} is worth another fetch",

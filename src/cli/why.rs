@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::crawl::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, Why};
+use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, Why};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 use comfy_table::CellAlignment;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let store = Store::read_only(&args.archive.path)?;
     let id = super::find_url(&store, &args.url)?;
-    let visits = || crawl::visits_of(&store, id, args.visits.unwrap_or(VISITS));
+    let visits = || selection::visits_of(&store, id, args.visits.unwrap_or(VISITS));
     if args.json && args.visits.is_some() {
         for visit in visits()? {
             output::json_line(&visit)?;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?;
-    let why = crawl::why(&store, id, weights, args.fetches_per_day, Utc::now())?;
+    let why = selection::why(&store, id, weights, args.fetches_per_day, Utc::now())?;
     if args.json {
         output::json_line(&why)?;
     } else {
@@ -88,10 +88,7 @@ fn print(why: &Why) -> anyhow::Result<()> {
     if let Some(last) = &why.last_fetch {
         let visit = &last.visit;
         let times = output::count(last.captures.into(), "time");
-        row(
-            "last fetch",
-            format!("{}, {}; fetched {} in all", local(visit.time), what(visit), times),
-        );
+        row("last fetch", format!("{}, {}; fetched {} in all", local(visit.time), what(visit), times));
         for note in notes(visit) {
             row("", note);
         }

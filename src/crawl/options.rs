@@ -8,12 +8,12 @@ use archive_storage::UrlId;
 use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
-use super::policy::CrawlPolicy;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
 use crate::recorder::Memory;
+use crate::selection::CrawlPolicy;
 
 /// The usual [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);

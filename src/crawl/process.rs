@@ -14,7 +14,6 @@ use url::Url;
 
 use super::payload::Payload;
 use super::seen::SeenPayloads;
-use super::stored_robots;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
@@ -22,6 +21,7 @@ use crate::ledger::{Facts, NearDuplicates, OutLink, Outcome};
 use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::Text;
+use crate::selection::stored_robots;
 
 /// Why a page that says `noarchive` has no record of its own.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";

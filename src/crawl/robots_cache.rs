@@ -12,9 +12,6 @@ use lru::LruCache;
 
 use crate::fetch::robots::Robots;
 
-/// Redirects on the way to the rules of one host that are followed, over all hosts together (RFC 9309 section 2.3.1.2).
-pub(super) const REDIRECTS_MAX: usize = 5;
-
 /// What a host lets the crawler do.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rules {

@@ -417,8 +417,8 @@ fn the_balance_says_who_is_paid_by_the_virtual_page() {
 fn links_are_followed_as_the_last_crawl_was_told() {
     for is_told in [false, true] {
         let mut books = Books::new();
-        let conduct = format!(r#"{{"obey_nofollow":{is_told},"robots_name":"any"}}"#);
-        books.state.set_setting(CONDUCT_SETTING, Some(conduct.as_bytes())).unwrap();
+        let policy = format!(r#"{{"obey_nofollow":{is_told},"robots_name":"any"}}"#);
+        books.state.set_setting(POLICY_SETTING, Some(policy.as_bytes())).unwrap();
         // An import, a replay and a rebuild open the books like this.
         books.credits = Credits::open(&books.state).unwrap();
         books.capture("http://a.test/", 200, 1, &[OutLink { nofollow: true, ..anchor("http://a.test/b") }]);

@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A document of which so many programs have died is not read again. Whoever kills a program while it starts, and again, may well
 /// meet the same document each time: it is what is fetched first.
-pub(super) const ENDS_MAX: u8 = 4;
+pub(super) const ENDS_MAX: u8 = 10;
 
 /// The notes of an archive.
 #[derive(Default)]

@@ -8,8 +8,6 @@ use archive_storage::segment::{CaptureBody, Encoded};
 use archive_storage::warc::split;
 use url::Url;
 
-use super::super::budget::Budgets;
-use super::super::order::Ordering;
 use super::super::previous;
 use super::super::process::{
     DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_near_duplicates,
@@ -24,6 +22,7 @@ use crate::ledger::{
     page_flags,
 };
 use crate::recorder::RecorderError;
+use crate::selection::{Budgets, Ordering};
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;

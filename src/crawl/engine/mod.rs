@@ -21,13 +21,10 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
-use super::budget::UnderWay;
 use super::frontier::Frontier;
 use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
-use super::order::Ordering;
 use super::pace::Pace;
-use super::policy::CrawlPolicy;
 use super::process::{Done, Processing, Reading, Tag};
 use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
@@ -38,6 +35,7 @@ use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags}
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Settings};
+use crate::selection::{CrawlPolicy, Ordering, UnderWay};
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);

@@ -9,13 +9,13 @@ use archive_storage::{CaptureId, HostId, UrlId};
 use url::Url;
 
 use super::super::process::{FetchTag, Tag};
-use super::super::robots_cache::{REDIRECTS_MAX, Rules};
-use super::super::stored_robots;
+use super::super::robots_cache::Rules;
 use super::{CrawlError, Run};
 use crate::fetch::robots::Robots;
 use crate::fetch::{FetchError, Job};
 use crate::ledger::{Credits, Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
 use crate::parse::Limits;
+use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 
 /// Robots rules are fetched anew after this time; if they cannot be, those that are known go on to hold (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);

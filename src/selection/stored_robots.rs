@@ -5,10 +5,12 @@ use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, CaptureId, Store, StoreError};
 use url::Url;
 
-use super::robots_cache::REDIRECTS_MAX;
 use crate::fetch::robots::{ROBOTS_BYTES_MAX, Robots};
 use crate::ledger::name_as_robots_txt;
 use crate::parse::decode_content;
+
+/// Redirects on the way to the rules of one host that are followed, over all hosts together (RFC 9309 section 2.3.1.2).
+pub(crate) const REDIRECTS_MAX: usize = 5;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -58,19 +60,19 @@ pub(super) fn find(
 }
 
 /// When a capture was made, seconds since 1970.
-pub(super) fn seconds(capture: &Capture) -> i64 {
+pub(crate) fn seconds(capture: &Capture) -> i64 {
     capture.time.div_euclid(MICROS_PER_SECOND)
 }
 
 /// The newest answer until a time to a request for a URL as a robots.txt.
-pub(super) fn answer(store: &Store, url: &str, at: i64) -> Result<Option<(CaptureId, Capture)>, StoreError> {
+pub(crate) fn answer(store: &Store, url: &str, at: i64) -> Result<Option<(CaptureId, Capture)>, StoreError> {
     let Some(id) = store.state().find(&name_as_robots_txt(url))? else { return Ok(None) };
     let is_known = |entry: &Result<_, _>| entry.as_ref().map_or(true, |(_, capture)| seconds(capture) <= at);
     Ok(store.state().history(id)?.find(is_known).transpose()?)
 }
 
 /// The canonical URL that an answer of `url` redirects to.
-pub(super) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Option<String>, StoreError> {
+pub(crate) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Option<String>, StoreError> {
     if !(300..400).contains(&capture.status) {
         return Ok(None);
     }
@@ -80,7 +82,7 @@ pub(super) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Op
 }
 
 /// The rules of a capture that is a file; nothing when the archive has no payload of it.
-pub(super) fn read(
+pub(crate) fn read(
     store: &Store,
     capture: &Capture,
     robots_name: &str,
@@ -92,7 +94,7 @@ pub(super) fn read(
 }
 
 /// The rules of a payload without its transfer coding.
-pub(super) fn parse(head: &HttpHead, payload: &[u8], robots_name: &str) -> Robots {
+pub(crate) fn parse(head: &HttpHead, payload: &[u8], robots_name: &str) -> Robots {
     let coding = head.get("Content-Encoding").unwrap_or_default();
     Robots::parse(&decode_content(payload, coding, ROBOTS_BYTES_MAX).body, robots_name)
 }

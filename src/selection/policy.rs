@@ -1,4 +1,4 @@
-//! What a crawl takes and what it leaves: kept in the archive, so that `archive why` can say it later.
+//! What a crawl was told to do and to leave, kept in the archive so that `archive why` can tell it afterwards.
 
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ impl CrawlPolicy {
     }
 
     /// Keeps it for the next checkpoint to save.
-    pub(super) fn keep(&self, state: &mut State) -> Result<(), CreditError> {
+    pub(crate) fn keep(&self, state: &mut State) -> Result<(), CreditError> {
         let bytes = serde_json::to_vec(self).map_err(|_| CreditError::Setting(POLICY_SETTING))?;
         Ok(state.set_setting(POLICY_SETTING, Some(&bytes))?)
     }

@@ -4,7 +4,7 @@
 //! probable. Nothing is drawn at random, so the same archive gives the same forecast. What is not foreseen: pages to be
 //! discovered, and what runs will still learn of rates.
 
-use crate::currency::PageModel;
+use super::freshness::PageModel;
 use crate::refresh::rule::Rule;
 
 /// Pages that are computed with; of more, every n-th is taken, and the budget with it.
@@ -174,8 +174,8 @@ mod tests {
     use archive_storage::UrlId;
 
     use super::{Ranking, Runs, Sample};
-    use crate::currency::{Belief, PageModel};
     use crate::refresh::rule::Rule;
+    use crate::selection::freshness::{Belief, PageModel};
 
     fn pages(count: u32, rate: f64) -> Vec<PageModel> {
         let page = |number: u32| PageModel {

@@ -108,7 +108,7 @@ impl fmt::Display for CrawlOrder {
 
 impl CrawlOrder {
     /// What keeps the order's numbers; nothing for cash, which stands in the books.
-    pub(super) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
+    pub(crate) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {
             Self::Cash => return Ok(None),
             Self::Endowed(weight) => (Box::new(Endowed::new(weight)), Scale::Logarithm { one: 40.0 }),
@@ -128,7 +128,7 @@ impl CrawlOrder {
 }
 
 /// An order at work.
-pub(super) struct Ordering {
+pub(crate) struct Ordering {
     order: Box<dyn Order>,
     levels: Levels,
     /// The links of the page at hand; kept to be used again.
@@ -164,7 +164,7 @@ impl Ordering {
     }
 
     /// Tells the order that a page was fetched and leads to these pages.
-    pub(super) fn fetched(
+    pub(crate) fn fetched(
         &mut self,
         state: &State,
         page: UrlId,
@@ -183,7 +183,7 @@ impl Ordering {
     }
 
     /// The level under which a page is to wait.
-    pub(super) fn level(&self, page: UrlId) -> u8 {
+    pub(crate) fn level(&self, page: UrlId) -> u8 {
         self.levels.of.get(page.index()).copied().unwrap_or(1).max(1)
     }
 }

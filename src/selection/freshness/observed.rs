@@ -1,4 +1,4 @@
-//! How current copies were, as far as later fetches have shown.
+//! How fresh copies were, as far as later fetches have shown.
 //!
 //! Between two fetches of a page its copy was unchanged if the second found no change. If it found one, the copy became
 //! stale in between; when is not known, and the mean is taken that a page of this rate has: with an interval I,
@@ -17,7 +17,7 @@ use crate::refresh::rate::days_before_change;
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
-/// How current copies were.
+/// How fresh copies were.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Observed {
     /// Days of copies that are accounted for, all pages together.
@@ -34,7 +34,7 @@ pub struct Observed {
     pub currency: Vec<(f64, f64)>,
 }
 
-/// How current `copies` were from `from` to now; nothing when no fetch tells.
+/// How fresh `copies` were from `from` to now; nothing when no fetch tells.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -107,7 +107,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::Sums;
-    use crate::currency::{Belief, PageModel};
+    use crate::selection::freshness::{Belief, PageModel};
     use archive_storage::UrlId;
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Budgets {
 
 /// Pages that are being fetched and count for a budget already.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay {
+pub(crate) struct UnderWay {
     hosts: HashMap<HostId, u32>,
     sites: HashMap<SiteId, u32>,
 }
@@ -46,7 +46,7 @@ impl Budgets {
 
     /// Why a page need not wait for its turn: its site has had all its pages. So a site with a host for every name takes no
     /// memory for them.
-    pub(super) fn early(
+    pub(crate) fn early(
         &self,
         state: &State,
         credits: &Credits,
@@ -61,7 +61,7 @@ impl Budgets {
     }
 
     /// Why no further page of a host may be fetched.
-    pub(super) fn spent(
+    pub(crate) fn spent(
         &self,
         state: &State,
         credits: &Credits,
@@ -94,14 +94,14 @@ fn grown(pages: u32, importance: f64) -> u32 {
 
 impl UnderWay {
     /// A page of a host is being fetched.
-    pub(super) fn begin(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
+    pub(crate) fn begin(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
         *self.hosts.entry(host).or_insert(0) += 1;
         *self.sites.entry(state.host(host)?.site).or_insert(0) += 1;
         Ok(())
     }
 
     /// Its fetch is over.
-    pub(super) fn end(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
+    pub(crate) fn end(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
         take_one(&mut self.hosts, &host);
         take_one(&mut self.sites, &state.host(host)?.site);
         Ok(())

@@ -1,4 +1,4 @@
-//! `archive currency`: how current the copies are.
+//! `archive freshness`: how fresh the copies are.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use archive::crawl::{RefreshRules, Weights};
-use archive::currency::{self, Expected, Observed, PageModel};
 use archive::ledger::Credits;
 use archive::query::{ArchiveRows, FullText};
 use archive::search::{self, Reader};
+use archive::selection::freshness::{self, Expected, Observed, PageModel};
+use archive::selection::{RefreshRules, Weights};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, TimeDelta, Utc};
 use comfy_table::CellAlignment;
@@ -25,16 +25,16 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// How long a missed change may be young enough, in days: an hour, a day, a week, a month.
 const BETAS_USUAL: [f64; 5] = [0.0, 1.0 / 24.0, 1.0, 7.0, 30.0];
 
-/// Show how current the copies are: freshness, age and (α,β)-currency, expected now and observed in the past.
+/// Show how fresh the copies are: how many have missed no change of their page, and for how long the others have.
 ///
-/// Expected numbers follow from the change rates that were learned, observed ones from what fetches found. All are
-/// weighted by importance. A copy is (α,β)-current if, with a probability of at least α, it misses no change that is
-/// older than β.
+/// Expected numbers follow from how often pages were found changed, observed ones from what fetches in the past found. All
+/// are weighted by importance. Changes that are younger than a grace β may be forgiven: a copy is (α,β)-current if, with a
+/// probability of at least α, it has missed no change that is older than β.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  archive currency
-  archive currency 'page site = \"example.org\" and type = html'
-  archive currency --alpha 0.95 --beta 12h --beta 3d --json")]
+  archive freshness
+  archive freshness 'page site = \"example.org\" and type = html'
+  archive freshness --alpha 0.95 --beta 12h --beta 3d --json")]
 pub(crate) struct Args {
     /// Only pages that fit this query
     #[arg(value_name = "QUERY")]
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The probability α
     #[arg(long, default_value_t = 0.9, value_name = "P")]
     alpha: f64,
-    /// The grace β; may be repeated [default: 0, 1h, 1d, 7d, 30d]
+    /// The grace β: changes younger than this are forgiven; may be repeated [default: 0, 1h, 1d, 7d, 30d]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     beta: Vec<Duration>,
     /// How far back to observe
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = Report {
         alpha: args.alpha,
         back_days: args.back.as_secs_f64() / SECONDS_PER_DAY,
-        expected: currency::expect(&copies, args.alpha, &betas),
-        observed: currency::observe(store.state(), &copies, from, &betas)?,
+        expected: freshness::expect(&copies, args.alpha, &betas),
+        observed: freshness::observe(store.state(), &copies, from, &betas)?,
     };
     if args.json {
         output::json_line(&report)?;
@@ -101,9 +101,10 @@ pub(crate) fn copies(
     let selection = if words.is_empty() { None } else { Some(select(&store, &words.join(" "))?) };
     let credits = Credits::open(store.state())?;
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
-    let copies = currency::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
+    let copies = freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
     if copies.is_empty() {
-        output::note(format_args!("no page that fits has a copy"));
+        let which = if words.is_empty() { "no page" } else { "no page that fits the query" };
+        output::note(format_args!("{which} has a copy yet"));
     }
     Ok((store, copies))
 }
@@ -135,30 +136,34 @@ fn print(report: &Report) -> anyhow::Result<()> {
     let count = HumanCount(expected.pages as u64).to_string();
     table.add_row(["pages with a copy", &count, ""]);
     table.add_row([
-        "freshness",
+        "fresh copies",
         &percent(expected.freshness),
         &observed(&|observed| percent(observed.freshness)),
     ]);
-    table.add_row(["freshness, all pages alike", &percent(expected.freshness_unweighted), ""]);
+    table.add_row(["fresh copies, all pages alike", &percent(expected.freshness_unweighted), ""]);
     table.add_row([
-        "age (days since the first missed change)",
+        "time since the first missed change",
         &days(expected.age_days),
         &observed(&|observed| days(observed.age_days)),
     ]);
-    table.add_row(["days since copies were current", &days(expected.copy_age_days), ""]);
+    table.add_row(["time since copies were known to be fresh", &days(expected.copy_age_days), ""]);
     for (place, current) in expected.currency.iter().enumerate() {
         let seen = observed(&|observed| {
             observed.currency.get(place).map_or("-".to_owned(), |(_, share)| percent(*share))
         });
-        let label = format!("missed changes younger than {}", span(current.beta_days));
+        let label = if current.beta_days > 0.0 {
+            format!("no change missed that is older than {}", span(current.beta_days))
+        } else {
+            "no change missed".to_owned()
+        };
         table.add_row([label, percent(current.share), seen]);
-        let label = format!("  with a probability of {}", report.alpha);
+        let label = format!("  with a probability of at least {}", percent(report.alpha));
         table.add_row([label, percent(current.share_alpha), String::new()]);
     }
     let checks = observed(&|observed| {
-        format!("{} of {} changed", HumanCount(observed.changed), HumanCount(observed.checks))
+        format!("{} of {} found a change", HumanCount(observed.changed), HumanCount(observed.checks))
     });
-    let label = format!("fetches again in {}", span(report.back_days));
+    let label = format!("later fetches in the last {}", span(report.back_days));
     table.add_row([label, String::new(), checks]);
     output::print(&table)
 }

@@ -119,7 +119,7 @@ fn plans_are_kept_on_other_webs_too() {
 }
 
 #[test]
-fn currency_is_told_of_the_archive_and_of_a_query() {
+fn freshness_is_told_of_the_archive_and_of_a_query() {
     let config = Config::plain(206, 4, 120);
     let clock_of_web = Clock::simulated(config.start + TimeDelta::days(100));
     let served = TestWeb::start(Config { clock: clock_of_web, ..config });
@@ -131,11 +131,11 @@ fn currency_is_told_of_the_archive_and_of_a_query() {
         refresh(&served, &archive);
     }
     let at = clock(&served);
-    let currency = |query: &[&str]| {
-        let mut command = archive.command("currency");
+    let freshness = |query: &[&str]| {
+        let mut command = archive.command("freshness");
         start(command.arg("--json").args(query).args(&at)).wait().succeeded().json().remove(0)
     };
-    let all = currency(&[]);
+    let all = freshness(&[]);
     let number = |report: &serde_json::Value, part: &str, field: &str| report[part][field].as_f64().unwrap();
     assert!(number(&all, "expected", "pages") > 100.0);
     for part in ["expected", "observed"] {
@@ -153,14 +153,15 @@ fn currency_is_told_of_the_archive_and_of_a_query() {
     assert!((shares[0] - number(&all, "expected", "freshness")).abs() < 1e-9);
 
     // The pages that were fetched last are fresher than the others.
-    let fetched = currency(&["page captures > 1"]);
-    let others = currency(&["page captures = 1"]);
+    let fetched = freshness(&["page captures > 1"]);
+    let others = freshness(&["page captures = 1"]);
     assert!(number(&fetched, "expected", "freshness") > number(&others, "expected", "freshness"));
     assert_eq!(others["observed"], serde_json::Value::Null);
     assert_eq!(
         number(&fetched, "expected", "pages") + number(&others, "expected", "pages"),
         number(&all, "expected", "pages")
     );
+    // The name that the command had before is still understood.
     start(archive.command("currency").arg("site importance > 1")).wait().refused(2, &["ask for them"]);
 
     // What a plan says of a target, it says of that budget too.

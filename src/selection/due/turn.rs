@@ -16,19 +16,19 @@ const ORDERED_MAX: u64 = 1 << 15;
 
 /// What is known of a page's next fetch.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::crawl) struct Turn {
+pub(in crate::selection) struct Turn {
     /// The refresh's policy.
-    pub(in crate::crawl) policy: String,
+    pub(in crate::selection) policy: String,
     /// Changes a day by the page's own visits.
-    pub(in crate::crawl) changes_per_day: f64,
+    pub(in crate::selection) changes_per_day: f64,
     /// The budget that this is worked out for, fetches a day.
-    pub(in crate::crawl) fetches_per_day: f64,
+    pub(in crate::selection) fetches_per_day: f64,
     /// Days from one fetch to the next under this budget; infinite for a page that is given up.
-    pub(in crate::crawl) interval: f64,
+    pub(in crate::selection) interval: f64,
     /// Pages whose fetch is worth more now.
-    pub(in crate::crawl) before: u64,
+    pub(in crate::selection) before: u64,
     /// Pages that can be fetched again.
-    pub(in crate::crawl) of: u64,
+    pub(in crate::selection) of: u64,
 }
 
 /// The turn of `page` when refreshes fetch `fetches_per_day`, or else what the archive had a day so far; nothing for what cannot
@@ -36,7 +36,7 @@ pub(in crate::crawl) struct Turn {
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::crawl) fn turn(
+pub(in crate::selection) fn turn(
     state: &State,
     credits: &Credits,
     choice: &Choice,

@@ -1,4 +1,4 @@
-//! How current the archive's copies are, now and in the past, and what a budget will do for it.
+//! How fresh the archive's copies are, now and in the past.
 //!
 //! Expected numbers follow from the change rates that were learned ([`Belief`]); observed ones from what fetches found
 //! ([`observe`]). Both are averages over pages, weighted by their importance. A page counts if it has a copy and its last
@@ -6,7 +6,6 @@
 
 mod belief;
 mod observed;
-pub mod plan;
 
 use std::collections::HashSet;
 
@@ -14,7 +13,7 @@ use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::crawl::{Weights, archive_prior};
+use super::due::{Weights, archive_prior};
 use crate::ledger::{CreditError, Credits, announcement_trust};
 use crate::refresh::rate::ChangeObservations;
 
@@ -47,7 +46,7 @@ impl PageModel {
         self.belief.fresh(self.age) * (1.0 - self.announced)
     }
 
-    /// What an announcement counts as, in days of age: see [`crate::crawl::most_obsolete`].
+    /// What an announcement counts as, in days of age: see [`super::most_obsolete`].
     #[must_use]
     pub fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day

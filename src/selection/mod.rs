@@ -1,0 +1,30 @@
+//! What to fetch next and why: the agenda of a refresh, and how fresh it keeps the copies.
+//!
+//! Everything is read from the state and from what was decided: which pages are due ([`most_obsolete`], [`agenda`]), by which
+//! rules ([`RefreshRules`]), when the turn of one page comes ([`why()`]), how fresh copies are ([`freshness`]) and what a
+//! budget will do for it ([`plan`]). A crawl takes its order, its budgets and what it leaves from here ([`CrawlPolicy`]); what it
+//! is doing at the moment is its own business.
+
+mod agenda;
+mod budget;
+mod due;
+pub mod freshness;
+mod order;
+pub mod plan;
+mod policy;
+pub(crate) mod stored_robots;
+mod visits;
+mod why;
+
+pub use agenda::agenda;
+pub use budget::Budgets;
+pub(crate) use budget::UnderWay;
+pub use due::{
+    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, archive_prior,
+    most_obsolete, refreshable,
+};
+pub(crate) use order::Ordering;
+pub use order::{CrawlOrder, UnknownOrder};
+pub use policy::CrawlPolicy;
+pub use visits::{RobotsAnswer, Visit, visits_of};
+pub use why::{Found, LastFetch, Outlook, Spent, Why, why};

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Changes a day that are as good as none: one in ten years.
+const RARE: f64 = 1.0 / 3652.5;
+
 /// Visits that are shown unless said otherwise.
 const VISITS: usize = 10;
 
@@ -178,19 +181,20 @@ fn due(outlook: &Outlook) -> [String; 3] {
         Some(_) => local(outlook.due),
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
-    let others = output::count(outlook.of.saturating_sub(1), "other page");
     let place = match outlook.before {
-        0 => format!("before all {others}"),
-        before => format!("after {} of {others}", HumanCount(before)),
+        0 => "no other page is more urgent".to_owned(),
+        1 => "one other page is more urgent".to_owned(),
+        before => format!("{} of {} are more urgent", HumanCount(before), output::count(outlook.of, "page")),
     };
     let changes = match outlook.changes_per_day {
         rate if rate >= 1.0 => format!("{rate:.1} times a day"),
+        rate if rate < RARE => "less than once in ten years".to_owned(),
         rate => format!("once in {:.1} days", rate.recip()),
     };
     let budget = output::count(outlook.fetches_per_day.round() as u64, "page");
     [
         when,
-        format!("expected to change {changes}; a refresh now would take it {place}"),
+        format!("expected to change {changes}; {place}"),
         format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", outlook.policy),
     ]
 }

@@ -135,7 +135,10 @@ fn changes_between_fetches(y: f64) -> f64 {
     if y >= 1.0 {
         return f64::INFINITY;
     }
-    let mut x = (2.0 * y).sqrt().max(1e-9);
+    let mut x = (2.0 * y).sqrt();
+    if x < SMALL {
+        return x;
+    }
     for _ in 0..STEPS {
         let missing = y - (1.0 - (1.0 + x) * (-x).exp());
         // The slope x e^-x is kept away from 0, where a step would leave the range.

@@ -157,7 +157,9 @@ impl Progress {
 /// What a run stored and left, without what there was none of.
 fn sum(status: &Status) -> String {
     let mut parts = Vec::new();
-    if status.acknowledged > 0 {
+    if status.acknowledged == 0 {
+        parts.push("no captures".to_owned());
+    } else {
         let identical = match status.identical {
             0 => String::new(),
             number => format!(" ({} identical to another capture)", HumanCount(number)),
@@ -173,7 +175,7 @@ fn sum(status: &Status) -> String {
             parts.push(format!("{} {what}", HumanCount(number)));
         }
     }
-    if parts.is_empty() { "nothing was fetched".to_owned() } else { parts.join(", ") }
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -182,8 +184,8 @@ mod tests {
 
     #[test]
     fn what_there_was_none_of_is_not_counted() {
-        assert_eq!(sum(&Status::default()), "nothing was fetched");
-        assert_eq!(sum(&Status { refused: 2, ..Status::default() }), "2 refused");
+        assert_eq!(sum(&Status::default()), "no captures");
+        assert_eq!(sum(&Status { refused: 2, ..Status::default() }), "no captures, 2 refused");
         let status = Status { acknowledged: 1, errors: 1, bytes: 300, ..Status::default() };
         assert_eq!(sum(&status), "1 capture, 300 B, 0/s, 1 error");
         let status = Status { acknowledged: 2000, identical: 30, refused: 4, queued: 5, ..status };

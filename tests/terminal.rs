@@ -153,8 +153,20 @@ fn what_takes_long_shows_that_it_goes_on() {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_archive"));
         at_terminal(command.args(arguments), At::Errors, 80).succeeded()
     };
-    let endless = ["rank", "--graph", "generate:copy:20000:20", "--tolerance", "0", "--iterations", "20000"];
-    let text = seen(&endless).text();
+    // A list of arcs that is a pipe, into which nothing is written at first.
+    let folder = tempfile::tempdir().unwrap();
+    let arcs = folder.path().join("arcs.tsv.gz");
+    assert!(std::process::Command::new("mkfifo").arg(&arcs).status().unwrap().success());
+    let graph = folder.path().to_str().unwrap();
+    let text = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(4));
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut packed, b"0\t1\n1\t0\n").unwrap();
+            std::fs::write(&arcs, packed.finish().unwrap()).unwrap();
+        });
+        seen(&["rank", "--graph", graph]).text()
+    });
     assert!(text.contains("working for"), "{text:?}");
     // What is done at once shows nothing.
     assert_eq!(seen(&["completions", "bash"]).text(), "");

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 
     heading(&format!(
-        "4. {DAYS} days later the web has changed: fetch again what matters most and has probably changed"
+        "4. {DAYS} days later the web has changed: refresh what matters most and has probably changed"
     ))?;
     web.config().clock.advance(TimeDelta::days(DAYS));
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());

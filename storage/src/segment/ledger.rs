@@ -171,14 +171,22 @@ fn manifest_line(name: &str, digest: Digest) -> String {
 
 /// The lines of one of the two files; none when there is no file.
 pub(super) fn lines(disk: &dyn Disk, folder: &Path, file: &str) -> Result<Vec<Vec<u8>>, SegmentError> {
-    let path = folder.join(file);
-    let text = match read_file(disk, &path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error).context("read", &path),
-    };
+    let text = text(disk, folder, file)?;
     let text = text.strip_suffix(b"\n").unwrap_or(&text);
     Ok(text.split(|byte| *byte == b'\n').filter(|_| !text.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Whether the last line of one of the two files has no end.
+pub(super) fn is_cut(disk: &dyn Disk, folder: &Path, file: &str) -> Result<bool, SegmentError> {
+    Ok(text(disk, folder, file)?.last().is_some_and(|byte| *byte != b'\n'))
+}
+
+fn text(disk: &dyn Disk, folder: &Path, file: &str) -> Result<Vec<u8>, SegmentError> {
+    let path = folder.join(file);
+    match read_file(disk, &path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        text => text.context("read", &path),
+    }
 }
 
 /// Writes both files, durably, with what is known of all closed segments; one that says just that stays.

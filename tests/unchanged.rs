@@ -13,7 +13,7 @@ use crate::support::site::{Manner, Site};
 use crate::support::{Archive, ledger_balances};
 
 /// How far importance may move in a refresh of an unchanged web, or a rebuild: summed over all pages, as a share of all.
-const DRIFT_MAX: f64 = 0.0005;
+const DRIFT_MAX: f64 = 0.002;
 
 /// What people see of a page, but for its importance.
 type Page = BTreeMap<String, Value>;

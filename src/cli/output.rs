@@ -219,7 +219,7 @@ impl Table {
 /// Prints a finished table.
 pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     // Without a terminal there is no width.
-    let columns = comfy_table::Table::new().width().map(usize::from);
+    let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
     write(table.render(columns.filter(|columns| *columns > 0)).as_bytes())
 }
 

@@ -143,11 +143,17 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
     if from >= captures {
         return Ok(());
     }
-    let ((items, stored), (sender, parsed)) = (bounded(1), bounded(WAITING_MAX));
-    // One thread: the newest version of a page has to come last.
+    // One page is parsed while the next comes from disk: the newest version of a page has to come last, and more would take memory.
+    let ((items, stored), (sender, parsed)) = (bounded(1), bounded(1));
     let _crew = Crew::start(Parsing, 1, store.path(), Limits::default(), &stored, &sender)
         .map_err(RecorderError::Thread)?;
     drop((stored, sender));
+    let mut under_way = false;
+    let add_parsed = |writer: &mut Writer| match parsed.recv() {
+        Ok(Some(document)) => Ok(writer.add(&document)?),
+        Ok(None) => Ok(()),
+        Err(_) => Err(RecorderError::ThreadEnded),
+    };
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id)?;
@@ -168,14 +174,13 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
         let Some(payload) = store.payload(&capture)? else { continue };
         let (status, key) = (capture.status, capture.digest);
         let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
-        items.send(Stored { id: capture.url, url, page }).map_err(|_| RecorderError::ThreadEnded)?;
-        for document in parsed.try_iter().flatten() {
-            writer.add(&document)?;
+        if std::mem::replace(&mut under_way, true) {
+            add_parsed(writer)?;
         }
+        items.send(Stored { id: capture.url, url, page }).map_err(|_| RecorderError::ThreadEnded)?;
     }
-    drop(items);
-    for document in parsed.iter().flatten() {
-        writer.add(&document)?;
+    if under_way {
+        add_parsed(writer)?;
     }
     Ok(writer.commit(captures)?)
 }

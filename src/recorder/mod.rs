@@ -1,16 +1,16 @@
 //! The one way in for every capture, whoever brings it: a crawl, a refresh, an import, a repair, a rebuild, and the
 //! opening of an archive that a crash left behind.
 //!
-//! A [`Recorder`] owns the writing side of an archive while there is something to write: the store, the books, the
+//! A `Recorder` owns the writing side of an archive while there is something to write: the store, the books, the
 //! full-text index, and when what is synced. Each capture goes the same way:
 //!
-//! 1. [`Recorder::record`] appends its records and credits it. A revisit that was not read itself first gets from its
+//! 1. `Recorder::record` appends its records and credits it. A revisit that was not read itself first gets from its
 //!    original what is known of the document. What is replayed is in a segment already, and only credited.
-//! 2. [`Recorder::index`] hands its text to the index, if it is the newest of its page.
-//! 3. [`Recorder::checkpoint`], when it is due, makes everything durable: records, then the state with its watermarks, then
+//! 2. `Recorder::index` hands its text to the index, if it is the newest of its page.
+//! 3. `Recorder::checkpoint`, when it is due, makes everything durable: records, then the state with its watermarks, then
 //!    (less often) the index. The books balance before. A crawl lets a thread make records durable in between.
-//! 4. [`Recorder::settle`] ends a run with rounds over the stored links, [`Recorder::conclude`] with a last checkpoint, and
-//!    [`Recorder::close_index`] with the rest of the texts.
+//! 4. `Recorder::settle` ends a run with rounds over the stored links, `Recorder::conclude` with a last checkpoint, and
+//!    `Recorder::close_index` with the rest of the texts.
 //!
 //! The books are audited over all accounts when the captures since the last time are a thirtieth of the URLs, so that it costs a
 //! bounded share of recording, and whenever accounts were changed other than by captures that have just come in: after a

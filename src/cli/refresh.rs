@@ -13,7 +13,7 @@ use archive::selection::{
 use archive::watch::{self, Awaited, Delivery, Format, Watch};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
-use indicatif::{HumanCount, HumanDuration};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
@@ -237,10 +237,7 @@ fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyh
         Some(next) => {
             let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));
             let form = if next.date_naive() == now.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
-            let (next, shortest) = (next.format(form), HumanDuration(rules.shortest));
-            format!(
-                "nothing is due; next at {next} (no page is fetched twice within {shortest}, see --shortest)"
-            )
+            format!("nothing is due; next at {} (see --shortest)", next.format(form))
         }
         None => format!(
             "nothing is due: by the policy {} none of {} is worth another fetch",

@@ -8,7 +8,7 @@ use archive_storage::{CaptureKind, Store};
 
 use crate::support::program::start;
 use crate::support::warc::{answer, member, record, response};
-use crate::support::{Archive, Dice, files_with, ledger_balances};
+use crate::support::{Archive, Dice, files_with, kills, ledger_balances};
 
 /// How often an import is killed, unless `ARCHIVE_KILLS` says otherwise.
 const KILLS: u64 = 10;
@@ -77,7 +77,7 @@ fn files(archive: &Archive) -> [PathBuf; 2] {
 
 #[test]
 fn an_import_killed_again_and_again_has_every_capture_once() {
-    let kills = std::env::var("ARCHIVE_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
+    let kills = kills(KILLS);
     let mut dice = Dice::new("kill-import");
     let calm = Archive::new();
     let files = files(&calm);

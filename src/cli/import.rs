@@ -4,18 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder::Memory;
+use archive::recorder::{CHECKPOINT_EVERY, Memory};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, SegmentArgs, memory};
 use super::{EXIT_STOPPED, interrupt, open, output, progress};
-
-/// Between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;

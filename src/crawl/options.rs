@@ -12,14 +12,11 @@ use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
 use crate::ledger::Scope;
-use crate::recorder::Memory;
+use crate::recorder::{CHECKPOINT_EVERY, Memory};
 use crate::selection::CrawlPolicy;
 
 /// The usual [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-
-/// The usual [`Options::checkpoint_every`].
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// The usual [`Options::disk_min`].
 const DISK_MIN: u64 = 256 << 20;

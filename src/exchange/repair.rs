@@ -14,7 +14,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
@@ -26,11 +25,8 @@ use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::index_damage;
 use crate::columns::{self, ColumnError};
-use crate::recorder::{self, Control, Memory, RecorderError};
+use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
 use crate::search;
-
-/// Between two checkpoints while captures are brought back.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// Why a repair broke off.
 #[derive(Debug, thiserror::Error)]

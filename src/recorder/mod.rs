@@ -43,8 +43,8 @@ pub(crate) use indexer::index_all;
 pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
 
-/// The usual time between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
+/// The usual time between two checkpoints, whoever records: what a crash makes the next start replay.
+pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
 /// A pass over all accounts costs about as much as crediting a page in so many of them.
 const ACCOUNTS_PER_CREDIT: u64 = 30;

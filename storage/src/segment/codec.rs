@@ -42,6 +42,9 @@ pub const FRAME_BYTES_MAX: usize = 8 << 20;
 /// Bytes of content in each of those frames.
 const FRAME_BYTES: usize = 4 << 20;
 
+/// Bytes that a compressor keeps of each of its buffers: there are several compressors, and long records are rare.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// The line ends after a record's content.
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
@@ -143,9 +146,10 @@ impl Compressor {
             }
             Kind::Gzip(deflater) => gzip_member(deflater, &self.plain, output)?,
         }
-        // One huge record must not keep its memory for good.
-        if self.plain.capacity() > 2 * FRAME_BYTES_MAX {
-            self.plain = Vec::new();
+        for buffer in [&mut self.plain, &mut self.packed] {
+            if buffer.capacity() > KEPT_BYTES_MAX {
+                *buffer = Vec::new();
+            }
         }
         Ok(())
     }

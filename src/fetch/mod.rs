@@ -12,6 +12,7 @@ mod error;
 mod exchange;
 mod framing;
 mod guard;
+mod idle;
 mod request;
 pub mod robots;
 mod service;

@@ -1,7 +1,6 @@
 //! The thread that holds all sockets, and what goes in and comes out of it.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -16,16 +15,8 @@ use tokio::time::Instant;
 
 use super::connect::{Connection, Connector};
 use super::exchange::{Exchange, Failed, exchange};
+use super::idle::Idle;
 use super::{BodyMemory, ConnectTo, Endpoint, FetchError, Request};
-
-/// Idle connections kept open to one server.
-const IDLE_PER_ENDPOINT_MAX: usize = 32;
-
-/// Servers to which idle connections are kept open: each costs a file handle.
-const IDLE_ENDPOINTS_MAX: usize = 256;
-
-/// An idle connection older than this is closed rather than reused: most servers have dropped it by then.
-const IDLE_MAX: Duration = Duration::from_secs(15);
 
 /// What a response may cost.
 #[derive(Debug, Clone)]
@@ -175,7 +166,7 @@ struct Client {
     settings: Settings,
     memory: BodyMemory,
     connector: Connector,
-    idle: RefCell<HashMap<Endpoint, Vec<(Instant, Connection)>>>,
+    idle: RefCell<Idle<Connection>>,
 }
 
 impl Client {
@@ -198,7 +189,7 @@ impl Client {
         let mut limits = self.settings.limits.clone();
         limits.body_bytes =
             request.body_bytes_max.map_or(limits.body_bytes, |max| max.min(limits.body_bytes));
-        let mut reused = self.take_idle(&endpoint);
+        let mut reused = self.idle.borrow_mut().take(&endpoint);
         loop {
             let is_reused = reused.is_some();
             let mut connection = match reused.take() {
@@ -221,7 +212,7 @@ impl Client {
                         elapsed: clock.elapsed(),
                     };
                     if received.reusable {
-                        self.put_idle(endpoint, connection);
+                        self.idle.borrow_mut().put(endpoint, connection);
                     }
                     return Ok(exchange);
                 }
@@ -230,33 +221,6 @@ impl Client {
                 Err(Failed::Closed) => return Err(FetchError::NoHead),
                 Err(Failed::Error(error)) => return Err(error),
             }
-        }
-    }
-
-    fn take_idle(&self, endpoint: &Endpoint) -> Option<Connection> {
-        let mut idle = self.idle.borrow_mut();
-        let connections = idle.get_mut(endpoint)?;
-        let found = connections.pop().filter(|(since, _)| since.elapsed() < IDLE_MAX);
-        if found.is_none() || connections.is_empty() {
-            idle.remove(endpoint);
-        }
-        found.map(|(_, connection)| connection)
-    }
-
-    fn put_idle(&self, endpoint: Endpoint, connection: Connection) {
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() >= IDLE_ENDPOINTS_MAX && !idle.contains_key(&endpoint) {
-            idle.retain(|_, connections| {
-                connections.retain(|(since, _)| since.elapsed() < IDLE_MAX);
-                !connections.is_empty()
-            });
-            if idle.len() >= IDLE_ENDPOINTS_MAX {
-                return;
-            }
-        }
-        let connections = idle.entry(endpoint).or_default();
-        if connections.len() < IDLE_PER_ENDPOINT_MAX {
-            connections.push((Instant::now(), connection));
         }
     }
 }

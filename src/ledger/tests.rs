@@ -426,3 +426,17 @@ fn links_are_followed_as_the_last_crawl_was_told() {
         assert_eq!(refusal == Some(Refusal::NoFollow), is_told);
     }
 }
+
+#[test]
+fn announced_pages_wait_up_to_a_limit() {
+    let mut books = Books::new();
+    let urls = [1, 2].map(|number| format!("http://a.test/{number}"));
+    books.credits.add_seeds(&mut books.state, &urls).unwrap();
+    let mut queue = vec![UrlId(0); PUBLISHED_MAX - 1];
+    let mut publish =
+        |url: &str| books.credits.publish(&mut books.state, &mut queue, url, 0, Utc::now()).unwrap();
+    assert!(matches!(publish(&urls[0]), Published::Queued(_)));
+    assert_eq!(publish(&urls[1]), Published::Full);
+    // What waits already is told apart.
+    assert!(matches!(publish(&urls[0]), Published::Waiting(_)));
+}

@@ -53,6 +53,10 @@ impl Budgets {
         candidate: &Candidate,
         under_way: &UnderWay,
     ) -> Result<Option<Refusal>, StateError> {
+        // A state that somebody else made may name a host that there is not; the frontier would grow to its number.
+        if candidate.host.0 >= state.host_count() {
+            return Err(StateError::Unknown { what: "host", id: u64::from(candidate.host.0) });
+        }
         // A seed was asked for by a person, and parts of a page belong to it.
         if candidate.level > LEVEL_PAGE_MAX {
             return Ok(None);
@@ -119,7 +123,27 @@ fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: &K) {
 
 #[cfg(test)]
 mod tests {
-    use super::Budgets;
+    use std::sync::Arc;
+
+    use archive_storage::backend::RealDisk;
+    use archive_storage::{HostId, Mode, State, StateError, UrlId};
+
+    use super::{Budgets, Candidate, UnderWay};
+    use crate::ledger::Credits;
+
+    #[test]
+    fn a_host_that_there_is_not_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let mut credits = Credits::open(&state).unwrap();
+        credits.add_seeds(&mut state, &["http://a.test/".to_owned()]).unwrap();
+        let early = |host| {
+            let candidate = Candidate { url: UrlId(0), host: HostId(host), level: 1 };
+            Budgets::default().early(&state, &credits, &candidate, &UnderWay::default())
+        };
+        assert!(early(0).unwrap().is_none());
+        assert!(matches!(early(1), Err(StateError::Unknown { .. })));
+    }
 
     #[test]
     fn a_budget_grows_with_the_importance_of_the_site() {

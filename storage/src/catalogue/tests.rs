@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Catalogue, Contents, FORMAT, FORMAT_VERSION, SegmentEntry, SegmentState};
+use super::{Catalogue, Contents, FILE, FILE_BYTES_MAX, FORMAT, FORMAT_VERSION, SegmentEntry, SegmentState};
 use crate::backend::RealDisk;
 use crate::checkpoint::StateError;
 use crate::ids::SegmentId;
@@ -76,4 +76,14 @@ fn a_newer_format_is_refused_in_one_sentence() {
         error.to_string(),
         "this archive has format 3, but this release reads formats up to 2: use a newer release"
     );
+}
+
+/// The file has holes: only what reads it would fill memory.
+#[test]
+fn a_file_of_a_stranger_does_not_fill_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join(FILE)).unwrap();
+    file.set_len(FILE_BYTES_MAX + 1).unwrap();
+    let error = catalogue(folder.path()).load().unwrap_err();
+    assert!(error.to_string().contains(FILE), "{error}");
 }

@@ -305,3 +305,23 @@ impl BlockLog {
         StateError::corrupted(&self.path, offset.unwrap_or(0), what)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::RealDisk;
+
+    #[test]
+    fn a_block_larger_than_any_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let stem = folder.path().join("log");
+        let mut log = BlockLog::open(&RealDisk, &stem, 0, OpenMode::Create).unwrap();
+        let mut raw = vec![0; RAW_BYTES_MAX as usize];
+        log.push(&raw).unwrap();
+        raw.push(0);
+        log.push(&raw).unwrap();
+        log.read(0, &mut raw).unwrap();
+        assert_eq!(raw.len() as u64, RAW_BYTES_MAX);
+        assert!(matches!(log.read(1, &mut raw), Err(StateError::Corrupted { .. })));
+    }
+}

@@ -92,10 +92,10 @@ fn capture_twice(state: &mut State, url: UrlId, draws: &mut Draws) -> Outcome<()
         flags: 0,
         original: None,
     };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     capture.time = last * 1_000_000;
     capture.flags = if changed { capture_flags::CONTENT_CHANGED } else { 0 };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     let visit = Visit {
         first_seen: first as u32,
         last_seen: last as u32,

@@ -18,6 +18,7 @@ pub mod segment;
 mod state;
 mod store;
 mod urls;
+mod validators;
 mod verify;
 pub mod warc;
 
@@ -29,7 +30,9 @@ pub use digest::Digest;
 pub use history::{Capture, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkList, LinkScan, LinkTarget};
-pub use pages::{Host, LinksPosition, Page, PageFlags, Site, TextPosition, Visit, VisitId};
+pub use pages::{
+    Host, LinksPosition, Page, PageFlags, Site, TextPosition, ValidatorsPosition, Visit, VisitId,
+};
 pub use quietly::quietly;
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
@@ -38,4 +41,5 @@ pub use state::{
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
+pub use validators::{VALIDATOR_BYTES_MAX, Validators};
 pub use verify::{FINDINGS_MAX, Finding, Verified, verify};

@@ -95,7 +95,7 @@ fn book(state: &mut State, booked: &Booked<'_>) -> Result<(), StoreError> {
         flags: 0,
         original,
     };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     Ok(())
 }
 

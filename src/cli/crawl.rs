@@ -103,10 +103,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
     args.fetch.start_log(&args.archive.path)?;
-    let favoured = args.cash.favoured(&args.archive.path)?;
+    args.cash.check(&args.archive.path)?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
-    args.cash.apply(&mut store, &favoured)?;
+    args.cash.apply(&mut store)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -160,9 +160,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Mistakes in what was typed have an exit code of their own.
 fn as_usage(error: anyhow::Error) -> anyhow::Error {
-    use WatchError::{Name, Period, Query, Sites};
+    use WatchError::{Name, Period, Query};
     match error.downcast_ref::<WatchError>() {
-        Some(Name(_) | Period | Query(_) | Sites) => UsageError(error.to_string()).into(),
+        Some(Name(_) | Period) => UsageError(error.to_string()).into(),
+        Some(Query(query)) if query.is_mistake() => UsageError(error.to_string()).into(),
         _ => error,
     }
 }

@@ -13,8 +13,7 @@ use super::{Best, SECONDS_PER_DAY, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::outlook::{DIRECTORY, relations};
-use crate::refresh::policies::draws::Draws;
-use crate::refresh::policies::{Known, Policy, Visit as Showed};
+use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 use crate::refresh::rule::Rule;
 
@@ -81,7 +80,8 @@ impl Survey<'_> {
         let mut known = self.known(&considered)?;
         (known.found, known.days) = (past.found, now);
         (known.budget, known.tick) = (per_day, budget as f64 / per_day);
-        let mut policy = self.choice.rules.policy.build(&known, &mut Draws::new(1));
+        let mut chance = fastrand::Rng::with_seed(1);
+        let mut policy = self.choice.rules.policy.build(&known, &mut || chance.f64());
         let mut last = std::mem::take(&mut known.found);
         tell(policy.as_mut(), &past.told, &mut last);
 
@@ -310,7 +310,7 @@ fn tell(policy: &mut dyn Policy, told: &[Told], last: &mut [f64]) {
             }
             let before = last[told.page];
             let changed = told.changed.map(|at| at.clamp(before, now));
-            showed.push(Showed { page: told.page, age: (now - before).max(0.0), changed });
+            showed.push(Sighting { page: told.page, age: (now - before).max(0.0), changed });
             last[told.page] = now;
         }
         if !gone.is_empty() {
@@ -329,11 +329,11 @@ mod tests {
 
     /// Notes what it is told.
     #[derive(Default)]
-    struct Noted(Vec<(f64, Vec<Showed>)>);
+    struct Noted(Vec<(f64, Vec<Sighting>)>);
 
     impl Policy for Noted {
         fn values(&mut self, _now: f64, _pages: &[usize], _ages: &[f64], _values: &mut [f64]) {}
-        fn seen(&mut self, now: f64, visits: &[Showed]) {
+        fn seen(&mut self, now: f64, visits: &[Sighting]) {
             self.0.push((now, visits.to_vec()));
         }
     }
@@ -345,7 +345,7 @@ mod tests {
             [told(1.0, 0, None), told(1.02, 1, Some(0.5)), told(1.03, 0, Some(1.025)), told(3.0, 1, None)];
         let (mut policy, mut last) = (Noted::default(), [0.0, 0.25]);
         tell(&mut policy, &past, &mut last);
-        let showed = |page: usize, age: f64, changed: Option<f64>| Showed { page, age, changed };
+        let showed = |page: usize, age: f64, changed: Option<f64>| Sighting { page, age, changed };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         // The second visit of a page within an hour is a moment of its own.
         let moments: Vec<f64> = policy.0.iter().map(|(now, _)| *now).collect();

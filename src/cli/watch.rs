@@ -10,7 +10,8 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::{awaited, left, note_withheld, tell};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};

@@ -49,10 +49,9 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Whether it has a version of its page: a response, or a revisit that found the same payload, with a status from 200 to
-    /// 299.
-    #[must_use]
-    pub fn is_version(&self) -> bool {
+    /// Whether a server may be asked if this is still what it has: a response, or a revisit that found the same payload, with
+    /// a status from 200 to 299.
+    pub(crate) fn is_confirmable(&self) -> bool {
         let is_found = matches!(self.kind, CaptureKind::Response | CaptureKind::Identical);
         is_found && (200..300).contains(&self.status)
     }

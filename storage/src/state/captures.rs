@@ -79,7 +79,7 @@ impl State {
         validators: Option<&Validators>,
     ) -> Result<()> {
         let newest = self.newest_version(capture.url)?.map(|(newest, version)| (version.time, newest));
-        if !capture.is_version() || newest >= Some((capture.time, id)) {
+        if !capture.is_confirmable() || newest >= Some((capture.time, id)) {
             return Ok(());
         }
         let visit_id = self.visit_of(capture.url)?;

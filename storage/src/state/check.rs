@@ -125,7 +125,7 @@ impl State {
     fn check_version(&self, visit: &Visit, url: UrlId, wrong: &mut impl FnMut(&'static str)) -> Result<()> {
         let version = visit.version.map(|version| self.captures.get(version.0)).transpose()?;
         if version.is_some_and(|version| {
-            version.is_none_or(|record| record.capture.url != url || !record.capture.is_version())
+            version.is_none_or(|record| record.capture.url != url || !record.capture.is_confirmable())
         }) {
             wrong("its newest version is none");
         }

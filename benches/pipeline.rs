@@ -389,6 +389,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
         payload_bytes: body.len() as u64,
         digest: Digest::sha256(&body).prefix(),
         original: None,
+        validators: None,
         facts: Facts { links: links.collect(), ..capture.facts.clone() },
     }
 }

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::memory::peak_bytes;
-use archive::refresh::policies::draws::Draws;
 use archive::refresh::rate::{ChangeObservations, Observation};
 use archive::refresh::rule::Rule;
 use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Weights, agenda};
@@ -48,7 +47,7 @@ fn main() -> Outcome<()> {
 /// The state of an archive of so many pages.
 fn state(folder: &Path, pages: u32) -> Outcome<State> {
     let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
-    let mut draws = Draws::new(1);
+    let mut draws = fastrand::Rng::with_seed(1);
     for first in (0..pages).step_by(BATCH_PAGES as usize) {
         for number in first..pages.min(first.saturating_add(BATCH_PAGES)) {
             let site = number / PAGES_PER_SITE;
@@ -71,13 +70,13 @@ fn state(folder: &Path, pages: u32) -> Outcome<State> {
 }
 
 /// Two captures, the second somewhere in the second half of the time.
-fn capture_twice(state: &mut State, url: UrlId, draws: &mut Draws) -> Outcome<()> {
-    let first = BEGIN + (draws.unit() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64;
-    let last = first + (draws.unit() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64 + 60;
+fn capture_twice(state: &mut State, url: UrlId, draws: &mut fastrand::Rng) -> Outcome<()> {
+    let first = BEGIN + (draws.f64() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64;
+    let last = first + (draws.f64() * (DAYS * SECONDS_PER_DAY / 2) as f64) as i64 + 60;
     // Rates over three orders of magnitude.
     let interval = (last - first) as f64 / SECONDS_PER_DAY as f64;
-    let rate = 0.001 * (7.0 * draws.unit()).exp();
-    let changed = draws.unit() > (-rate * interval).exp();
+    let rate = 0.001 * (7.0 * draws.f64()).exp();
+    let changed = draws.f64() > (-rate * interval).exp();
     let mut observations = ChangeObservations::new();
     observations.observe(&Observation { interval, changed, last_modified: None });
     let mut capture = Capture {
@@ -92,10 +91,10 @@ fn capture_twice(state: &mut State, url: UrlId, draws: &mut Draws) -> Outcome<()
         flags: 0,
         original: None,
     };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     capture.time = last * 1_000_000;
     capture.flags = if changed { capture_flags::CONTENT_CHANGED } else { 0 };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     let visit = Visit {
         first_seen: first as u32,
         last_seen: last as u32,

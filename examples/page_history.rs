@@ -21,7 +21,7 @@ fn main() -> anyhow::Result<()> {
         println!("{time}  {:?}  status {}  {} bytes", capture.kind, capture.status, capture.length);
     }
     // A revisit has no content of its own; the newest version is the capture that has it.
-    if let Some(version) = store.newest_version(page)?
+    if let Some((_, version)) = state.newest_version(page)?
         && let Some(content) = store.payload(&version)?
     {
         println!("{}", String::from_utf8_lossy(&content[..content.len().min(200)]).escape_debug());

@@ -4,8 +4,7 @@
 //!     cargo run --release --example refresh_policy
 
 use archive::refresh::outlook::Relations;
-use archive::refresh::policies::draws::Draws;
-use archive::refresh::policies::{Known, Policy, PolicyName, Visit};
+use archive::refresh::policies::{Known, Policy, PolicyName, Sighting};
 
 const PAGES: usize = 200;
 const DAYS: usize = 120;
@@ -42,12 +41,12 @@ fn freshness(policy: &mut dyn Policy, importance: &[f64]) -> f64 {
         policy.values(day as f64, &pages, &ages, &mut values);
         let mut order = pages.clone();
         order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
-        let visits: Vec<Visit> = order[..BUDGET]
+        let visits: Vec<Sighting> = order[..BUDGET]
             .iter()
             .map(|&page| {
                 let found = (changed[page] > fetched[page]).then_some(changed[page] as f64);
                 fetched[page] = day;
-                Visit { page, age: ages[page], changed: found }
+                Sighting { page, age: ages[page], changed: found }
             })
             .collect();
         policy.seen(day as f64, &visits);
@@ -75,7 +74,7 @@ fn main() {
         tick: 1.0,
         ..Known::default()
     };
-    let mut default = PolicyName::default().build(&known, &mut Draws::new(1));
+    let mut default = PolicyName::default().build(&known, &mut || 0.5);
     println!("built-in default:     {:.3}", freshness(default.as_mut(), &importance));
     println!(
         "importance times age: {:.3}",

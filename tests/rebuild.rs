@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use archive::ledger::{language, page_flags};
 use archive::search;
-use archive_storage::{CaptureKind, Store};
+use archive_storage::{CaptureKind, Store, Validators};
 use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;
 
@@ -46,6 +46,9 @@ struct Page {
     /// When a change was last announced, how often, and how often this was true.
     announced: (u32, u16, u16),
     links: Vec<(String, u8)>,
+    /// When the newest version was captured, and what the server gave to ask for it again.
+    version: Option<i64>,
+    validators: Option<Validators>,
 }
 
 fn known(archive: &Path) -> BTreeMap<String, Page> {
@@ -67,6 +70,8 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
             observations: visit.extension,
             signature: visit.signature,
             announced: (visit.announced, visit.announcements, visit.announcements_confirmed),
+            version: state.newest_version(id).unwrap().map(|(_, version)| version.time),
+            validators: state.validators(id).unwrap(),
             links: links.iter().map(|link| (state.url(link.target).unwrap(), link.kind)).collect(),
         };
         pages.insert(state.url(id).unwrap(), page);

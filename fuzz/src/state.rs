@@ -78,7 +78,7 @@ fn fill(state: &mut State) -> Result<(), StateError> {
             flags: 0,
             original: None,
         };
-        state.append_capture(&capture)?;
+        state.append_capture(&capture, None)?;
         let title = state.append_title(&format!("{number} {}", "title ".repeat(20)))?;
         state.update_visit(url, |visit| visit.title = Some(title))?;
         state.append_links(url, targets.split_at(60 + (number % 7) as usize).1)?;

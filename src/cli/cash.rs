@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
-use archive::query::{Context, Plan, Value, Zone};
+use archive::query::{self, Context, Plan, Zone};
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 
-use super::{UsageError, query};
+use super::UsageError;
 
-/// The mistake of favouring sites.
-const SITES_FAVOURED: &str = "--favour needs a query for pages that selects their url, not one for sites";
+/// Where a mistake in a query was made.
+const OPTION: &str = "--favour";
 
 /// What is not said stays as the archive has it.
 #[derive(clap::Args)]
@@ -42,41 +42,50 @@ pub(crate) struct CashArgs {
 }
 
 impl CashArgs {
-    /// The pages that queries favour, in an archive that is there already, and the bonus.
-    pub(crate) fn favoured(&self, archive: &Path) -> anyhow::Result<(Vec<String>, f64)> {
-        let (mut urls, mut highest) = (Vec::new(), 0.0);
-        for Favour { topic, bonus } in &self.favour {
-            let Topic::Query(text) = topic else { continue };
-            highest = f64::max(highest, *bonus);
-            if !archive.join("state").is_dir() {
-                check(text)?;
-                continue;
-            }
-            let (answer, _) = query::ask(archive, text, None)?;
-            let column = answer.headings.iter().position(|heading| heading.name == "url");
-            let column = column.ok_or_else(|| UsageError(SITES_FAVOURED.to_owned()))?;
-            urls.extend(answer.rows.iter().filter_map(|row| match row.get(column) {
-                Some(Value::Text(url)) => Some(url.clone()),
-                _ => None,
-            }));
-        }
-        Ok((urls, highest))
-    }
-
     /// Makes the options the archive's rules, if any was given.
-    pub(crate) fn apply(&self, store: &mut Store, favoured: &(Vec<String>, f64)) -> anyhow::Result<()> {
+    pub(crate) fn apply(&self, store: &mut Store) -> anyhow::Result<()> {
         let mut credits = Credits::open(store.state())?;
         let rules = self.rules(credits.rules())?;
-        if rules == *credits.rules() && favoured.0.is_empty() {
+        let (favoured, bonus) = self.favoured(store)?;
+        if rules == *credits.rules() && favoured.is_empty() {
             return Ok(());
         }
-        let ids: Vec<UrlId> = favoured
-            .0
-            .iter()
-            .filter_map(|url| store.state().find(url).transpose())
-            .collect::<Result<_, _>>()
-            .context("looking up favoured pages")?;
-        Ok(credits.set_rules(store.state_mut(), rules, &ids, favoured.1)?)
+        Ok(credits.set_rules(store.state_mut(), rules, &favoured, bonus)?)
+    }
+
+    /// The pages that queries favour, and the highest bonus.
+    fn favoured(&self, store: &Store) -> anyhow::Result<(Vec<UrlId>, f64)> {
+        let (mut pages, mut highest) = (Vec::new(), 0.0);
+        for (text, bonus) in self.queries() {
+            highest = f64::max(highest, bonus);
+            // What begins has no pages, and no text to search.
+            if store.state().url_count() > 0 {
+                pages.extend(query::select(store, text).context(OPTION)?);
+            }
+        }
+        Ok((pages, highest))
+    }
+
+    fn queries(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.favour.iter().filter_map(|favour| match &favour.topic {
+            Topic::Query(text) => Some((text.as_str(), favour.bonus)),
+            _ => None,
+        })
+    }
+
+    /// Checks the queries of what begins only now: a mistake must not leave an archive.
+    pub(crate) fn check(&self, archive: &Path) -> anyhow::Result<()> {
+        if archive.join("state").is_dir() {
+            return Ok(());
+        }
+        let context = Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[] };
+        for (text, _) in self.queries() {
+            let plan = Plan::parse(text, &context).map_err(query::Error::from).context(OPTION)?;
+            if plan.asks_for_sites() {
+                return Err(query::Error::Sites).context(OPTION);
+            }
+        }
+        Ok(())
     }
 
     fn rules(&self, before: &CashRules) -> anyhow::Result<CashRules> {
@@ -101,17 +110,6 @@ impl CashArgs {
         rules.sites = self.sites.unwrap_or(rules.sites);
         Ok(rules)
     }
-}
-
-/// Checks a query before there is an archive to ask.
-fn check(text: &str) -> Result<(), UsageError> {
-    let context = Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[] };
-    let plan = Plan::parse(text, &context)
-        .map_err(|mistake| UsageError(format!("in the query of --favour, {mistake}")))?;
-    if plan.asks_for_sites() {
-        return Err(UsageError(SITES_FAVOURED.to_owned()));
-    }
-    Ok(())
 }
 
 /// Two parts like `1:3`, not both 0.

@@ -8,13 +8,14 @@ use std::time::Duration;
 use anyhow::Context;
 use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
-use archive::selection::{Budgets, CrawlOrder};
+use archive::selection::{Budgets, CrawlOrder, CrawlPolicy};
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use comfy_table::CellAlignment;
 
 use super::cash::CashArgs;
-use super::options::{ArchiveArgs, FetchArgs, SegmentArgs, duration};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, interrupt, open, output};
 
@@ -70,10 +71,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pages_per_site: Option<u32>,
     /// Variations of one page by a query of three parameters or more, at most; 0 for no limit
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = CrawlPolicy::default().query_variations, value_name = "N")]
     query_variations: u32,
     /// Once a host had so many pages with the same content, links of further ones are not followed; 0 for no limit
-    #[arg(long, default_value_t = 250, value_name = "N")]
+    #[arg(long, default_value_t = CrawlPolicy::default().same_content, value_name = "N")]
     same_content: u32,
     /// Do not follow links that ask for that (rel=nofollow, meta name=robots, X-Robots-Tag)
     #[arg(long)]
@@ -103,10 +104,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
     args.fetch.start_log(&args.archive.path)?;
-    let favoured = args.cash.favoured(&args.archive.path)?;
+    args.cash.check(&args.archive.path)?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
-    args.cash.apply(&mut store, &favoured)?;
+    args.cash.apply(&mut store)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

@@ -17,7 +17,7 @@ use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
 use comfy_table::CellAlignment;
 
-use super::options::SegmentArgs;
+use super::open::SegmentArgs;
 use super::progress::{ALL_FETCHED, Progress};
 use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
 

@@ -1,18 +1,18 @@
 //! `archive export`: the archive, or the result of a query, for other tools.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use archive::exchange::export::{self, Format, Selection, Settings};
 use archive::files::is_standard_output;
-use archive::query::{ArchiveRows, Error, FullText};
-use archive_storage::{Store, UrlId};
+use archive::query::Question;
+use archive_storage::Store;
+use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::{UsageError, open, output, progress, query};
+use super::{UsageError, open, output, progress};
 
 /// Write captures or an index of them as a file that other tools read.
 #[derive(clap::Args)]
@@ -99,7 +99,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
     let selection = match &args.query {
-        Some(text) => Selection::of_pages(&store, pages(&store, text)?, text.clone())?,
+        Some(text) => {
+            let pages = Question::new(&store, text, Utc::now())?.pages()?;
+            Selection::of_pages(&store, pages.into_iter().collect(), text.clone())?
+        }
         None => Selection::all(),
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
@@ -133,17 +136,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The pages that a query finds, or those of the sites that it finds.
-fn pages(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
-    let rows = ArchiveRows::new(store)?;
-    let plan = query::plan(text, &rows)?;
-    let index = if plan.searches_text() { query::open_index(store)? } else { None };
-    let full_text = index.as_ref().map(|index| index as &dyn FullText);
-    let pages = plan.pages_found(&rows, full_text).map_err(|error| match error {
-        Error::NoIndex => anyhow::anyhow!("{error}; it is made by `archive crawl` without --no-full-text"),
-        error => error.into(),
-    })?;
-    Ok(pages.into_iter().collect())
 }

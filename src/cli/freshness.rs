@@ -1,24 +1,21 @@
 //! `archive freshness`: how fresh the copies are.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use archive::ledger::Credits;
-use archive::query::{ArchiveRows, FullText};
-use archive::search::{self, Reader};
+use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
 use archive::selection::{RefreshRules, Weights};
-use archive_storage::{Store, UrlId};
+use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, ClockArgs, duration};
-use super::{UsageError, output, query};
+use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -98,7 +95,11 @@ pub(crate) fn copies(
     now: DateTime<Utc>,
 ) -> anyhow::Result<(Store, Vec<PageModel>)> {
     let store = Store::read_only(archive)?;
-    let selection = if words.is_empty() { None } else { Some(select(&store, &words.join(" "))?) };
+    let selection = if words.is_empty() {
+        None
+    } else {
+        Some(query::select(&store, &words.join(" "))?.into_iter().collect())
+    };
     let credits = Credits::open(store.state())?;
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;
     let copies = freshness::copies(store.state(), &credits, &weights, selection.as_ref(), now)?;
@@ -107,22 +108,6 @@ pub(crate) fn copies(
         output::note(format_args!("{which} has a copy yet"));
     }
     Ok((store, copies))
-}
-
-fn select(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
-    let rows = ArchiveRows::new(store)?;
-    let plan = query::plan(text, &rows)?;
-    if plan.asks_for_sites() {
-        let text = "copies are of pages: ask for them, as in 'page site = \"example.org\"'";
-        return Err(UsageError(text.to_owned()).into());
-    }
-    let index = if plan.searches_text() {
-        Some(Reader::open(&store.path().join(search::FOLDER)).context("the query searches text")?)
-    } else {
-        None
-    };
-    let full_text = index.as_ref().map(|index| index as &dyn FullText);
-    Ok(plan.select_pages(&rows, full_text)?.into_iter().map(|row| row.id).collect())
 }
 
 fn print(report: &Report) -> anyhow::Result<()> {

@@ -10,7 +10,8 @@ use archive::recorder::{CHECKPOINT_EVERY, Memory};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, SegmentArgs, memory};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, memory};
 use super::{EXIT_STOPPED, interrupt, open, output, progress};
 
 /// Notes that people see; all of them are in the JSON.

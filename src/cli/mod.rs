@@ -169,6 +169,7 @@ fn sentence(error: &anyhow::Error) -> String {
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
+        || error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_mistake)
         || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)));
     let is_locked = error
         .chain()

@@ -8,10 +8,54 @@ use archive::fetch;
 use archive::files::refuse_link_in;
 use archive::recorder;
 use archive_storage::Store;
-use archive_storage::segment::{self, SegmentOptions};
+use archive_storage::segment::{self, Codec, Guard, SegmentOptions};
 
-use super::options::SegmentArgs;
 use super::output;
+
+/// How new segments are written.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct SegmentArgs {
+    /// Codec of new segments [default: that of the newest, or zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
+    /// What mends a damaged dictionary of a segment [default: as in the newest that has one, or parity]
+    #[arg(long, value_name = "GUARD")]
+    dictionary_guard: Option<GuardName>,
+}
+
+impl SegmentArgs {
+    fn codec(self) -> Option<Codec> {
+        self.codec.map(|name| match name {
+            CodecName::Zstd => Codec::Zstd,
+            CodecName::Gzip => Codec::Gzip,
+        })
+    }
+
+    fn guard(self) -> Option<Guard> {
+        self.dictionary_guard.map(|name| match name {
+            GuardName::Parity => Guard::Parity,
+            GuardName::Copy => Guard::Copy,
+        })
+    }
+}
+
+/// The codec of new segments.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CodecName {
+    /// .warc.zst: smaller, faster
+    Zstd,
+    /// .warc.gz: read by every WARC tool
+    Gzip,
+}
+
+/// How the dictionaries of new segments are guarded.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GuardName {
+    /// An eighth of its size: mends any stretch of an eighth
+    Parity,
+    /// A second copy at the segment's end: mends any damage to one of the two
+    Copy,
+}
 
 /// How segments are written: what every `warcinfo` record says, and what was asked for of new ones.
 pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {

@@ -10,15 +10,11 @@ use archive::memory::parse_bytes;
 use archive::recorder::Memory;
 use archive::selection::CrawlPolicy;
 use archive_storage::Clock;
-use archive_storage::segment::{Codec, Guard};
 use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::{UsageError, logging};
-
-/// Between two requests to a host, unless said otherwise.
-const DELAY_DEFAULT: &str = "2s";
 
 /// The pause of an address is this much shorter than a host's: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -38,25 +34,25 @@ pub(crate) struct ArchiveArgs {
 #[derive(clap::Args)]
 pub(crate) struct FetchArgs {
     /// Pause between two requests to a host (an address gets a quarter of it); 0 only for servers of your own
-    #[arg(long, default_value = DELAY_DEFAULT, value_name = "TIME", value_parser = duration)]
+    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration)]
     delay: Duration,
     /// Pause between two requests to an address, which may serve many hosts
     #[arg(long, value_name = "TIME", value_parser = duration)]
     address_delay: Option<Duration>,
     /// A host that took a time to answer is left alone for this many times as long, if that is more than its delay
-    #[arg(long, default_value_t = 5.0, value_name = "NUMBER")]
+    #[arg(long, default_value_t = Politeness::default().answer_factor, value_name = "NUMBER")]
     delay_factor: f64,
     /// Connections to one host; more than 1 only with --delay 0, where it is 32
     #[arg(long, value_name = "N")]
     per_host: Option<u32>,
     /// Requests under way at the same time, at most 4096
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = crawl::Options::default().workers, value_name = "N")]
     workers: usize,
     /// URLs that wait in memory, about: the best of each host; all others wait on disk
-    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    #[arg(long, default_value_t = crawl::Options::default().front_max, value_name = "N")]
     front: usize,
     /// How the crawler names itself; give an address where its operator can be reached
-    #[arg(long, default_value = concat!("archive/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
+    #[arg(long, default_value_t = crawl::Options::default().fetch.user_agent, value_name = "TEXT")]
     user_agent: String,
     /// Connect to ADDR:PORT instead of HOST:PORT, as curl has it; empty parts (or *) match anything; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
@@ -68,7 +64,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// Longest body; what is longer is cut and marked as truncated
-    #[arg(long, default_value_t = 64, value_name = "MIB")]
+    #[arg(long, default_value_t = Limits::default().body_bytes >> 20, value_name = "MIB")]
     max_body: u64,
     /// Longest wait for a connection, for the head of an answer, and for more of its body
     #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
@@ -80,7 +76,7 @@ pub(crate) struct FetchArgs {
     #[arg(long)]
     obey_noarchive: bool,
     /// Pause while less than this is free on the disk of the archive; 0: a full disk ends the crawl
-    #[arg(long, default_value_t = 256, value_name = "MIB")]
+    #[arg(long, default_value_t = crawl::Options::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
     /// Serve the state of the crawl at this address: JSON at /status, Prometheus metrics at /metrics. Clients have to ask by
     /// address or as localhost
@@ -216,51 +212,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     read_duration(text)
 }
 
-/// How new segments are written.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct SegmentArgs {
-    /// Codec of new segments [default: that of the newest, or zstd]
-    #[arg(long, value_name = "CODEC")]
-    codec: Option<CodecName>,
-    /// What mends a damaged dictionary of a segment [default: as in the newest that has one, or parity]
-    #[arg(long, value_name = "GUARD")]
-    dictionary_guard: Option<GuardName>,
-}
-
-impl SegmentArgs {
-    pub(crate) fn codec(self) -> Option<Codec> {
-        self.codec.map(|name| match name {
-            CodecName::Zstd => Codec::Zstd,
-            CodecName::Gzip => Codec::Gzip,
-        })
-    }
-
-    pub(crate) fn guard(self) -> Option<Guard> {
-        self.dictionary_guard.map(|name| match name {
-            GuardName::Parity => Guard::Parity,
-            GuardName::Copy => Guard::Copy,
-        })
-    }
-}
-
-/// The codec of new segments.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum CodecName {
-    /// .warc.zst: smaller, faster
-    Zstd,
-    /// .warc.gz: read by every WARC tool
-    Gzip,
-}
-
-/// How the dictionaries of new segments are guarded.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum GuardName {
-    /// An eighth of its size: mends any stretch of an eighth
-    Parity,
-    /// A second copy at the segment's end: mends any damage to one of the two
-    Copy,
-}
-
 /// Reads an amount of memory (200MB, 4GiB).
 pub(crate) fn memory(text: &str) -> Result<Memory, String> {
     let bytes = parse_bytes(text)?;
@@ -268,4 +219,23 @@ pub(crate) fn memory(text: &str) -> Result<Memory, String> {
         return Err(format!("it has to be at least {}MiB", Memory::BYTES_MIN >> 20));
     }
     Ok(Memory::new(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        fetch: FetchArgs,
+    }
+
+    #[test]
+    fn what_is_not_typed_is_what_the_library_does_by_itself() {
+        let options = Typed::parse_from(["archive"]).fetch.options().unwrap();
+        assert_eq!(format!("{options:?}"), format!("{:?}", crawl::Options::default()));
+    }
 }

@@ -11,7 +11,8 @@ use archive::ledger::Credits;
 use archive::publish::{self, Announcement, BYTES_MAX, PublishError};
 use archive_storage::Store;
 
-use super::options::{ArchiveArgs, ClockArgs, SegmentArgs};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, ClockArgs};
 use super::{UsageError, open, output};
 
 /// URLs out of scope that are named.

@@ -5,17 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use archive::query::{Answer, ArchiveRows, ColumnKind, Context, Error, FullText, Heading, Plan, Value};
-use archive::search::{self, Reader};
+use archive::query::{Answer, ColumnKind, Heading, Question, Value};
 use archive_storage::Store;
-use chrono::{Local, SecondsFormat};
+use chrono::{Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::options::ArchiveArgs;
-use super::{UsageError, output};
+use super::output;
 
 /// Rows of a table when the query has no limit.
 const TABLE_ROWS_USUAL: usize = 100;
@@ -105,33 +104,12 @@ pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks a query for an archive; a mistake in it is a usage error.
-pub(crate) fn plan(text: &str, rows: &ArchiveRows<'_>) -> anyhow::Result<Plan> {
-    Plan::parse(text, &Context::of(rows))
-        .map_err(|mistake| UsageError(format!("in the query, {mistake}")).into())
-}
-
 /// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
-pub(crate) fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
+fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
     let store = Store::read_only(archive)?;
-    let rows = ArchiveRows::new(&store)?;
-    let mut plan = plan(text, &rows)?;
-    let cut = usual_limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
-    let index = if plan.searches_text() { open_index(&store)? } else { None };
-    let full_text = index.as_ref().map(|index| index as &dyn FullText);
-    let answer = plan.run(&rows, full_text).map_err(|error| match error {
-        Error::NoIndex => anyhow::anyhow!("{error}; it is made by `archive crawl` without --no-full-text"),
-        error => error.into(),
-    })?;
-    Ok((answer, cut))
-}
-
-pub(crate) fn open_index(store: &Store) -> anyhow::Result<Option<Reader>> {
-    match Reader::open(&store.path().join(search::FOLDER)) {
-        Ok(reader) => Ok(Some(reader)),
-        Err(search::Error::Missing { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let mut question = Question::new(&store, text, Utc::now())?;
+    let cut = usual_limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
+    Ok((question.answer()?, cut))
 }
 
 fn read_input() -> anyhow::Result<String> {

@@ -7,7 +7,8 @@ use archive_storage::Store;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, SegmentArgs};
+use super::open::SegmentArgs;
+use super::options::ArchiveArgs;
 use super::{open, output, progress};
 
 /// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.

@@ -16,7 +16,8 @@ use chrono::{DateTime, Local, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, duration};
 use super::progress::Progress;
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 

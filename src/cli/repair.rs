@@ -6,7 +6,8 @@ use archive::exchange::repair;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, SegmentArgs};
+use super::open::SegmentArgs;
+use super::options::ArchiveArgs;
 use super::{open, output, progress};
 
 /// Cut torn tails, move damaged segments aside, bring back what can be read of them, and mend the state.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use archive::files::{Output, is_standard_output};
-use archive::query::ArchiveRows;
+use archive::query::Question;
 use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use archive_storage::Store;
 use chrono::Utc;
@@ -15,7 +15,7 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::{UsageError, open, output, query};
+use super::{UsageError, open, output};
 
 /// What is exported unless said otherwise: every site of which something was captured.
 const SELECTION_USUAL: &str = "site pages > 0";
@@ -108,15 +108,14 @@ fn export(args: &ExportArgs) -> anyhow::Result<()> {
 
 fn sheet(archive: &Path, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
     let store = Store::read_only(archive)?;
-    let rows = ArchiveRows::new(&store)?;
-    let mut plan = query::plan(selection, &rows)?;
-    if !plan.asks_for_sites() {
+    let mut question = Question::new(&store, selection, Utc::now())?;
+    if !question.plan.asks_for_sites() {
         return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());
     }
-    plan.limit_if_unlimited(limit);
+    question.plan.limit_if_unlimited(limit);
     let path = archive.canonicalize().unwrap_or_else(|_| archive.to_owned());
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(Sheet::collect(&plan, &rows, name, selection.to_owned(), Utc::now())?)
+    Ok(Sheet::collect(&question.plan, &question.rows, name, selection.to_owned(), Utc::now())?)
 }
 
 fn write_file(archive: &Path, file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {

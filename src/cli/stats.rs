@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive::ledger::Credits;
-use archive::query::{ArchiveRows, SiteRow};
+use archive::query::{Question, SiteRow};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
@@ -11,8 +11,8 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
+use super::output;
 use super::query::ONLY_LINKED;
-use super::{output, query};
 
 /// Sites that are listed.
 const TOP_SITES: usize = 10;
@@ -128,9 +128,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The most important sites of which something was captured, then those that are only linked to.
 fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
-    let rows = ArchiveRows::new(store)?;
-    let plan = query::plan(&format!("site limit {TOP_SITES}"), &rows)?;
-    let (sites, _) = plan.select_sites(&rows)?;
+    let question = Question::new(store, &format!("site limit {TOP_SITES}"), Utc::now())?;
+    let (sites, _) = question.plan.select_sites(&question.rows)?;
     let top = |site: SiteRow| TopSite { site: site.name, importance: site.importance, pages: site.pages };
     Ok(sites.into_iter().map(top).collect())
 }

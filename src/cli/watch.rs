@@ -10,7 +10,8 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, SegmentArgs, duration};
+use super::open::SegmentArgs;
+use super::options::{ArchiveArgs, ClockArgs, FetchArgs, OutputsArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
 use super::refresh::{awaited, left, note_withheld, tell};
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
@@ -160,9 +161,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Mistakes in what was typed have an exit code of their own.
 fn as_usage(error: anyhow::Error) -> anyhow::Error {
-    use WatchError::{Name, Period, Query, Sites};
+    use WatchError::{Name, Period, Query};
     match error.downcast_ref::<WatchError>() {
-        Some(Name(_) | Period | Query(_) | Sites) => UsageError(error.to_string()).into(),
+        Some(Name(_) | Period) => UsageError(error.to_string()).into(),
+        Some(Query(query)) if query.is_mistake() => UsageError(error.to_string()).into(),
         _ => error,
     }
 }

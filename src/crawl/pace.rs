@@ -1,14 +1,16 @@
 //! How far a run had come when: whether a crawl slows down as it grows.
 
+use std::fs;
 use std::time::Duration;
-
-use super::timings::process_time;
 
 /// Moments kept; with more of them, every second one goes.
 const MOMENTS_MAX: usize = 2000;
 
 /// Parts that a run is looked at in.
 const PARTS: usize = 10;
+
+/// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
+const TICKS_PER_SECOND: u64 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Moment {
@@ -95,6 +97,16 @@ impl Pace {
             processor: between(from.processor, to.processor),
         }
     }
+}
+
+/// Processor time of the process, with threads that have ended (proc(5), `stat`, fields 14 and 15).
+pub(super) fn process_time() -> Duration {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is a name in parentheses, which may hold anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        fields.split_ascii_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 #[cfg(test)]

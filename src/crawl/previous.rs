@@ -1,89 +1,60 @@
 //! What the archive already has of a URL: the version that a server may confirm, and the way that led to it.
 
-use archive_storage::warc::{HttpHead, split};
-use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Page, State, Store, StoreError, UrlId};
-use chrono::{DateTime, Utc};
+use archive_storage::{
+    Capture, CaptureId, Digest, Page, State, StateError, Store, StoreError, UrlId, Validators,
+};
+use chrono::DateTime;
 
 use super::process::Previous;
 use crate::ledger::{CreditError, capture_flags};
-use crate::originals;
 
 /// Hops of a path that are written, at most.
 const HOPS_MAX: usize = 64;
 
-/// The newest stored version, and what its server gave to ask for it again.
-pub(super) struct StoredVersion {
-    pub(super) previous: Previous,
-    pub(super) etag: Option<String>,
-    pub(super) last_modified: Option<String>,
+/// The newest stored version of a page, and what its server gave to ask for it again: all from the state, no record is read.
+pub(super) fn find(state: &State, id: UrlId) -> Result<Option<(Previous, Validators)>, StateError> {
+    let Some(validators) = state.validators(id)? else { return Ok(None) };
+    let Some((id, version)) = state.newest_version(id)? else { return Ok(None) };
+    // A revisit of another tool may have no original here.
+    let holder = if version.kind.has_payload() { Some(id) } else { version.original };
+    let Some(holder) = holder else { return Ok(None) };
+    let previous = Previous::of(state, (holder, state.capture(holder)?), validators.digest)?;
+    Ok(previous.map(|previous| (previous, validators)))
 }
 
-/// Finds the newest version of a page whose payload is in the archive.
-pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<StoredVersion>, StoreError> {
-    match store.newest_version(id)? {
-        Some(capture) => of_capture(store, &capture),
-        None => Ok(None),
+impl Previous {
+    /// What is needed to refer to a capture with a payload, whose record states this digest.
+    pub(super) fn of(
+        state: &State,
+        original: (CaptureId, Capture),
+        record_digest: Digest,
+    ) -> Result<Option<Self>, StateError> {
+        let (_, capture) = original;
+        let Some(original_time) = DateTime::from_timestamp_micros(capture.time) else { return Ok(None) };
+        let original_url = state.url(capture.url)?;
+        Ok(Some(Self { entity: capture.digest, record_digest, original, original_url, original_time }))
     }
 }
 
-/// What is needed to confirm `capture`, a response or a revisit of one.
-pub(super) fn of_capture(store: &Store, capture: &Capture) -> Result<Option<StoredVersion>, StoreError> {
-    let record = store.record(capture.location)?;
-    let header = &record.header;
-    let Some(record_digest) = header.get("WARC-Payload-Digest").and_then(|text| text.parse().ok()) else {
-        return Ok(None);
-    };
-    let refers = header.get("WARC-Refers-To-Target-URI").zip(header.get("WARC-Refers-To-Date"));
-    let (original_url, original_time) = match refers {
-        Some((url, date)) => match DateTime::parse_from_rfc3339(date) {
-            Ok(date) => (url.to_owned(), date.with_timezone(&Utc)),
-            Err(_) => return Ok(None),
-        },
-        None => match DateTime::<Utc>::from_timestamp_micros(capture.time) {
-            Some(time) => (store.state().url(capture.url)?, time),
-            None => return Ok(None),
-        },
-    };
-    // What the record refers to, as a replay reads it: a capture with the same digest may be another page's.
-    let state = store.state();
-    let Some(original) = originals::holder(state, Some((&original_url, original_time)), &capture.digest)?
-    else {
-        return Ok(None);
-    };
-    let (head, _) = split(&record.content);
-    let head = HttpHead::parse(&head);
-    Ok(Some(StoredVersion {
-        previous: Previous { entity: capture.digest, record_digest, original, original_url, original_time },
-        etag: head.get("ETag").filter(|tag| is_sendable(tag)).map(str::to_owned),
-        last_modified: head.get("Last-Modified").filter(|date| is_sendable(date)).map(str::to_owned),
-    }))
-}
-
-/// What is needed to refer to `capture`, which has a payload of this digest, when the state alone can tell: its record
-/// need not be read and decompressed.
-pub(super) fn by_digest(
+/// `WARC-Payload-Digest` of the record of a capture that has a payload with this digest; the record itself is read only where
+/// the state cannot tell.
+pub(super) fn record_digest(
     store: &Store,
-    id: CaptureId,
-    capture: &Capture,
-    digest: Digest,
-) -> Option<Result<Previous, StoreError>> {
-    let is_told = capture.kind == CaptureKind::Response
-        && capture_flags::digest_is_of_record(capture)
-        && capture.digest == digest.prefix();
-    let time = DateTime::<Utc>::from_timestamp_micros(capture.time).filter(|_| is_told)?;
-    let previous = |url| Previous {
-        entity: capture.digest,
-        record_digest: digest,
-        original: (id, *capture),
-        original_url: url,
-        original_time: time,
-    };
-    Some(store.state().url(capture.url).map(previous).map_err(StoreError::from))
-}
-
-/// A field value that came from a server may be sent back only if it cannot break a request apart.
-fn is_sendable(value: &str) -> bool {
-    !value.is_empty() && value.len() <= 1024 && value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    (id, capture): (CaptureId, &Capture),
+    entity: Option<Digest>,
+) -> Result<Option<Digest>, StoreError> {
+    let state = store.state();
+    let is_told = capture_flags::digest_is_of_record(capture);
+    if let Some(digest) = entity.filter(|digest| is_told && capture.digest == digest.prefix()) {
+        return Ok(Some(digest));
+    }
+    if state.visit(capture.url)?.is_some_and(|visit| visit.version == Some(id))
+        && let Some(validators) = state.validators(capture.url)?
+    {
+        return Ok(Some(validators.digest));
+    }
+    let record = store.record(capture.location)?;
+    Ok(record.header.get("WARC-Payload-Digest").and_then(|text| text.parse().ok()))
 }
 
 /// The page that led to a URL, and the kinds of links from a seed to it.

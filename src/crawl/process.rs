@@ -3,7 +3,7 @@
 use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use std::net::SocketAddr;
@@ -279,12 +279,13 @@ impl Processing {
                 }
                 _ => None,
             },
+            validators: Some(Validators::of(payload_digest(tag, kind, received_digest), Some(&head))),
             facts,
         };
         let received_bytes = exchange.http.len();
         let elapsed = exchange.elapsed;
         // What is not stored need not be kept, and what is stored counts until it is.
-        let (group, held) = group(tag, exchange, &outcome, head_bytes, received_digest);
+        let (group, held) = group(tag, exchange, &outcome, head_bytes);
         self.watch.lap(Stage::Metadata);
         let mut records = Encoded::later(group);
         let is_whole = matches!(records.group().body, CaptureBody::Response { truncated: None, .. });
@@ -318,19 +319,17 @@ pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, mos
     true
 }
 
-fn group(
-    tag: &FetchTag,
-    exchange: Exchange,
-    outcome: &Outcome,
-    head: Bytes,
-    received_digest: Digest,
-) -> (CaptureGroup, Held) {
+/// `WARC-Payload-Digest` of what is stored: a revisit repeats that of its original's record.
+fn payload_digest(tag: &FetchTag, kind: CaptureKind, received: Digest) -> Digest {
+    match (kind, &tag.previous) {
+        (CaptureKind::NotModified | CaptureKind::Identical, Some(previous)) => previous.record_digest,
+        _ => received,
+    }
+}
+
+fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> (CaptureGroup, Held) {
     let previous = tag.previous.as_ref();
     let original = previous.map(|p| (p.original_url.clone(), p.original_time));
-    let payload_digest = match (outcome.kind, previous) {
-        (CaptureKind::NotModified | CaptureKind::Identical, Some(previous)) => previous.record_digest,
-        _ => received_digest,
-    };
     let body = match (outcome.kind, original) {
         (CaptureKind::NotModified, Some((original_url, original_time))) => {
             CaptureBody::NotModified { head, original_url, original_time }
@@ -352,7 +351,7 @@ fn group(
         address: Some(exchange.address),
         request: Some(exchange.request),
         body,
-        payload_digest: Some(payload_digest),
+        payload_digest: outcome.validators.as_ref().map(|validators| validators.digest),
         protocols: exchange.protocols,
         metadata: outcome.facts.to_fields(),
     };
@@ -382,6 +381,7 @@ pub(super) fn failed_group(
         payload_bytes: 0,
         digest: [0; 16],
         original: None,
+        validators: None,
         facts,
     };
     let group = CaptureGroup {

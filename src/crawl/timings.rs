@@ -9,10 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::pace::Pace;
-
-/// Ticks of the kernel's process accounting in a second (`USER_HZ`, the same on all Linux systems of today).
-const TICKS_PER_SECOND: u64 = 100;
+use super::pace::{Pace, process_time};
 
 /// What a page goes through, after it was fetched and before it is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,16 +191,6 @@ fn own_time() -> Duration {
 fn scheduled(text: &str) -> Duration {
     let first = text.split_ascii_whitespace().next();
     Duration::from_nanos(first.and_then(|number| number.parse().ok()).unwrap_or(0))
-}
-
-/// Processor time of the process, with threads that have ended (proc(5), `stat`, fields 14 and 15).
-pub(super) fn process_time() -> Duration {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is a name in parentheses, which may hold anything.
-    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: u64 =
-        fields.split_ascii_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 #[cfg(test)]

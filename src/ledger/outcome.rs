@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED, ReplayedCapture};
-use archive_storage::{Capture, CaptureId, CaptureKind, Digest, NAME_BYTES_MAX};
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, NAME_BYTES_MAX, Validators};
 use chrono::{DateTime, Utc};
 use url::Url;
 
@@ -103,6 +103,8 @@ pub struct Outcome {
     pub digest: [u8; 16],
     /// Of a revisit: the capture that has the payload, when the archive has it.
     pub original: Option<(CaptureId, Capture)>,
+    /// What the server gave to ask for it again, and the digest that its record states.
+    pub validators: Option<Validators>,
     /// What the page is.
     pub facts: Facts,
 }
@@ -181,6 +183,7 @@ impl Outcome {
                 None => capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
             },
             original,
+            validators: capture.payload_digest.map(|digest| Validators::of(digest, capture.http.as_ref())),
             facts,
         }
     }

@@ -98,7 +98,7 @@ fn append(
     if let Some((_, original)) = outcome.original.filter(|_| mime == MimeId::default()) {
         mime = original.mime;
     }
-    Ok(state.append_capture(&Capture {
+    let capture = Capture {
         url: id,
         time: outcome.time.timestamp_micros(),
         location,
@@ -113,7 +113,8 @@ fn append(
         length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
         flags: change_flags | digest_flag,
         original: outcome.original.map(|(original, _)| original),
-    })?)
+    };
+    Ok(state.append_capture(&capture, outcome.validators.as_ref())?)
 }
 
 /// Notes what a document is: its kind, title and language.

@@ -58,6 +58,7 @@ impl Books {
             payload_bytes: 100,
             digest: [content; 16],
             original: self.original(content),
+            validators: None,
             facts,
         };
         let location = Location { segment: SegmentId(1), offset: self.captures * 1000, length: 1000 };

@@ -1,11 +1,23 @@
-//! Dates as feeds, sitemaps and lists have them.
+//! Dates as HTTP fields, feeds, sitemaps and lists have them.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 
-/// A date of HTTP (RFC 9110 section 5.6.7).
+/// Bytes of a date.
+const DATE_BYTES_MAX: usize = 64;
+
+/// A date in one of the three forms of HTTP (RFC 9110, section 5.6.7), or in that of RFC 822. The day of the week is not looked
+/// at; years of two digits are those from 1969 to 2068.
 #[must_use]
 pub fn http_date(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc2822(text.trim()).ok().map(|date| date.with_timezone(&Utc))
+    let text = text.trim();
+    if !text.is_ascii() || text.len() > DATE_BYTES_MAX {
+        return None;
+    }
+    let (_, after_day) = text.split_once(' ')?;
+    let parsed = |text, format| NaiveDateTime::parse_from_str(text, format).ok().map(|time| time.and_utc());
+    rfc_822(text)
+        .or_else(|| parsed(after_day, "%d-%b-%y %H:%M:%S GMT"))
+        .or_else(|| parsed(after_day, "%b %e %H:%M:%S %Y"))
 }
 
 /// Seconds since 1970 of a date in one of the forms of the W3C note on date and time formats (a profile of ISO 8601:
@@ -15,10 +27,10 @@ pub fn http_date(text: &str) -> Option<DateTime<Utc>> {
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
-    if !text.is_ascii() || text.len() > 64 {
+    if !text.is_ascii() || text.len() > DATE_BYTES_MAX {
         return None;
     }
-    w3c(text).or_else(|| rfc_822(text))
+    w3c(text).or_else(|| rfc_822(text).map(|time| time.timestamp()))
 }
 
 fn w3c(text: &str) -> Option<i64> {
@@ -48,19 +60,44 @@ fn w3c(text: &str) -> Option<i64> {
 }
 
 /// RFC 822 as feeds write it: the day of the week may be missing or wrong, so it is not looked at.
-fn rfc_822(text: &str) -> Option<i64> {
+fn rfc_822(text: &str) -> Option<DateTime<Utc>> {
     let bare = match text.split_once(',') {
         Some((day, rest)) if day.len() <= 9 => rest.trim(),
         _ => text,
     };
     let parsed =
         DateTime::parse_from_rfc2822(bare).or_else(|_| DateTime::parse_from_rfc2822(&format!("{bare} GMT")));
-    parsed.ok().map(|time| time.timestamp())
+    parsed.ok().map(|time| time.to_utc())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_forms_of_http_are_read() {
+        let time = DateTime::from_timestamp(784_111_777, 0);
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Sun Nov 06 08:49:37 1994",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            " 6 Nov 1994 09:49:37 +0100",
+        ] {
+            assert_eq!(http_date(text), time, "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "1994-11-06T08:49:37Z",
+            "Sun, 06 Nov 1994",
+            "Sun Nov 31 08:49:37 1994",
+            "é Nov 6 08:49:37 1994",
+        ] {
+            assert_eq!(http_date(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn forms_of_dates() {

@@ -50,7 +50,8 @@ impl Plan {
         full_text: Option<&dyn FullText>,
     ) -> Result<Vec<UrlId>, Error> {
         if self.target == Target::Pages {
-            return Ok(self.select_pages(rows, full_text)?.into_iter().map(|row| row.id).collect());
+            let hits = self.hits(full_text)?;
+            return Ok(self.candidates(rows, &hits)?.0.into_iter().map(|found| found.row.id).collect());
         }
         let (sites, _) = self.select_sites(rows)?;
         let sites: HashSet<SiteId> = sites.into_iter().map(|site| site.id).collect();
@@ -78,22 +79,6 @@ impl Plan {
             self.select.iter().map(|column| value(&subject, *column)).collect()
         });
         Ok((rows.collect::<Result<_, RowsError>>()?, matched))
-    }
-
-    /// The pages that a query for pages selects, in its order and within its limits. A query for sites selects none.
-    ///
-    /// # Errors
-    /// As [`Plan::run`].
-    pub fn select_pages(
-        &self,
-        rows: &dyn Rows,
-        full_text: Option<&dyn FullText>,
-    ) -> Result<Vec<PageRow>, Error> {
-        if self.target != Target::Pages {
-            return Ok(Vec::new());
-        }
-        let hits = self.hits(full_text)?;
-        Ok(self.candidates(rows, &hits)?.0.into_iter().map(|candidate| candidate.row).collect())
     }
 
     /// The pages that match, in order and within the limits, and how many there were before offset and limit.

@@ -32,6 +32,7 @@ mod filter;
 mod glob;
 mod hits;
 mod plan;
+mod question;
 mod rows;
 pub mod score;
 mod subject;
@@ -46,6 +47,7 @@ pub use archive::{ArchiveRows, ArchiveRowsError};
 pub use columns::ColumnKind;
 pub use execute::Answer;
 pub use plan::{Context, Heading, Plan};
+pub use question::{Question, select};
 pub use rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 pub use times::Zone;
 pub use value::Value;
@@ -74,10 +76,15 @@ impl FullText for search::Reader {
 #[non_exhaustive]
 pub enum Error {
     /// The query's text is wrong.
-    #[error(transparent)]
+    #[error("in the query, {0}")]
     Query(#[from] archive_grammar::ParseError),
+    /// The query asks for sites where pages are wanted.
+    #[error("the query asks for sites: ask for their pages, as in 'page site = \"example.org\"'")]
+    Sites,
     /// The query searches text, and the archive has no index.
-    #[error("this archive has no full-text index: `text contains` needs one")]
+    #[error(
+        "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
+    )]
     NoIndex,
     /// The store cannot be read.
     #[error("cannot read the archive")]
@@ -85,6 +92,14 @@ pub enum Error {
     /// The index cannot be read.
     #[error("cannot read the full-text index")]
     Search(#[source] RowsError),
+}
+
+impl Error {
+    /// Whether it is a mistake in what was asked, not in what was found.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        matches!(self, Self::Query(_) | Self::Sites)
+    }
 }
 
 impl From<RowsError> for Error {

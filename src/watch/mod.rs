@@ -30,8 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::VersionError;
 use crate::files::{self, WholeFile, make_folder, refuse_link};
-use crate::query::{ArchiveRows, ArchiveRowsError, Context, FullText, Plan};
-use crate::search::{self, Reader};
+use crate::query::{self, Question};
 
 pub use report::{News, PageNews, Report};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
@@ -92,21 +91,9 @@ pub enum WatchError {
     /// The period is out of its range.
     #[error("a period is from a minute to ten years")]
     Period,
-    /// The query has a mistake.
-    #[error("in the query, {0}")]
-    Query(String),
-    /// The query asks for sites.
-    #[error("a watch has to ask for pages: 'page host = \"example.org\"'")]
-    Sites,
-    /// The archive's rows cannot be read.
+    /// The query has a mistake, or failed.
     #[error(transparent)]
-    Rows(#[from] ArchiveRowsError),
-    /// The query failed.
-    #[error(transparent)]
-    Answer(#[from] crate::query::Error),
-    /// The index cannot be read.
-    #[error(transparent)]
-    Search(#[from] search::Error),
+    Query(#[from] query::Error),
     /// Versions cannot be read.
     #[error(transparent)]
     Version(#[from] VersionError),
@@ -182,32 +169,25 @@ impl Watch {
     /// # Errors
     /// When the query cannot be answered.
     pub fn pages(&self, store: &Store, now: DateTime<Utc>) -> Result<Vec<UrlId>, WatchError> {
-        let rows = ArchiveRows::new(store)?;
-        let plan = plan(&self.query, &rows, now)?;
-        let index = if plan.searches_text() { open_index(store)? } else { None };
-        let full_text = index.as_ref().map(|index| index as &dyn FullText);
-        let found = plan.select_pages(&rows, full_text)?.into_iter();
-        Ok(found.filter(|row| row.captures > 0).map(|row| row.id).collect())
+        let mut found = question(store, &self.query, now)?.pages()?;
+        let mut outcome = Ok(());
+        found.retain(|&page| match store.state().visit(page) {
+            Ok(visit) => visit.is_some_and(|visit| visit.captures > 0),
+            Err(error) => {
+                outcome = Err(error);
+                false
+            }
+        });
+        outcome?;
+        Ok(found)
     }
 }
 
-/// The plan of a watch's query, if it asks for pages.
-fn plan(query: &str, rows: &ArchiveRows<'_>, now: DateTime<Utc>) -> Result<Plan, WatchError> {
-    let context = Context { now, ..Context::of(rows) };
-    let mut plan = Plan::parse(query, &context).map_err(|mistake| WatchError::Query(mistake.to_string()))?;
-    if plan.asks_for_sites() {
-        return Err(WatchError::Sites);
-    }
-    plan.limit_if_unlimited(PAGES_MAX);
-    Ok(plan)
-}
-
-fn open_index(store: &Store) -> Result<Option<Reader>, WatchError> {
-    match Reader::open(&store.path().join(search::FOLDER)) {
-        Ok(reader) => Ok(Some(reader)),
-        Err(search::Error::Missing { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+/// A watch's query, if it asks for pages.
+fn question<'a>(store: &'a Store, query: &str, now: DateTime<Utc>) -> Result<Question<'a>, query::Error> {
+    let mut question = Question::new(store, query, now)?.of_pages()?;
+    question.plan.limit_if_unlimited(PAGES_MAX);
+    Ok(question)
 }
 
 /// Makes a watch; without a name it gets one from its query.
@@ -225,7 +205,7 @@ pub fn add(
     if !(EVERY_MIN..=EVERY_MAX).contains(&every) {
         return Err(WatchError::Period);
     }
-    plan(query, &ArchiveRows::new(store)?, now)?;
+    question(store, query, now)?;
     let archive = store.path();
     let name = match name {
         Some(name) => checked_name(name)?.to_owned(),

@@ -174,7 +174,7 @@ fn note(store: &mut Store, group: &CaptureGroup, location: Location) -> Result<C
         _ => CaptureKind::Response,
     };
     let digest = group.payload_digest.map_or([0; 16], |digest| digest.prefix());
-    Ok(state.append_capture(&Capture {
+    let capture = Capture {
         url,
         time: group.time.timestamp_micros(),
         location,
@@ -185,7 +185,8 @@ fn note(store: &mut Store, group: &CaptureGroup, location: Location) -> Result<C
         length: 0,
         flags: 0,
         original,
-    })?)
+    };
+    Ok(state.append_capture(&capture, None)?)
 }
 
 fn payload(group: &CaptureGroup) -> Option<Bytes> {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::backend::{Disk, RealDisk};
-use crate::capture_kind::CaptureKind;
 use crate::catalogue::{SegmentEntry, SegmentState};
 use crate::checkpoint::StateError;
 use crate::history::Capture;
@@ -245,7 +244,7 @@ impl Store {
     pub fn expect(&mut self, pages: impl IntoIterator<Item = UrlId>) -> Result<(), StoreError> {
         let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
         for url in pages.into_iter().take(EXPECTED_MAX) {
-            let Some(capture) = newest_version(&self.state, url)? else { continue };
+            let Some((_, capture)) = self.state.newest_version(url)? else { continue };
             let holder = if capture.kind.has_payload() {
                 Some(capture)
             } else {
@@ -377,14 +376,6 @@ impl Store {
         Ok(self.reader.metadata(capture.location)?)
     }
 
-    /// The newest capture of a page that has a version of it: a response, or a revisit that found the payload elsewhere.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn newest_version(&self, url: UrlId) -> Result<Option<Capture>, StoreError> {
-        newest_version(&self.state, url)
-    }
-
     /// The capture whose record holds the payload of `capture`: itself, or for a revisit the one it refers to.
     ///
     /// # Errors
@@ -406,15 +397,4 @@ impl Store {
             None => Ok(None),
         }
     }
-}
-
-fn newest_version(state: &State, url: UrlId) -> Result<Option<Capture>, StoreError> {
-    for capture in state.history(url)? {
-        let (_, capture) = capture?;
-        let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
-        if is_version && (200..300).contains(&capture.status) {
-            return Ok(Some(capture));
-        }
-    }
-    Ok(None)
 }

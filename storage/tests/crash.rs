@@ -23,7 +23,8 @@ use archive_storage::{
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
 
-use support::{Random, now};
+use fastrand::Rng;
+use support::now;
 
 /// Seeds of one run; together they have more than [`POWER_FAILURES_MIN`] power failures.
 const SEEDS_DEFAULT: u64 = 340;
@@ -95,7 +96,7 @@ fn book(state: &mut State, booked: &Booked<'_>) -> Result<(), StoreError> {
         flags: 0,
         original,
     };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     Ok(())
 }
 
@@ -115,7 +116,7 @@ fn book_replayed(state: &mut State, capture: &ReplayedCapture) -> Result<(), Sto
 
 /// What a run remembers across crashes, as its reader outside would.
 struct Story {
-    random: Random,
+    random: Rng,
     disk: SimulatedDisk,
     options: SegmentOptions,
     /// In the order of appending.
@@ -130,17 +131,17 @@ struct Story {
 
 impl Story {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
-        let codec = if random.below(6) == 0 { Codec::Gzip } else { Codec::Zstd };
-        let disk = SimulatedDisk::new(random.next());
+        let mut random = Rng::with_seed(seed);
+        let codec = if random.u64(..6) == 0 { Codec::Gzip } else { Codec::Zstd };
+        let disk = SimulatedDisk::new(random.u64(..));
         disk.create_dir_all(Path::new(ARCHIVE)).expect("an empty disk takes a folder");
         let options = SegmentOptions {
             codec: Some(codec),
             level: Some(1),
-            host_groups: 1 << random.below(4),
+            host_groups: 1 << random.u64(..4),
             builds_beside: false,
-            captures_max: 3 + random.below(40),
-            bytes_max: 2_000 + random.below(60_000),
+            captures_max: 3 + random.u64(..40),
+            bytes_max: 2_000 + random.u64(..60_000),
             clock: Clock::of(now),
             ..SegmentOptions::default()
         };
@@ -162,7 +163,7 @@ impl Story {
     }
 
     fn options(&mut self) -> SegmentOptions {
-        SegmentOptions { seed: Some(self.random.next()), ..self.options.clone() }
+        SegmentOptions { seed: Some(self.random.u64(..)), ..self.options.clone() }
     }
 
     /// Opens the archive and brings its state up to its segments.
@@ -186,11 +187,11 @@ impl Story {
 
     /// Opens the archive; the power may fail while it does, again and again. A rebuild is an opening without a state.
     fn open(&mut self) -> Store {
-        let mut rebuilds = self.random.below(4) == 0;
+        let mut rebuilds = self.random.u64(..4) == 0;
         loop {
-            let fails_at = (self.random.below(3) == 0).then(|| {
+            let fails_at = (self.random.u64(..3) == 0).then(|| {
                 let most = if rebuilds { 120 } else { 40 };
-                self.disk.operations() + self.random.below(most)
+                self.disk.operations() + self.random.u64(..most)
             });
             self.disk.fail_power_at(fails_at.unwrap_or(u64::MAX));
             let disk = self.disk.clone();
@@ -207,7 +208,7 @@ impl Story {
                 Err(error) => {
                     assert!(fails_at.is_some(), "{error}");
                     self.crash();
-                    rebuilds = rebuilds && self.random.below(2) == 0;
+                    rebuilds = rebuilds && self.random.u64(..2) == 0;
                 }
             }
         }
@@ -215,11 +216,11 @@ impl Story {
 
     /// A page's text, of which a few words change from version to version.
     fn version(&mut self, page: u64) -> Bytes {
-        let (mut text, length) = (Random(page), 20 + page * page * 13);
-        let changed = self.random.below(length);
+        let (mut text, length) = (Rng::with_seed(page), 20 + page * page * 13);
+        let changed = self.random.u64(..length);
         let mut words = Vec::new();
         for place in 0..length {
-            let word = if place == changed { self.random.next() } else { text.next() };
+            let word = if place == changed { self.random.u64(..) } else { text.u64(..) };
             words.extend_from_slice(format!("{:x} ", word % 0xf_ffff).as_bytes());
         }
         words.into()
@@ -228,21 +229,21 @@ impl Story {
     fn group(&mut self, store: &Store) -> (Given, CaptureGroup, Option<(String, i64)>) {
         self.count += 1;
         let number = self.count;
-        let page = self.random.below(14);
+        let page = self.random.u64(..14);
         let (url, payload) = (format!("http://host{}.org/{page}", page % 5), self.version(page));
         // Not always in the order of time.
-        let time = now() + TimeDelta::seconds(number as i64 * 10 - self.random.below(25) as i64);
+        let time = now() + TimeDelta::seconds(number as i64 * 10 - self.random.u64(..25) as i64);
         let time = time + TimeDelta::microseconds(number as i64);
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
         let whole = |payload: &Bytes| CaptureBody::Response {
             http: [head, &payload[..]].concat().into(),
             truncated: None,
         };
-        let copied = (self.random.below(4) == 0 && !self.given.is_empty())
-            .then(|| self.random.below(self.given.len() as u64) as usize)
+        let copied = (self.random.u64(..4) == 0 && !self.given.is_empty())
+            .then(|| self.random.u64(..self.given.len() as u64) as usize)
             .map(|place| self.given[place].payload.clone())
             .filter(|payload| !payload.is_empty());
-        let (mut kind, mut payload) = match self.random.below(8) {
+        let (mut kind, mut payload) = match self.random.u64(..8) {
             0 => (CaptureKind::Failed, Bytes::new()),
             _ => (CaptureKind::Response, payload),
         };
@@ -284,7 +285,7 @@ impl Story {
         let (mut given, group, original) = self.group(store);
         let encoded = store.encoder()?.encode(group)?;
         let mut outcome = store.append(&encoded);
-        if outcome.is_err() && self.random.below(2) == 0 {
+        if outcome.is_err() && self.random.u64(..2) == 0 {
             outcome = store.append(&encoded);
         }
         given.is_stored = outcome.is_ok();
@@ -309,7 +310,7 @@ impl Story {
 
     /// One random step.
     fn step(&mut self, store: &mut Store) -> Result<(), StoreError> {
-        match self.random.below(20) {
+        match self.random.u64(..20) {
             0..14 => self.append(store)?,
             14..17 => {
                 store.sync()?;
@@ -334,7 +335,7 @@ impl Story {
         if count == 0 {
             return;
         }
-        let id = CaptureId(self.random.below(count) as u32);
+        let id = CaptureId(self.random.u64(..count) as u32);
         let Ok(capture) = store.state().capture(id) else { return };
         // The disk may refuse to read, but what it reads is right.
         if let Ok(Some(payload)) = store.payload(&capture) {
@@ -421,16 +422,16 @@ impl Story {
         self.check(&store);
         let totals = store.state().totals();
         drop(store);
-        if self.random.below(4) == 0 {
+        if self.random.u64(..4) == 0 {
             self.check_stability(totals);
         }
         let disk = self.disk.clone();
         let (mut store, _) = self.try_open(&disk).expect("open again");
-        let fails_at = self.disk.operations() + 1 + self.random.below(300);
-        let faults = match self.random.below(7) {
+        let fails_at = self.disk.operations() + 1 + self.random.u64(..300);
+        let faults = match self.random.u64(..7) {
             0 => Faults { failing_write_one_in: 12, short_reads: true, ..Faults::default() },
             1 => Faults { failing_sync_one_in: 20, ..Faults::default() },
-            2 => Faults { capacity: Some(self.random.below(400_000)), ..Faults::default() },
+            2 => Faults { capacity: Some(self.random.u64(..400_000)), ..Faults::default() },
             3 => Faults { short_reads: true, failing_read_one_in: 30, ..Faults::default() },
             _ => Faults::default(),
         };
@@ -442,7 +443,7 @@ impl Story {
             }
             // A crawl waits for room and ends at any other failure; some go on a little nevertheless.
             if let Err(error) = self.step(&mut store)
-                && (self.is_unbooked || (!error.is_disk_full() && self.random.below(2) == 0))
+                && (self.is_unbooked || (!error.is_disk_full() && self.random.u64(..2) == 0))
             {
                 break;
             }
@@ -450,7 +451,7 @@ impl Story {
         drop(store);
         self.is_unbooked = false;
         self.disk.set_faults(Faults::default());
-        if self.disk.operations() >= fails_at || self.random.below(2) == 0 {
+        if self.disk.operations() >= fails_at || self.random.u64(..2) == 0 {
             self.crash();
         } else {
             // The process died, the machine did not: its disk still shows what it may never have kept.

@@ -21,7 +21,8 @@ use archive_storage::{Clock, Digest, Location, Watermark, Watermarks};
 use bytes::Bytes;
 use chrono::TimeDelta;
 
-use support::{Random, now};
+use fastrand::Rng;
+use support::now;
 
 const SEEDS_DEFAULT: u64 = 400;
 const ARCHIVE: &str = "/archive";
@@ -36,7 +37,7 @@ struct Given {
 
 /// What a run remembers across crashes, as its reader outside would.
 struct Story {
-    random: Random,
+    random: Rng,
     codec: Codec,
     disk: SimulatedDisk,
     /// By URL; a URL is captured once.
@@ -55,10 +56,10 @@ struct Story {
 
 impl Story {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
-        let codec = if random.below(4) == 0 { Codec::Gzip } else { Codec::Zstd };
-        let host_groups = 1 << random.below(4);
-        let disk = SimulatedDisk::new(random.next());
+        let mut random = Rng::with_seed(seed);
+        let codec = if random.u64(..4) == 0 { Codec::Gzip } else { Codec::Zstd };
+        let host_groups = 1 << random.u64(..4);
+        let disk = SimulatedDisk::new(random.u64(..));
         use archive_storage::backend::Disk;
         disk.create_dir_all(Path::new(ARCHIVE)).expect("an empty disk takes a folder");
         Self {
@@ -80,7 +81,7 @@ impl Story {
             codec: Some(self.codec),
             level: Some(1),
             clock: Clock::of(now),
-            seed: Some(self.random.next()),
+            seed: Some(self.random.u64(..)),
             relied_on: self.relied_on.clone(),
             host_groups: self.host_groups,
             builds_beside: false,
@@ -92,7 +93,7 @@ impl Story {
     fn open(&mut self) -> Segments {
         loop {
             let fails_at =
-                (self.random.below(3) == 0).then(|| self.disk.operations() + self.random.below(12));
+                (self.random.u64(..3) == 0).then(|| self.disk.operations() + self.random.u64(..12));
             if let Some(operation) = fails_at {
                 self.disk.fail_power_at(operation);
             }
@@ -118,11 +119,11 @@ impl Story {
         let number = self.count;
         // Sizes around sectors, and some of many sectors.
         let length =
-            if self.random.below(4) == 0 { self.random.below(40_000) } else { self.random.below(1_500) };
-        let mut text = Random(number % 5);
-        let mut body: Vec<u8> = (0..length).map(|_| b'a' + (text.next() % 16) as u8).collect();
+            if self.random.u64(..4) == 0 { self.random.u64(..40_000) } else { self.random.u64(..1_500) };
+        let mut text = Rng::with_seed(number % 5);
+        let mut body: Vec<u8> = (0..length).map(|_| b'a' + (text.u64(..) % 16) as u8).collect();
         body.extend_from_slice(number.to_string().as_bytes());
-        let body = match self.random.below(6) {
+        let body = match self.random.u64(..6) {
             0 => CaptureBody::Failed,
             1 => CaptureBody::Resource { content_type: "text/plain".into(), body: body.into() },
             2 => CaptureBody::NotModified {
@@ -165,7 +166,7 @@ impl Story {
 
     fn rotate(&mut self, segments: &mut Segments) -> Result<(), SegmentError> {
         let mut bases = Vec::new();
-        if self.random.below(2) == 0 {
+        if self.random.u64(..2) == 0 {
             let some = self.order.iter().rev().filter_map(|url| Some((url, self.given.get(url)?))).take(6);
             bases.extend(some.map(|(url, given)| Base {
                 url: url.clone(),
@@ -180,7 +181,7 @@ impl Story {
 
     /// One random step; says whether it wrote something.
     fn step(&mut self, segments: &mut Segments) -> Result<bool, SegmentError> {
-        match self.random.below(20) {
+        match self.random.u64(..20) {
             0..12 => self.append(segments)?,
             12..15 => {
                 let handle = segments.sync_handle();
@@ -191,7 +192,7 @@ impl Story {
             }
             15..17 => {
                 if !self.synced.is_empty() {
-                    let place = self.random.below(self.synced.len() as u64) as usize;
+                    let place = self.random.u64(..self.synced.len() as u64) as usize;
                     self.relied_on = self.synced.drain(..=place).next_back().expect("one at least");
                 }
                 return Ok(false);
@@ -209,7 +210,7 @@ impl Story {
         if self.order.is_empty() {
             return;
         }
-        let url = &self.order[self.random.below(self.order.len() as u64) as usize];
+        let url = &self.order[self.random.u64(..self.order.len() as u64) as usize];
         let given = &self.given[url];
         let Some((location, _)) = given.place else { return };
         let record = segments.read(location).expect("what was appended can be read");
@@ -275,11 +276,11 @@ impl Story {
         let mut segments = self.open();
         self.check(&segments);
         self.check_stability(self.order.len());
-        let fails_at = self.disk.operations() + 1 + self.random.below(60);
-        let faults = match self.random.below(6) {
+        let fails_at = self.disk.operations() + 1 + self.random.u64(..60);
+        let faults = match self.random.u64(..6) {
             0 => Faults { failing_write_one_in: 6, short_reads: true, ..Faults::default() },
             1 => Faults { failing_sync_one_in: 8, ..Faults::default() },
-            2 => Faults { capacity: Some(self.random.below(60_000)), ..Faults::default() },
+            2 => Faults { capacity: Some(self.random.u64(..60_000)), ..Faults::default() },
             3 => Faults { short_reads: true, ..Faults::default() },
             _ => Faults::default(),
         };
@@ -293,13 +294,13 @@ impl Story {
                 Err(SegmentError::Poisoned) => poisoned = true,
                 Err(_) => {}
             }
-            if poisoned && self.random.below(4) == 0 {
+            if poisoned && self.random.u64(..4) == 0 {
                 break;
             }
         }
         drop(segments);
         self.disk.set_faults(Faults::default());
-        if self.disk.operations() >= fails_at || self.random.below(2) == 0 {
+        if self.disk.operations() >= fails_at || self.random.u64(..2) == 0 {
             self.disk = self.disk.crash();
         } else {
             // The process died, the machine did not: its disk still shows what it may never have kept.

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use archive::columns::{self, Kind};
 use archive::graphs::{self, PageGraph, SiteGraph};
 use archive::importance::Graph;
 use archive::importance::ranking::Column;
-use archive::query::Value;
+use archive::query;
 use archive_storage::{SiteId, Store, UrlId};
 
 use super::{Args, read_chosen};
-use crate::cli::{UsageError, query};
 
 /// See the module's documentation.
 pub(super) enum Source {
@@ -93,15 +91,9 @@ impl Source {
 
 /// Weight 1 for each page that a query finds.
 fn by_query(text: &str, store: &Store, urls: &[UrlId]) -> anyhow::Result<Vec<f64>> {
-    let (answer, _) = query::ask(store.path(), text, None)?;
-    let column = answer.headings.iter().position(|heading| heading.name == "url");
-    let column = column.ok_or_else(|| UsageError("the query has to select the url of pages".to_owned()))?;
     let mut weights = vec![0.0; urls.len()];
-    for row in &answer.rows {
-        if let Some(Value::Text(url)) = row.get(column)
-            && let Some(id) = store.state().find(url).context("looking up a page")?
-            && let Ok(page) = urls.binary_search(&id)
-        {
+    for id in query::select(store, text)? {
+        if let Ok(page) = urls.binary_search(&id) {
             weights[page] = 1.0;
         }
     }

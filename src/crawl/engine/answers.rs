@@ -179,19 +179,15 @@ impl Run<'_> {
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
             return Ok(());
         }
-        let group = processed.records.group();
-        let digest = outcome.facts.entity_digest.or(group.payload_digest);
-        let previous = match digest
-            .and_then(|digest| previous::by_digest(self.recorder.store(), id, &original, digest))
-        {
-            Some(previous) => previous?,
-            None => match previous::of_capture(self.recorder.store(), &original)? {
-                Some(stored) => stored.previous,
-                None => return Ok(()),
-            },
-        };
-        let Previous { original, original_url, original_time, record_digest, .. } = previous;
-        (outcome.kind, outcome.original) = (CaptureKind::Identical, Some(original));
+        let digest = outcome.facts.entity_digest.or(processed.records.group().payload_digest);
+        let record_digest = previous::record_digest(self.recorder.store(), (id, &original), digest)?;
+        let Some(record_digest) = record_digest else { return Ok(()) };
+        let previous = Previous::of(self.recorder.state(), (id, original), record_digest)?;
+        let Some(Previous { original_url, original_time, .. }) = previous else { return Ok(()) };
+        (outcome.kind, outcome.original) = (CaptureKind::Identical, Some((id, original)));
+        if let Some(validators) = &mut outcome.validators {
+            validators.digest = record_digest;
+        }
         let group = processed.records.change();
         group.body = CaptureBody::Identical { head, original_url, original_time };
         group.payload_digest = Some(record_digest);

@@ -135,11 +135,11 @@ impl Run<'_> {
         if robots {
             request.body_bytes_max = Some(ROBOTS_BYTES_MAX as u64);
         } else if visit.is_some_and(|visit| visit.captures > 0)
-            && let Some(stored) = previous::find(self.recorder.store(), id)?
+            && let Some((stored, validators)) = previous::find(state, id)?
         {
-            request.if_none_match = stored.etag;
-            request.if_modified_since = stored.last_modified;
-            previous = Some(stored.previous);
+            request.if_none_match = validators.etag;
+            request.if_modified_since = validators.last_modified;
+            previous = Some(stored);
         }
         let is_page = !robots && flags::is_page(page.flags);
         if is_page {

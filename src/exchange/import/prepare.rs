@@ -325,6 +325,7 @@ impl Capture<'_> {
         let mut metadata = self.facts.to_fields();
         let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
         let mut told = ReplayedCapture::of_foreign(main, facts)?;
+        let stated = std::mem::replace(&mut told.payload_digest, payload_digest);
         told.payload_length = length.or(told.payload_length);
         // The facts as their record will state them, which cuts what is long; links stay as they are.
         let facts = Facts { links: self.facts.links, ..Facts::from_fields(&told.metadata) };
@@ -345,7 +346,7 @@ impl Capture<'_> {
             count: 0,
             outcome: Outcome::of_told(&told, facts, None),
             records: Encoded::later(group),
-            stated: told.payload_digest,
+            stated,
             revisit: reference.map(|reference| Box::new(Revisit { told, reference })),
             identity: Identity::default(),
             text: None,

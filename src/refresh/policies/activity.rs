@@ -2,7 +2,7 @@
 
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
-use super::{Known, Policy, Visit};
+use super::{Known, Policy, Sighting};
 use crate::refresh::rule::Rule;
 
 /// Pseudo changes, observed and expected, that keep the multiplier near 1.
@@ -51,7 +51,7 @@ impl Policy for Activity {
         }
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         for visit in visits {
             let site = &mut self.sites[self.site[visit.page]];
             let fade = (-(now - site.seen) / self.half_life).exp2();

@@ -1,7 +1,6 @@
 //! Crawlers' adaptive schedules with the constants they ship: an interval that shrinks after a change and grows after none.
 
-use super::draws::Draws;
-use super::{Known, Policy, Visit};
+use super::{Known, Policy, Sighting};
 
 /// Whose schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(crawler: Crawler, fit: Fit, known: &Known, draws: &mut Draws) -> Self {
+    pub(super) fn new(crawler: Crawler, fit: Fit, known: &Known, draw: &mut dyn FnMut() -> f64) -> Self {
         let pages = known.importance.len();
         let (first, shortest, longest) = match (fit, crawler) {
             (Fit::Tuned(scale), _) => {
@@ -61,7 +60,7 @@ impl Adaptive {
             longest,
             interval: vec![first; pages],
             // A random phase: in a crawl that runs for long not all pages are due at once.
-            next: known.found.iter().map(|found| found + first * draws.unit()).collect(),
+            next: known.found.iter().map(|found| found + first * draw()).collect(),
             modified: known.found.clone(),
             importance: known.importance.clone(),
         }
@@ -79,7 +78,7 @@ impl Policy for Adaptive {
         }
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         for visit in visits {
             let (page, changed) = (visit.page, visit.changed.is_some());
             let interval = self.interval[page];

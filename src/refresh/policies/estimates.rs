@@ -1,6 +1,6 @@
 //! Rates learned on line, by the estimators of the literature.
 
-use super::Visit;
+use super::Sighting;
 
 /// An estimator of change rates from visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Estimates {
     }
 
     /// Takes in what fetches at `now` showed.
-    pub(super) fn seen(&mut self, now: f64, visits: &[Visit]) {
+    pub(super) fn seen(&mut self, now: f64, visits: &[Sighting]) {
         for visit in visits {
             let page = visit.page;
             if let Some(half_life) = self.half_life {

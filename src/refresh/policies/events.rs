@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::estimates::{Estimates, Estimator};
 use super::ranked::estimates;
-use super::{Known, Policy, Visit};
+use super::{Known, Policy, Sighting};
 use crate::refresh::rule::Rule;
 
 /// Which pages share events.
@@ -89,7 +89,7 @@ impl Events {
         }
     }
 
-    fn book(&mut self, now: f64, visit: &Visit, touched: &mut Vec<usize>) {
+    fn book(&mut self, now: f64, visit: &Sighting, touched: &mut Vec<usize>) {
         let (page, before) = (visit.page, now - visit.age);
         let (group, directory) = (self.group[page], self.directory[page]);
         for event in self.events[group].iter_mut().filter(|event| event.at > before) {
@@ -175,7 +175,7 @@ impl Policy for Events {
         }
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         self.estimates.seen(now, visits);
         let mut touched = Vec::new();
         visits.iter().for_each(|visit| self.book(now, visit, &mut touched));

@@ -5,7 +5,6 @@
 
 mod activity;
 mod adaptive;
-pub mod draws;
 mod estimates;
 mod events;
 mod name;
@@ -15,16 +14,7 @@ mod shared;
 pub use name::{PolicyName, UnknownPolicy, allocated};
 pub use shared::Outlooking;
 
-/// What a visit showed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Visit {
-    /// Which page.
-    pub page: usize,
-    /// Days since the visit before.
-    pub age: f64,
-    /// When the page last changed, in days on the clock of the calls, if it did since the visit before.
-    pub changed: Option<f64>,
-}
+pub use super::outlook::Sighting;
 
 /// What a policy may know before it fetches anything.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +54,7 @@ pub trait Policy {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]);
 
     /// What the fetches of one moment showed.
-    fn seen(&mut self, _now: f64, _visits: &[Visit]) {}
+    fn seen(&mut self, _now: f64, _sightings: &[Sighting]) {}
 
     /// Pages that answered 404 and will not be asked for again.
     fn gone(&mut self, _now: f64, _pages: &[usize]) {}

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
 use super::adaptive::{Adaptive, Crawler, Fit};
-use super::draws::Draws;
 use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
@@ -61,9 +60,10 @@ const SHORT: [(&str, &str); 13] = [
 ];
 
 impl PolicyName {
-    /// The policy, knowing nothing but what is `known` yet. What it decides by chance comes from `draws`.
+    /// The policy, knowing nothing but what is `known` yet. What it decides by chance comes from `draw`, which gives
+    /// numbers from 0 to 1.
     #[must_use]
-    pub fn build(&self, known: &Known, draws: &mut Draws) -> Box<dyn Policy> {
+    pub fn build(&self, known: &Known, draw: &mut dyn FnMut() -> f64) -> Box<dyn Policy> {
         match self.kind {
             Kind::Default => Box::new(Outlooking::new(known)),
             Kind::Uniform => Box::new(Uniform),
@@ -73,7 +73,7 @@ impl PolicyName {
             Kind::Events(rule, sharing, estimator, half) => {
                 Box::new(Events::new(rule, sharing, estimator, half, known))
             }
-            Kind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draws)),
+            Kind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draw)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Policies that rank pages by rates learned on line.
 
 use super::estimates::{Estimates, Estimator};
-use super::{Known, Policy, Visit};
+use super::{Known, Policy, Sighting};
 use crate::refresh::rule::Rule;
 
 /// Oldest copy first.
@@ -53,7 +53,7 @@ impl Policy for Greedy {
         }
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         self.estimates.seen(now, visits);
     }
 }
@@ -111,7 +111,7 @@ impl Policy for Allocated {
         }
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         self.estimates.seen(now, visits);
     }
 }

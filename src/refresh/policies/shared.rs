@@ -1,7 +1,7 @@
 //! The default policy of the archive: the outlook over all pages together.
 
-use super::{Known, Policy, Visit};
-use crate::refresh::outlook::{Outlook, Page, Sighting};
+use super::{Known, Policy, Sighting};
+use crate::refresh::outlook::{Outlook, Page};
 
 /// An [`Outlook`] that is told of visits.
 pub struct Outlooking {
@@ -51,11 +51,9 @@ impl Policy for Outlooking {
         self.outlook.values(now, pages, ages, self.best, values);
     }
 
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, sightings: &[Sighting]) {
         self.meet(now);
-        let sighting = |visit: &Visit| Sighting { page: visit.page, age: visit.age, changed: visit.changed };
-        let sightings: Vec<Sighting> = visits.iter().map(sighting).collect();
-        self.outlook.seen(now, &sightings);
+        self.outlook.seen(now, sightings);
     }
 
     fn gone(&mut self, _now: f64, pages: &[usize]) {

@@ -9,12 +9,11 @@ use std::collections::{HashMap, HashSet};
 
 use archive_storage::{CaptureId, SiteId, UrlId, Visit};
 
-use super::{Best, SECONDS_PER_DAY, Survey, fetches_per_day};
+use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::outlook::{DIRECTORY, relations};
-use crate::refresh::policies::draws::Draws;
-use crate::refresh::policies::{Known, Policy, Visit as Showed};
+use crate::refresh::policies::{Known, Policy, Sighting};
 use crate::refresh::rate::{ChangeObservations, days_before_change};
 use crate::refresh::rule::Rule;
 
@@ -34,14 +33,7 @@ const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
 /// A page that is considered.
 struct Considered {
-    page: UrlId,
-    weight: f64,
-    /// Changes a day by its own visits.
-    rate: f64,
-    /// Days since its last fetch.
-    age: f64,
-    announced: f64,
-    signals: bool,
+    candidate: Candidate,
     ripe: bool,
     /// It was a page, and its server says that it is no more.
     vanished: bool,
@@ -81,31 +73,28 @@ impl Survey<'_> {
         let mut known = self.known(&considered)?;
         (known.found, known.days) = (past.found, now);
         (known.budget, known.tick) = (per_day, budget as f64 / per_day);
-        let mut policy = self.choice.rules.policy.build(&known, &mut Draws::new(1));
+        let mut chance = fastrand::Rng::with_seed(1);
+        let mut policy = self.choice.rules.policy.build(&known, &mut || chance.f64());
         let mut last = std::mem::take(&mut known.found);
         tell(policy.as_mut(), &past.told, &mut last);
 
         let (mut pages, mut ages) = (Vec::new(), Vec::new());
         for (number, page) in considered.iter().enumerate().filter(|(_, page)| page.ripe && !page.vanished) {
-            if page.announced > 0.0 {
-                policy.announced(number, page.announced);
+            if page.candidate.announced > 0.0 {
+                policy.announced(number, page.candidate.announced);
             }
             pages.push(number);
             // A fetch without an answer tells nothing, but the next waits for its turn.
-            ages.push((now - last[number]).min(page.age).max(0.0));
+            ages.push((now - last[number]).min(page.candidate.age).max(0.0));
         }
         let mut values = vec![0.0; pages.len()];
         policy.values(now, &pages, &ages, &mut values);
         let mut best = Best::new(budget);
         for (&number, value) in pages.iter().zip(values) {
-            let page = &considered[number];
-            let value = if page.signals {
-                super::SIGNAL_RULE.value(page.weight, page.rate, page.age + page.announced / page.rate)
-            } else {
-                value
-            };
+            let Considered { candidate, .. } = &considered[number];
+            let value = if candidate.signals { candidate.value(SIGNAL_RULE) } else { value };
             if value >= 0.0 {
-                best.offer(value, page.page);
+                best.offer(value, candidate.page);
             }
         }
         Ok(best.into_pages())
@@ -136,32 +125,20 @@ impl Survey<'_> {
     }
 
     fn consider(&self, page: UrlId, visit: &Visit) -> Result<Option<Considered>, CreditError> {
-        let observations = ChangeObservations::from_bytes(&visit.extension);
-        let Some(candidate) = self.candidate(page, visit)? else {
-            return Ok(self.is_vanished(page)?.then(|| Considered {
-                page,
-                weight: 0.0,
-                rate: self.prior.mean(),
-                age: 0.0,
-                announced: 0.0,
-                signals: false,
-                ripe: false,
-                vanished: true,
-                captures: visit.captures,
-                observations,
-            }));
+        let (candidate, vanished) = match self.candidate(page, visit)? {
+            Some(candidate) => (candidate, false),
+            None if self.is_vanished(page)? => {
+                let rate = self.prior.mean();
+                (Candidate { page, weight: 0.0, rate, age: 0.0, announced: 0.0, signals: false }, true)
+            }
+            None => return Ok(None),
         };
         Ok(Some(Considered {
-            page,
-            weight: candidate.weight,
-            rate: candidate.rate,
-            age: candidate.age,
-            announced: candidate.announced,
-            signals: candidate.signals,
-            ripe: self.is_ripe(visit),
-            vanished: false,
+            candidate,
+            ripe: !vanished && self.is_ripe(visit),
+            vanished,
             captures: visit.captures,
-            observations,
+            observations: ChangeObservations::from_bytes(&visit.extension),
         }))
     }
 
@@ -184,7 +161,7 @@ impl Survey<'_> {
     fn origin(&self, considered: &[Considered]) -> Result<f64, CreditError> {
         let mut first = self.now.timestamp();
         for page in considered {
-            let visit = self.state.visit(page.page)?;
+            let visit = self.state.visit(page.candidate.page)?;
             first = visit.map_or(first, |visit| first.min(i64::from(visit.first_seen)));
         }
         Ok((first as f64 / SECONDS_PER_DAY).floor())
@@ -194,7 +171,7 @@ impl Survey<'_> {
     fn past(&self, considered: &[Considered], origin: f64) -> Result<Past, CreditError> {
         let mut past = Past { told: Vec::new(), found: vec![0.0; considered.len()] };
         // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
-        for (number, page) in considered.iter().enumerate().filter(|(_, page)| !page.signals) {
+        for (number, page) in considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals) {
             self.page_past(number, page, origin, &mut past)?;
         }
         past.told.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
@@ -213,7 +190,7 @@ impl Survey<'_> {
         let mut later: Option<(f64, bool)> = None;
         let mut is_newest_change = true;
         let (mut visits, mut gone) = (0, None);
-        for capture in self.state.history(page.page)? {
+        for capture in self.state.history(page.candidate.page)? {
             let (_, capture) = capture?;
             let at = day(capture.time);
             if page.vanished && later.is_none() && matches!(capture.status, 404 | 410) {
@@ -249,13 +226,13 @@ impl Survey<'_> {
         let mut directories: HashMap<u64, usize> = HashMap::new();
         let mut urls = self.state.url_cursor();
         for page in considered {
-            let site = self.site(page.page)?;
+            let site = self.site(page.candidate.page)?;
             let number = sites.len();
             let number = *sites.entry(site).or_insert(number);
-            let relations = relations(u64::from(site.0), &path(urls.get(page.page)?));
+            let relations = relations(u64::from(site.0), &path(urls.get(page.candidate.page)?));
             let directory = directories.len();
             let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
-            known.importance.push(page.weight);
+            known.importance.push(page.candidate.weight);
             known.site.push(number);
             known.directory.push(directory);
             known.relations.push(relations);
@@ -279,7 +256,7 @@ impl Considered {
         // From the end the last change is where from the beginning the first one is.
         dated
             .filter(|date| (before..=at).contains(date))
-            .unwrap_or_else(|| at - days_before_change(self.rate, at - before))
+            .unwrap_or_else(|| at - days_before_change(self.candidate.rate, at - before))
     }
 }
 
@@ -310,7 +287,7 @@ fn tell(policy: &mut dyn Policy, told: &[Told], last: &mut [f64]) {
             }
             let before = last[told.page];
             let changed = told.changed.map(|at| at.clamp(before, now));
-            showed.push(Showed { page: told.page, age: (now - before).max(0.0), changed });
+            showed.push(Sighting { page: told.page, age: (now - before).max(0.0), changed });
             last[told.page] = now;
         }
         if !gone.is_empty() {
@@ -329,11 +306,11 @@ mod tests {
 
     /// Notes what it is told.
     #[derive(Default)]
-    struct Noted(Vec<(f64, Vec<Showed>)>);
+    struct Noted(Vec<(f64, Vec<Sighting>)>);
 
     impl Policy for Noted {
         fn values(&mut self, _now: f64, _pages: &[usize], _ages: &[f64], _values: &mut [f64]) {}
-        fn seen(&mut self, now: f64, visits: &[Showed]) {
+        fn seen(&mut self, now: f64, visits: &[Sighting]) {
             self.0.push((now, visits.to_vec()));
         }
     }
@@ -345,7 +322,7 @@ mod tests {
             [told(1.0, 0, None), told(1.02, 1, Some(0.5)), told(1.03, 0, Some(1.025)), told(3.0, 1, None)];
         let (mut policy, mut last) = (Noted::default(), [0.0, 0.25]);
         tell(&mut policy, &past, &mut last);
-        let showed = |page: usize, age: f64, changed: Option<f64>| Showed { page, age, changed };
+        let showed = |page: usize, age: f64, changed: Option<f64>| Sighting { page, age, changed };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         // The second visit of a page within an hour is a moment of its own.
         let moments: Vec<f64> = policy.0.iter().map(|(now, _)| *now).collect();

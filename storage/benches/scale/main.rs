@@ -318,7 +318,7 @@ fn fetch(state: &mut State, number: u32) -> Outcome<()> {
         flags: 0,
         original: None,
     };
-    state.append_capture(&capture)?;
+    state.append_capture(&capture, None)?;
     let title = state.append_title(&format!("Page {number} of a site with a name"))?;
     let visit = Visit { first_seen: number, last_seen: number, title: Some(title), ..Visit::default() };
     state.set_visit(url, &visit)?;

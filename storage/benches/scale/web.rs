@@ -2,6 +2,8 @@
 //! repeat, and discovery in bursts of neighbours. Every URL follows from its host and its number there, so nothing has to
 //! be remembered but how many each host has.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 /// Links that a page has.
 pub(crate) const LINKS_PER_PAGE: usize = 60;
 /// URLs a host has on average.
@@ -22,12 +24,9 @@ const ENDS: [&str; 20] = [
 ];
 const TOPS: [&str; 8] = ["com", "org", "de", "net", "co.uk", "fr", "edu", "it"];
 
-/// SplitMix64's finisher (Steele, Lea and Flood, OOPSLA 2014).
-pub(crate) fn mix(mut bits: u64) -> u64 {
-    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+/// Bits that look random.
+pub(crate) fn mix(bits: u64) -> u64 {
+    xxh3_64(&bits.to_le_bytes())
 }
 
 fn word(number: u64) -> String {

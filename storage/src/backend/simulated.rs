@@ -20,6 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fastrand::Rng;
+
 /// The unit in which writes are torn.
 const SECTOR_BYTES: usize = 512;
 
@@ -65,7 +67,7 @@ enum NameChange {
 
 #[derive(Clone, Debug)]
 struct State {
-    random: Random,
+    random: Rng,
     faults: Faults,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
@@ -82,27 +84,9 @@ pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    /// A number below a bound that is not 0.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn one_in(&mut self, count: u32) -> bool {
-        count > 0 && self.below(count as usize) == 0
-    }
+/// True once in `count` times; never for 0.
+fn one_in(random: &mut Rng, count: u32) -> bool {
+    count > 0 && random.u32(..count) == 0
 }
 
 fn power_is_off() -> io::Error {
@@ -147,10 +131,10 @@ impl State {
     }
 
     /// What is left of a file when the power fails now.
-    fn image_after_crash(random: &mut Random, inode: &Inode) -> Vec<u8> {
+    fn image_after_crash(random: &mut Rng, inode: &Inode) -> Vec<u8> {
         let mut image = inode.durable.clone();
         // Nothing, everything, a beginning, or a mixture.
-        let (mode, kept) = (random.below(4), random.below(inode.pending.len() + 1));
+        let (mode, kept) = (random.usize(..4), random.usize(..=inode.pending.len()));
         for (index, change) in inode.pending.iter().enumerate() {
             let (all, none) =
                 (mode == 1 || (mode == 2 && index < kept), mode == 0 || (mode == 2 && index > kept));
@@ -159,7 +143,7 @@ impl State {
             }
             match change {
                 Change::Length(length) => {
-                    if all || random.one_in(2) {
+                    if all || one_in(random, 2) {
                         image.resize(*length, 0);
                     }
                 }
@@ -167,13 +151,13 @@ impl State {
                     let (mut start, end) = (*offset, offset + bytes.len());
                     while start < end {
                         let sector_end = ((start / SECTOR_BYTES + 1) * SECTOR_BYTES).min(end);
-                        if all || random.one_in(2) {
+                        if all || one_in(random, 2) {
                             put(
                                 &mut image,
                                 start,
                                 bytes.get(start - offset..sector_end - offset).unwrap_or_default(),
                             );
-                        } else if random.one_in(4) && image.len() < sector_end {
+                        } else if one_in(random, 4) && image.len() < sector_end {
                             // The length reached the disk, the bytes did not.
                             image.resize(sector_end, 0);
                         }
@@ -201,7 +185,7 @@ impl SimulatedDisk {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::of(State {
-            random: Random(seed),
+            random: Rng::with_seed(seed),
             faults: Faults::default(),
             inodes: Vec::new(),
             names: BTreeMap::new(),
@@ -245,7 +229,7 @@ impl SimulatedDisk {
         let state = &mut *self.state();
         let random = &mut state.random;
         let mut names = state.durable_names.clone();
-        let kept = random.below(state.pending_names.len() + 1);
+        let kept = random.usize(..=state.pending_names.len());
         for change in state.pending_names.iter().take(kept) {
             match change {
                 NameChange::Set(path, inode) => {
@@ -259,7 +243,7 @@ impl SimulatedDisk {
         }
         let images =
             state.inodes.iter().map(|inode| State::image_after_crash(random, inode)).collect::<Vec<_>>();
-        let seed = random.next();
+        let seed = random.u64(..);
         Self::rebuilt(seed, names, images, state.folders.clone())
     }
 
@@ -268,7 +252,7 @@ impl SimulatedDisk {
     pub fn copy(&self) -> Self {
         let state = self.state();
         let images = state.inodes.iter().map(|inode| inode.live.clone()).collect();
-        Self::rebuilt(state.random.0, state.names.clone(), images, state.folders.clone())
+        Self::rebuilt(state.random.get_seed(), state.names.clone(), images, state.folders.clone())
     }
 
     fn rebuilt(

@@ -34,7 +34,7 @@ pub(crate) const IDENTITY: &str = "identity";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.
-pub(crate) const FORMAT_VERSION: u64 = 2;
+pub(crate) const FORMAT_VERSION: u64 = 3;
 
 const FILE: &str = "catalogue.redb";
 /// What a catalogue has at most: it is read into memory by every command.

@@ -48,6 +48,15 @@ pub struct Capture {
     pub original: Option<CaptureId>,
 }
 
+impl Capture {
+    /// Whether a server may be asked if this is still what it has: a response, or a revisit that found the same payload, with
+    /// a status from 200 to 299.
+    pub(crate) fn is_confirmable(&self) -> bool {
+        let is_found = matches!(self.kind, CaptureKind::Response | CaptureKind::Identical);
+        is_found && (200..300).contains(&self.status)
+    }
+}
+
 /// A capture and its place in the page's history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaptureRecord {

@@ -6,23 +6,14 @@ use super::HashIndex;
 use super::pool::Pool;
 use super::shard::Shard;
 
-/// SplitMix64: numbers that look random, from a seed.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut bits = *state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
-
 #[test]
 fn a_shard_finds_what_it_holds_through_all_its_layouts() {
     let (mut pool, mut shard) = (Pool::default(), Shard::default());
     let mut model = HashMap::new();
-    let mut state = 7;
+    let mut random = fastrand::Rng::with_seed(7);
     // 1024 lines of 7 slots are full at about 6 600 entries, so this crosses both changes of layout.
     for id in 0..20_000 {
-        let rest = random(&mut state) & super::REST_MASK;
+        let rest = random.u64(..) & super::REST_MASK;
         assert_eq!(shard.get(&pool, rest), model.get(&rest).copied());
         shard.insert(&mut pool, rest, id);
         model.entry(rest).or_insert(id);
@@ -32,7 +23,7 @@ fn a_shard_finds_what_it_holds_through_all_its_layouts() {
     }
     assert!(model.iter().all(|(&rest, &id)| shard.get(&pool, rest) == Some(id)));
     assert!((0..100_000).all(|_| {
-        let rest = random(&mut state) & super::REST_MASK;
+        let rest = random.u64(..) & super::REST_MASK;
         shard.get(&pool, rest) == model.get(&rest).copied()
     }));
     let bytes = (shard.memory_bytes() + pool.memory_bytes()) as f64 / model.len() as f64;
@@ -42,11 +33,11 @@ fn a_shard_finds_what_it_holds_through_all_its_layouts() {
 #[test]
 fn numbers_that_differ_in_one_bit_are_told_apart() {
     let (mut pool, mut shard) = (Pool::default(), Shard::default());
-    let mut state = 3;
+    let mut random = fastrand::Rng::with_seed(3);
     for id in 0..10_000 {
-        shard.insert(&mut pool, random(&mut state) & super::REST_MASK, id);
+        shard.insert(&mut pool, random.u64(..) & super::REST_MASK, id);
     }
-    let known = random(&mut state) & super::REST_MASK;
+    let known = random.u64(..) & super::REST_MASK;
     shard.insert(&mut pool, known, 77);
     for bit in 0..super::REST_BITS {
         assert_eq!(shard.get(&pool, known ^ (1 << bit)), None, "bit {bit}");
@@ -74,8 +65,8 @@ fn the_index_keeps_the_first_id_of_a_fingerprint() {
 
 #[test]
 fn inserting_batches_is_inserting_one_by_one() {
-    let mut state = 11;
-    let fingerprints: Vec<u64> = (0..50_000).map(|_| random(&mut state)).collect();
+    let mut random = fastrand::Rng::with_seed(11);
+    let fingerprints: Vec<u64> = (0..50_000).map(|_| random.u64(..)).collect();
     let entries: Vec<(u64, u32)> = fingerprints.iter().copied().zip(100..).collect();
     for capacity in [0, 50_000, 1_000_000] {
         let mut index = HashIndex::with_capacity(capacity);
@@ -120,9 +111,9 @@ fn a_shard_made_for_its_entries_does_not_grow() {
         let mut pool = Pool::default();
         let mut shard = Shard::with_capacity(&mut pool, count as usize);
         let bytes = shard.memory_bytes() + pool.memory_bytes();
-        let mut state = u64::from(count);
+        let mut random = fastrand::Rng::with_seed(u64::from(count));
         for id in 0..count {
-            shard.insert(&mut pool, random(&mut state) & super::REST_MASK, id);
+            shard.insert(&mut pool, random.u64(..) & super::REST_MASK, id);
         }
         assert_eq!(shard.memory_bytes() + pool.memory_bytes(), bytes, "{count} entries");
     }

@@ -151,6 +151,10 @@ pub struct Visit {
     pub announcements_confirmed: u16,
     /// Whatever the crawler needs besides: statistics for the refresh.
     pub extension: [u8; 48],
+    /// The newest version by time (see `State::newest_version`), kept by the store.
+    pub version: Option<CaptureId>,
+    /// Where the validators of that version are, kept by the store.
+    pub validators: Option<ValidatorsPosition>,
 }
 
 impl Default for Visit {
@@ -173,6 +177,8 @@ impl Default for Visit {
             announcements: 0,
             announcements_confirmed: 0,
             extension: [0; 48],
+            version: None,
+            validators: None,
         }
     }
 }
@@ -185,6 +191,10 @@ pub struct TextPosition(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinksPosition(pub u64);
 
+/// Where a version's validators lie in their log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValidatorsPosition(pub u64);
+
 /// A visit and the URL it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VisitRecord {
@@ -192,8 +202,8 @@ pub(crate) struct VisitRecord {
     pub(crate) visit: Visit,
 }
 
-const VISIT_BYTES: usize = 6 * 4 + 4 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48;
-const _: () = assert!(VISIT_BYTES == 128);
+const VISIT_BYTES: usize = 6 * 4 + 4 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48 + 4 + 8;
+const _: () = assert!(VISIT_BYTES == 140);
 
 impl Record for VisitRecord {
     const BYTES: usize = VISIT_BYTES;
@@ -207,7 +217,8 @@ impl Record for VisitRecord {
         fields.u64(visit.links.map_or(0, |position| position.0 + 1));
         fields.u64(visit.signature).u32(visit.announced);
         fields.u16(visit.announcements).u16(visit.announcements_confirmed);
-        fields.bytes(&visit.extension);
+        fields.bytes(&visit.extension).id(visit.version.map(|version| version.0));
+        fields.u64(visit.validators.map_or(0, |position| position.0 + 1));
     }
 
     fn decode(fields: &mut FieldReader<'_>) -> Self {
@@ -230,6 +241,8 @@ impl Record for VisitRecord {
             announcements: fields.u16(),
             announcements_confirmed: fields.u16(),
             extension: fields.array(),
+            version: fields.id().map(CaptureId),
+            validators: fields.u64().checked_sub(1).map(ValidatorsPosition),
         };
         Self { url, visit }
     }

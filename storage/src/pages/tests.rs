@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Host, Page, PageFlags, Site, TextPosition, Visit, VisitId, VisitRecord};
 use crate::checkpoint::{FieldReader, FieldWriter, Record};
 use crate::ids::{CaptureId, HostId, SiteId, UrlId};
-use crate::pages::LinksPosition;
+use crate::pages::{LinksPosition, ValidatorsPosition};
 
 fn bytes_of<R: Record>(record: &R) -> Vec<u8> {
     let mut bytes = vec![0xff; R::BYTES];
@@ -46,7 +46,7 @@ proptest! {
             first_seen, last_seen, last_changed, captures, versions, last_capture: capture.map(CaptureId), status, kind,
             language, credit, title: position.map(TextPosition), links: position.map(LinksPosition),
             signature, announced, announcements: counts[0], announcements_confirmed: counts[1],
-            extension: [fill; 48],
+            extension: [fill; 48], version: capture.map(CaptureId), validators: position.map(ValidatorsPosition),
         };
         let copy = again(&VisitRecord { url: UrlId(url), visit });
         prop_assert_eq!(copy.url, UrlId(url));

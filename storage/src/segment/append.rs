@@ -294,19 +294,6 @@ impl Segments {
         self.list().into_iter().filter_map(source).collect()
     }
 
-    /// Gives back the captures of one segment after a position in it. Several threads may replay several segments.
-    ///
-    /// # Errors
-    /// When the disk refuses or there is no such segment.
-    pub fn replay_segment(
-        &self,
-        from: Watermark,
-        found: &mut dyn FnMut(ReplayedCapture),
-    ) -> Result<Vec<Broken>, SegmentError> {
-        let broken = order::merge(vec![Source { from, number: 0 }], |source| self.stream(source), found)?;
-        Ok(broken.into_iter().map(|(_, place)| place).collect())
-    }
-
     fn stream(&self, source: &Source) -> Result<CaptureStream, SegmentError> {
         let segment = source.from.segment;
         let active = self.active().find(|active| active.info.id == segment);

@@ -181,10 +181,11 @@ fn look_at_lists(
     let mut faults = Vec::new();
     for (file, name_in) in lists {
         let mut named = BTreeSet::new();
-        if ledger::is_cut(&RealDisk, folder, file)? {
+        let (lines, is_cut) = ledger::lines(&RealDisk, folder, file)?;
+        if is_cut {
             faults.push((None, file, format!("its last line has no end; {LIST_REMEDY}")));
         }
-        for (number, line) in (1..).zip(ledger::lines(&RealDisk, folder, file)?) {
+        for (number, line) in (1..).zip(lines) {
             let name = name_in(&line);
             // What only one list knows was never closed, unless it was closed a moment ago.
             let is_known = |name: &String| {

@@ -169,24 +169,21 @@ fn manifest_line(name: &str, digest: Digest) -> String {
     line + "  " + name
 }
 
-/// The lines of one of the two files; none when there is no file.
-pub(super) fn lines(disk: &dyn Disk, folder: &Path, file: &str) -> Result<Vec<Vec<u8>>, SegmentError> {
-    let text = text(disk, folder, file)?;
-    let text = text.strip_suffix(b"\n").unwrap_or(&text);
-    Ok(text.split(|byte| *byte == b'\n').filter(|_| !text.is_empty()).map(<[u8]>::to_vec).collect())
-}
-
-/// Whether the last line of one of the two files has no end.
-pub(super) fn is_cut(disk: &dyn Disk, folder: &Path, file: &str) -> Result<bool, SegmentError> {
-    Ok(text(disk, folder, file)?.last().is_some_and(|byte| *byte != b'\n'))
-}
-
-fn text(disk: &dyn Disk, folder: &Path, file: &str) -> Result<Vec<u8>, SegmentError> {
+/// The lines of one of the two files, none when there is no file; and whether the last one has no end.
+pub(super) fn lines(
+    disk: &dyn Disk,
+    folder: &Path,
+    file: &str,
+) -> Result<(Vec<Vec<u8>>, bool), SegmentError> {
     let path = folder.join(file);
-    match read_file(disk, &path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        text => text.context("read", &path),
-    }
+    let text = match read_file(disk, &path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
+        text => text.context("read", &path)?,
+    };
+    let ended = text.strip_suffix(b"\n");
+    let is_cut = ended.is_none() && !text.is_empty();
+    let lines = ended.unwrap_or(&text).split(|byte| *byte == b'\n').filter(|_| !text.is_empty());
+    Ok((lines.map(<[u8]>::to_vec).collect(), is_cut))
 }
 
 /// Writes both files, durably, with what is known of all closed segments; one that says just that stays.

@@ -12,6 +12,37 @@
 //! * A segment is written once: `NAME.open` grows, `NAME` never changes again. After a crash its torn tail is cut off
 //!   and it is closed; writing goes on in a new segment.
 //! * A failed sync ends all writing ([`SegmentError::Poisoned`]).
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archive_storage::backend::RealDisk;
+//! use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions, Segments};
+//! use chrono::DateTime;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let (mut segments, recovered) = Segments::open(Arc::new(RealDisk), folder.path(), SegmentOptions::default())?;
+//! assert!(recovered.is_empty(), "no crash has left anything open");
+//! let group = CaptureGroup {
+//!     url: "dns:example.org".to_owned(),
+//!     time: DateTime::UNIX_EPOCH,
+//!     address: None,
+//!     request: None,
+//!     body: CaptureBody::Resource { content_type: "text/dns".to_owned(), body: "example.org. A 192.0.2.1".into() },
+//!     payload_digest: None,
+//!     protocols: Vec::new(),
+//!     metadata: vec![("via".to_owned(), "https://example.org/".to_owned())],
+//! };
+//! let records = segments.encoder().encode(group)?; // on any thread
+//! let place = segments.append(&records)?.main;
+//! segments.sync()?; // from here on it survives a crash
+//!
+//! let record = segments.reader().read(place)?;
+//! assert_eq!(record.content, "example.org. A 192.0.2.1");
+//! # Ok(())
+//! # }
+//! ```
 
 mod append;
 mod codec;

@@ -25,9 +25,9 @@ pub(super) struct Stated {
 
 impl Stated {
     pub(super) fn read(disk: &dyn Disk, folder: &Path, catalogue: &Catalogued) -> Result<Self, SegmentError> {
-        let summaries = ledger::lines(disk, folder, SUMMARIES)?;
+        let (summaries, _) = ledger::lines(disk, folder, SUMMARIES)?;
         let summaries = summaries.iter().filter_map(|line| ledger::parse_summary(line));
-        let manifest = ledger::lines(disk, folder, MANIFEST)?;
+        let (manifest, _) = ledger::lines(disk, folder, MANIFEST)?;
         Ok(Self {
             summaries: summaries.map(|info| (info.name.clone(), info)).collect(),
             manifest: manifest.iter().filter_map(|line| ledger::parse_manifest(line)).collect(),

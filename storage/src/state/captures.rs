@@ -7,16 +7,22 @@ use crate::checkpoint::{Result, StateError, Table};
 use crate::history::{self, Capture, CaptureRecord, History, MimeId};
 use crate::ids::{CaptureId, UrlId};
 use crate::index::HashIndex;
+use crate::pages::VisitRecord;
+use crate::validators::Validators;
 
 /// Captures whose digests are gathered before they are put into the index.
 const REBUILD_CAPTURES: usize = 1 << 20;
 
 impl State {
-    /// Adds a capture to the history of its URL, in order of time.
+    /// Adds a capture to the history of its URL, in order of time; `validators` are what the server gave with a version.
     ///
     /// # Errors
     /// [`StateError::Unknown`] for an unknown URL, and what the disk refuses.
-    pub fn append_capture(&mut self, capture: &Capture) -> Result<CaptureId> {
+    pub fn append_capture(
+        &mut self,
+        capture: &Capture,
+        validators: Option<&Validators>,
+    ) -> Result<CaptureId> {
         self.writable()?;
         self.digests()?;
         let url = capture.url;
@@ -31,6 +37,7 @@ impl State {
             }
         });
         self.finish(outcome)?;
+        self.note_version(id, capture, validators)?;
         if let (Some(key), Some(digests)) = (digest_key(capture), self.digests.get_mut()) {
             digests.insert(key, id.0);
         }
@@ -59,7 +66,40 @@ impl State {
                 capture.mime = mime;
             }
         });
-        self.finish(outcome).map(|_| ())
+        self.finish(outcome)?;
+        let capture = self.capture(revisit)?;
+        self.note_version(revisit, &capture, None)
+    }
+
+    /// Makes a capture the newest version of its page if it is that, and keeps what the server gave with it.
+    fn note_version(
+        &mut self,
+        id: CaptureId,
+        capture: &Capture,
+        validators: Option<&Validators>,
+    ) -> Result<()> {
+        let newest = self.newest_version(capture.url)?.map(|(newest, version)| (version.time, newest));
+        if !capture.is_confirmable() || newest >= Some((capture.time, id)) {
+            return Ok(());
+        }
+        let visit_id = self.visit_of(capture.url)?;
+        let before = self.visits.get(visit_id.0)?.ok_or_else(|| unknown(capture.url))?.visit;
+        let position = self.push_validators(&before, validators)?;
+        let note = |record: &mut VisitRecord| {
+            (record.visit.version, record.visit.validators) = (Some(id), position);
+        };
+        let outcome = self.visits.update(visit_id.0, note);
+        self.finish(outcome).map(drop)
+    }
+
+    /// The newest capture of a page by time that has a version of it: a response, or a revisit that found the same payload,
+    /// with a status from 200 to 299.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn newest_version(&self, url: UrlId) -> Result<Option<(CaptureId, Capture)>> {
+        let version = self.visit(url)?.and_then(|visit| visit.version);
+        version.map(|id| Ok((id, self.capture(id)?))).transpose()
     }
 
     /// Replaces the properties of a capture.

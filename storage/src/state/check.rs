@@ -45,7 +45,7 @@ impl State {
         self.hosts.check(&mut damage);
         self.sites.check(&mut damage);
         let names = [&self.urls, &self.host_names, &self.site_names].map(NameTable::log);
-        for log in names.into_iter().chain([self.titles.log(), self.links.log()]) {
+        for log in names.into_iter().chain([self.titles.log(), self.validators.log(), self.links.log()]) {
             log.check(self.identity(), &mut damage);
         }
         if is_damaged { Ok(()) } else { self.check_references(&mut |found| report(&found)) }
@@ -115,10 +115,21 @@ impl State {
             if let Some(title) = visit.title {
                 titles.get(title)?;
             }
+            self.check_version(&visit, url, &mut wrong)?;
             self.check_links(&visit, url, &mut links, &mut list, &mut wrong)?;
             self.check_history(&visit, url, &mut wrong)?;
         }
         Ok(())
+    }
+
+    fn check_version(&self, visit: &Visit, url: UrlId, wrong: &mut impl FnMut(&'static str)) -> Result<()> {
+        let version = visit.version.map(|version| self.captures.get(version.0)).transpose()?;
+        if version.is_some_and(|version| {
+            version.is_none_or(|record| record.capture.url != url || !record.capture.is_confirmable())
+        }) {
+            wrong("its newest version is none");
+        }
+        self.validators_at(visit).map(drop)
     }
 
     fn check_links(

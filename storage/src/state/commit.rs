@@ -68,7 +68,9 @@ impl State {
         for names in [&mut self.urls, &mut self.host_names, &mut self.site_names] {
             names.log_mut().write()?;
         }
-        self.titles.log_mut().write()?;
+        for records in [&mut self.titles, &mut self.validators] {
+            records.log_mut().write()?;
+        }
         self.links.log_mut().write()?;
         self.pages.write_new()?;
         self.visits.write_new()?;
@@ -91,7 +93,9 @@ impl State {
         for names in [&mut self.urls, &mut self.host_names, &mut self.site_names] {
             names.log_mut().sync()?;
         }
-        self.titles.log_mut().sync()?;
+        for records in [&mut self.titles, &mut self.validators] {
+            records.log_mut().sync()?;
+        }
         self.links.log_mut().sync()?;
         self.pages.sync()?;
         self.visits.sync()?;
@@ -121,11 +125,12 @@ impl State {
         for (table, count) in TABLES.iter().zip(counts) {
             numbers.insert(count_of(table), u64::from(count));
         }
-        let titles = (self.titles.log(), self.titles.open_block().to_vec());
+        let [titles, validators] =
+            [&self.titles, &self.validators].map(|records| (records.log(), records.open_block().to_vec()));
         let links = (self.links.log(), self.links.open_block().to_vec());
         let names =
             [&self.urls, &self.host_names, &self.site_names].map(|names| (names.log(), names.open_block()));
-        for (log, (frames, open)) in LOGS.iter().zip(names.into_iter().chain([titles, links])) {
+        for (log, (frames, open)) in LOGS.iter().zip(names.into_iter().chain([titles, validators, links])) {
             numbers.insert(blocks_of(log), frames.len());
             numbers.insert(sum_of(log), frames.sum());
             contents.blocks.insert((*log).to_owned(), open);

@@ -1,11 +1,12 @@
-//! Everything the archive knows besides the segments: URLs, pages, visits, captures, titles, links, hosts, sites.
+//! Everything the archive knows besides the segments: URLs, pages, visits, captures, titles, validators, links, hosts,
+//! sites.
 //!
 //! One owner changes a [`State`] in memory and makes all changes durable at once with [`State::checkpoint`], together
 //! with the [`Watermarks`] that say which part of the segments it reflects. Readers, in this or other processes, open the
 //! last checkpoint while the owner goes on. Nothing in here locks: reading needs `&State`, changing `&mut State`.
 //!
-//! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture` and `links` are kept by the
-//! store, whatever the caller puts there; what was changed since the last checkpoint is gone after a crash, and is made
+//! Invariants: URL `i` has page `i`; a page's `visit`, a visit's `captures`, `last_capture`, `links`, `version`
+//! and `validators` are kept by the store, whatever the caller puts there; what was changed since the last checkpoint is gone after a crash, and is made
 //! again by replaying the segments from the watermark.
 
 mod captures;
@@ -97,6 +98,7 @@ pub struct State {
     hosts: Table<Host>,
     sites: Table<Site>,
     titles: RecordLog,
+    validators: RecordLog,
     links: LinkLog,
     /// Captures that hold a payload, by the first eight bytes of its digest.
     digests: OnceLock<HashIndex>,
@@ -149,6 +151,7 @@ impl State {
             + self.hosts.memory_bytes()
             + self.sites.memory_bytes()
             + self.titles.log().memory_bytes()
+            + self.validators.log().memory_bytes()
             + self.links.log().memory_bytes()
             + self.digests.get().map_or(0, HashIndex::memory_bytes)
     }

@@ -114,14 +114,6 @@ impl State {
         self.hosts.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
 
-    /// Replaces what is known of a host.
-    ///
-    /// # Errors
-    /// [`StateError::Unknown`] and what the disk refuses.
-    pub fn set_host(&mut self, id: HostId, host: &Host) -> Result<()> {
-        self.update_host(id, |stored| *stored = *host)
-    }
-
     /// Changes what is known of a host.
     ///
     /// # Errors

@@ -19,11 +19,13 @@ pub(crate) const FOLDER: &str = "state";
 const OPEN_WAIT: Duration = Duration::from_secs(60);
 /// Raw bytes at which a block of titles is closed.
 const TITLE_BLOCK_BYTES: u16 = 16 * 1024;
+/// The same of validators, of which a refresh reads one at a time.
+const VALIDATORS_BLOCK_BYTES: u16 = 4 * 1024;
 
 /// Tables by their number in the journal.
 pub(super) const TABLES: [&str; 5] = ["pages", "visits", "captures", "hosts", "sites"];
 /// Logs of blocks.
-pub(super) const LOGS: [&str; 5] = ["urls", "host-names", "site-names", "titles", "links"];
+pub(super) const LOGS: [&str; 6] = ["urls", "host-names", "site-names", "titles", "validators", "links"];
 
 fn table_file(table: &str) -> String {
     format!("{table}.table")
@@ -170,7 +172,8 @@ impl State {
             captures: files.table(2)?,
             hosts: files.table(3)?,
             sites: files.table(4)?,
-            titles: files.titles()?,
+            titles: files.records("titles", TITLE_BLOCK_BYTES)?,
+            validators: files.records("validators", VALIDATORS_BLOCK_BYTES)?,
             links: files.links()?,
             journal: Journal::open(disk.as_ref(), state_folder.join("journal"), open_mode)?,
             digests: OnceLock::new(),
@@ -403,12 +406,12 @@ impl Files<'_> {
         Table::open(self.disk, path, id, self.count(name), self.mode, self.number(IDENTITY))
     }
 
-    fn titles(&self) -> Result<RecordLog> {
-        let (stem, blocks) = (self.folder.join("titles"), self.number(&blocks_of("titles")));
-        let block = self.open_block("titles");
-        let mut titles = RecordLog::open(self.disk, &stem, blocks, block, self.mode, TITLE_BLOCK_BYTES)?;
-        titles.log_mut().set_sum(self.sum("titles"));
-        Ok(titles)
+    fn records(&self, log: &str, block_bytes: u16) -> Result<RecordLog> {
+        let (stem, blocks) = (self.folder.join(log), self.number(&blocks_of(log)));
+        let block = self.open_block(log);
+        let mut records = RecordLog::open(self.disk, &stem, blocks, block, self.mode, block_bytes)?;
+        records.log_mut().set_sum(self.sum(log));
+        Ok(records)
     }
 
     fn links(&self) -> Result<LinkLog> {

@@ -66,7 +66,8 @@ impl State {
         }
     }
 
-    /// Replaces what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`, `links`.
+    /// Replaces what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`,
+    /// `links`, `version`, `validators`.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and what the disk refuses.
@@ -74,7 +75,8 @@ impl State {
         self.update_visit(url, |stored| *stored = *visit)
     }
 
-    /// Changes what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`, `links`.
+    /// Changes what is known of a URL's fetches, except what the store keeps: `captures`, `last_capture`,
+    /// `links`, `version`, `validators`.
     ///
     /// # Errors
     /// [`StateError::Unknown`] and what the disk refuses.
@@ -87,6 +89,7 @@ impl State {
             let visit = &mut record.visit;
             (visit.captures, visit.last_capture, visit.links) =
                 (kept.captures, kept.last_capture, kept.links);
+            (visit.version, visit.validators) = (kept.version, kept.validators);
             outcome
         };
         self.visits.update(id.0, change)?.ok_or_else(|| unknown(url))

@@ -1,11 +1,12 @@
-//! Titles and links.
+//! Titles, validators and links.
 
 use super::State;
 use super::pages::unknown;
 use crate::checkpoint::{RecordCursor, Result, push_varint, take_varint};
 use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
-use crate::pages::{LinksPosition, Page, TextPosition, VisitRecord};
+use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
+use crate::validators::Validators;
 
 /// Bytes of a title that are kept.
 pub const TITLE_BYTES_MAX: usize = 4096;
@@ -37,6 +38,38 @@ impl State {
     #[must_use]
     pub fn title_cursor(&self) -> TitleCursor<'_> {
         TitleCursor(RecordCursor::new(&self.titles))
+    }
+
+    /// Stores what the server gave with a version, unless that is what stands where the version before has it.
+    pub(super) fn push_validators(
+        &mut self,
+        before: &Visit,
+        validators: Option<&Validators>,
+    ) -> Result<Option<ValidatorsPosition>> {
+        let Some(given) = validators else { return Ok(None) };
+        if self.validators_at(before)?.as_ref() == Some(given) {
+            return Ok(before.validators);
+        }
+        let outcome = self.validators.push(&given.encode());
+        self.finish(outcome).map(|position| Some(ValidatorsPosition(position)))
+    }
+
+    /// What the server gave with the newest version of a page (see [`State::newest_version`]), if that is known.
+    ///
+    /// # Errors
+    /// [`crate::StateError::Unknown`] and what the disk refuses.
+    pub fn validators(&self, url: UrlId) -> Result<Option<Validators>> {
+        match self.visit(url)? {
+            Some(visit) => self.validators_at(&visit),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn validators_at(&self, visit: &Visit) -> Result<Option<Validators>> {
+        let Some(ValidatorsPosition(position)) = visit.validators else { return Ok(None) };
+        let mut cursor = RecordCursor::new(&self.validators);
+        let found = Validators::decode(cursor.bytes(position)?);
+        found.map(Some).ok_or_else(|| cursor.damage(position, "no validators"))
     }
 
     /// Stores the links of a page as its newest, unless they are what its newest list already says.

@@ -2,6 +2,21 @@
 //!
 //! Reading is tolerant and never panics: what cannot be read is reported with its offset, and reading goes on after
 //! it. Writing is strict: `HeadWriter` can't produce a head that breaks the line structure.
+//!
+//! ```
+//! use archive_storage::warc::RecordReader;
+//!
+//! let file = "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2026-01-31T10:00:00Z\r\n\
+//!             WARC-Target-URI: https://example.org/\r\nContent-Length: 5\r\n\r\nHello\r\n\r\nno record\r\n";
+//! // Plain, gzip or zstd: a reader sees which.
+//! let mut read = RecordReader::new(file.as_bytes());
+//! let record = read.next().ok_or("a record")??;
+//! assert_eq!(record.header.target_uri(), Some("https://example.org/"));
+//! assert_eq!(record.content, "Hello");
+//! // What is no record is reported with its place, and reading goes on after it.
+//! assert!(read.next().is_some_and(|broken| broken.is_err()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod chunks;
 mod header;

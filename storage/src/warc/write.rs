@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The digits of identifiers.
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -125,7 +126,7 @@ impl RecordIds {
         let count = self.counter.fetch_add(1, Ordering::Relaxed);
         let [high, low] = match &self.random {
             Some([first, second]) => [first.hash_one(count), second.hash_one(count)],
-            None => self.keys.map(|key| split_mix(key ^ split_mix(count))),
+            None => self.keys.map(|key| xxh3_64_with_seed(&count.to_le_bytes(), key)),
         };
         let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
         let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
@@ -137,14 +138,6 @@ impl RecordIds {
         }
         ascii(&text).to_owned()
     }
-}
-
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-fn split_mix(seed: u64) -> u64 {
-    let mut value = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

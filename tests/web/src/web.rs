@@ -258,13 +258,6 @@ impl Web {
         let (host, local) = self.layout.place(page);
         self.is_noisy(&host, local)
     }
-
-    /// Whether a page sends `ETag` and `Last-Modified` and answers 304.
-    #[must_use]
-    pub fn validates(&self, page: PageIndex) -> bool {
-        let (host, local) = self.layout.place(page);
-        self.has_validators(&host, local)
-    }
 }
 
 /// What `write` writes, all of which is UTF-8.

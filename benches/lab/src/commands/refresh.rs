@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use archive::refresh::policies::draws::Draws;
+use archive_lab::refresh::draws::Draws;
 use archive_lab::refresh::history::{self, History};
 use archive_lab::refresh::policies::PolicyName;
 use archive_lab::refresh::replay::{Outcome, replay};

@@ -4,6 +4,7 @@
 //! [`policies`] spend a budget of fetches on it and measures what the copies were worth. An on-line policy sees a
 //! [`Known`](archive::refresh::policies::Known), not the world: it cannot look at a change that it did not fetch.
 
+pub mod draws;
 pub mod history;
 pub mod policies;
 pub mod replay;

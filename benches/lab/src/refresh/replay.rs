@@ -6,8 +6,8 @@
 
 use super::policies::Policy;
 use super::world::World;
-use archive::refresh::policies::Visit;
-use archive::refresh::policies::draws::Draws;
+use crate::refresh::draws::Draws;
+use archive::refresh::policies::Sighting;
 
 /// Importance-weighted means over pages and over the time after the burn-in.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +116,7 @@ pub fn replay(world: &World, policy: &mut dyn Policy, budget: f64, draws: &mut D
     born.sort_by(|&a, &b| world.pages[a].birth.total_cmp(&world.pages[b].birth));
     let mut born = born.into_iter().peekable();
     let (mut living, mut ages, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut ranked, mut visits): (Vec<(f64, usize)>, Vec<Visit>) = (Vec::new(), Vec::new());
+    let (mut ranked, mut visits): (Vec<(f64, usize)>, Vec<Sighting>) = (Vec::new(), Vec::new());
     let (mut carried, mut fetches, mut hits) = (0.0, 0, 0);
     for tick in 1..=(world.days / world.tick) as usize {
         let now = tick as f64 * world.tick;
@@ -157,7 +157,7 @@ pub fn replay(world: &World, policy: &mut dyn Policy, budget: f64, draws: &mut D
             if dead {
                 gone.push(page);
             } else {
-                visits.push(Visit { page, age, changed });
+                visits.push(Sighting { page, age, changed });
             }
         }
         if !gone.is_empty() {

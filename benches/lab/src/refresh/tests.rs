@@ -5,9 +5,9 @@ use super::policies::{Policy, PolicyName};
 use super::replay::{Outcome, replay};
 use super::settings;
 use super::world::{Page, Window, World};
+use crate::refresh::draws::Draws;
 use crate::test_data;
-use archive::refresh::policies::Visit;
-use archive::refresh::policies::draws::Draws;
+use archive::refresh::policies::Sighting;
 
 fn history(name: &str, pages: &[(&str, &[i64])]) -> History {
     let events = |days: &[i64]| {
@@ -41,7 +41,7 @@ fn a_window_keeps_what_lives_in_it() {
 /// Fetches one page on given days and notes what it is told.
 struct Scripted {
     days: Vec<f64>,
-    seen: Vec<(f64, Visit)>,
+    seen: Vec<(f64, Sighting)>,
     gone: Vec<f64>,
 }
 
@@ -49,7 +49,7 @@ impl Policy for Scripted {
     fn values(&mut self, now: f64, _pages: &[usize], _ages: &[f64], values: &mut [f64]) {
         values.fill(if self.days.contains(&now) { 1.0 } else { -1.0 });
     }
-    fn seen(&mut self, now: f64, visits: &[Visit]) {
+    fn seen(&mut self, now: f64, visits: &[Sighting]) {
         self.seen.extend(visits.iter().map(|visit| (now, *visit)));
     }
     fn gone(&mut self, now: f64, _pages: &[usize]) {
@@ -63,7 +63,7 @@ fn one_page_is_measured_as_by_hand() {
     let world = world(&[("page", &[0, 10, 40, 50, 95])]);
     let mut policy = Scripted { days: vec![30.0, 60.0], seen: Vec::new(), gone: Vec::new() };
     let outcome = replay(&world, &mut policy, 1.0, &mut Draws::new(1));
-    let visit = |age, at| Visit { page: 0, age, changed: Some(at) };
+    let visit = |age, at| Sighting { page: 0, age, changed: Some(at) };
     assert_eq!(policy.seen, [(30.0, visit(30.0, 10.0)), (60.0, visit(30.0, 50.0))]);
     // Stale from 25 to 30, 40 to 60 and 95 to 100.
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} is not {b}");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Change, Inode, NameChange, SimulatedDisk, State, put};
+use super::{Change, Inode, NameChange, SimulatedDisk, State, one_in, put};
 use crate::backend::{Disk, DiskFile, Entry, Lock, OpenMode};
 
 #[derive(Debug)]
@@ -102,8 +102,8 @@ impl Disk for SimulatedDisk {
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.operate()?;
-        let one_in = state.faults.failing_sync_one_in;
-        if state.random.one_in(one_in) {
+        let count = state.faults.failing_sync_one_in;
+        if one_in(&mut state.random, count) {
             return Err(io::Error::other("a simulated sync failed"));
         }
         let (mut durable, mut left) = (std::mem::take(&mut state.durable_names), Vec::new());
@@ -149,10 +149,10 @@ impl DiskFile for SimulatedFile {
         let mut state = self.state();
         state.check_power()?;
         let faults = state.faults;
-        if state.random.one_in(faults.failing_read_one_in) {
+        if one_in(&mut state.random, faults.failing_read_one_in) {
             return Err(io::Error::other("a simulated read failed"));
         }
-        let random = state.random.next();
+        let random = state.random.u64(..);
         let inode = state.inode(self.inode)?;
         let available = inode.live.get(position(offset)?..).unwrap_or_default();
         let mut count = available.len().min(buffer.len());
@@ -177,8 +177,8 @@ impl DiskFile for SimulatedFile {
         }
         let faults = state.faults;
         let mut written = buffer.len();
-        if outcome.is_ok() && state.random.one_in(faults.failing_write_one_in) {
-            written = state.random.below(buffer.len() + 1);
+        if outcome.is_ok() && one_in(&mut state.random, faults.failing_write_one_in) {
+            written = state.random.usize(..=buffer.len());
             outcome = Err(io::Error::other("a simulated write failed"));
         }
         let (free, length) = (state.free(), state.inode(self.inode)?.live.len());
@@ -214,8 +214,8 @@ impl DiskFile for SimulatedFile {
     fn sync(&self) -> io::Result<()> {
         let mut state = self.state();
         state.operate()?;
-        let one_in = state.faults.failing_sync_one_in;
-        let fails = state.random.one_in(one_in);
+        let count = state.faults.failing_sync_one_in;
+        let fails = one_in(&mut state.random, count);
         let inode = state.inode(self.inode)?;
         if fails {
             // The kernel drops the pages' dirty marks: their bytes will never be written.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use fastrand::Rng;
+
 use super::model::{Model, Step, open};
 use crate::StateError;
 use crate::backend::{Disk, Faults, OpenMode, SimulatedDisk};
@@ -17,35 +19,18 @@ const SEED: &str = "ARCHIVE_CRASH_SEED";
 const RUNS: &str = "ARCHIVE_CRASH_RUNS";
 const FOLDER: &str = "/archive";
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % bound
-    }
-
-    fn number(&mut self) -> u16 {
-        self.below(1 << 16) as u16
-    }
-
-    fn step(&mut self) -> Step {
-        match self.below(100) {
-            0..40 => Step::Intern(self.below(2000) as u16),
-            40..65 => Step::Cash(self.number(), self.below(u64::MAX).cast_signed()),
-            65..88 => Step::Capture {
-                url: self.number(),
-                time: self.below(100).cast_signed(),
-                digest: 1 + self.below(19) as u8,
-                full: self.below(2) == 0,
-            },
-            88..97 => Step::Links(self.number(), (0..self.below(30)).map(|_| self.number()).collect()),
-            _ => Step::Checkpoint,
-        }
+fn step_of(random: &mut Rng) -> Step {
+    match random.u64(..100) {
+        0..40 => Step::Intern(random.u64(..2000) as u16),
+        40..65 => Step::Cash(random.u16(..), random.u64(..u64::MAX).cast_signed()),
+        65..88 => Step::Capture {
+            url: random.u16(..),
+            time: random.u64(..100).cast_signed(),
+            digest: 1 + random.u64(..19) as u8,
+            full: random.u64(..2) == 0,
+        },
+        88..97 => Step::Links(random.u16(..), (0..random.u64(..30)).map(|_| random.u16(..)).collect()),
+        _ => Step::Checkpoint,
     }
 }
 
@@ -143,9 +128,9 @@ impl Run {
 fn the_power_may_fail_at_every_operation() {
     // The same work each time, so that every operation of three checkpoints has its turn.
     let work = |run: &mut Run, steps: u64| -> Result<(), StateError> {
-        let mut random = Random(steps);
+        let mut random = Rng::with_seed(steps);
         for step in 0..steps {
-            let step = if step % 40 == 39 { Step::Checkpoint } else { random.step() };
+            let step = if step % 40 == 39 { Step::Checkpoint } else { step_of(&mut random) };
             run.step(&step)?;
         }
         Ok(())
@@ -169,19 +154,19 @@ fn the_power_may_fail_at_every_operation() {
 #[test]
 fn power_fails_again_and_again() {
     for_seeds("power_fails_again_and_again", 0..300, |seed| {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         for _ in 0..4 {
-            run.disk.fail_power_at(run.disk.operations() + random.below(120));
-            for _ in 0..random.below(400) {
-                if run.step(&random.step()).is_err() {
+            run.disk.fail_power_at(run.disk.operations() + random.u64(..120));
+            for _ in 0..random.u64(..400) {
+                if run.step(&step_of(&mut random)).is_err() {
                     break;
                 }
             }
             run.crash();
-            if random.below(3) == 0 {
+            if random.u64(..3) == 0 {
                 // Once more while it recovers.
-                run.disk.fail_power_at(run.disk.operations() + random.below(12));
+                run.disk.fail_power_at(run.disk.operations() + random.u64(..12));
                 run.reopen().ok();
                 run.crash();
             }
@@ -193,23 +178,22 @@ fn power_fails_again_and_again() {
 #[test]
 fn failing_operations_lose_nothing() {
     for_seeds("failing_operations_lose_nothing", 0..300, |seed| {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         run.reopen().unwrap();
-        let one_in =
-            |random: &mut Random| if random.below(2) == 0 { 0 } else { 20 + random.below(200) as u32 };
+        let one_in = |random: &mut Rng| if random.u64(..2) == 0 { 0 } else { 20 + random.u64(..200) as u32 };
         run.disk.set_faults(Faults {
             capacity: None,
             failing_write_one_in: one_in(&mut random),
             failing_sync_one_in: one_in(&mut random),
             failing_read_one_in: one_in(&mut random),
-            short_reads: random.below(2) == 0,
+            short_reads: random.u64(..2) == 0,
         });
         for _ in 0..400 {
-            if run.step(&random.step()).is_err() {
+            if run.step(&step_of(&mut random)).is_err() {
                 // Memory is in doubt after some failures, so it is given up after all.
                 run.state = None;
-                if random.below(3) == 0 {
+                if random.u64(..3) == 0 {
                     run.crash();
                 }
             }
@@ -223,17 +207,17 @@ fn failing_operations_lose_nothing() {
 #[test]
 fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
     for_seeds("a_full_disk_defers_the_checkpoint_and_nothing_else", 0..100, |seed| {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         for _ in 0..200 {
-            run.step(&random.step()).unwrap();
+            run.step(&step_of(&mut random)).unwrap();
         }
         run.step(&Step::Checkpoint).unwrap();
         let used: u64 = run.disk.files().values().map(|bytes| bytes.len() as u64).sum();
-        run.disk.set_faults(Faults { capacity: Some(used + random.below(60_000)), ..Faults::default() });
+        run.disk.set_faults(Faults { capacity: Some(used + random.u64(..60_000)), ..Faults::default() });
         let mut refused = 0;
         while refused < 3 {
-            let step = random.step();
+            let step = step_of(&mut random);
             match run.step(&step) {
                 Ok(()) => {}
                 Err(error) if error.is_disk_full() && matches!(step, Step::Checkpoint) => refused += 1,
@@ -251,9 +235,9 @@ fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
 #[test]
 fn one_copy_may_be_restored_three_times() {
     let mut run = Run::new(SimulatedDisk::new(5));
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for _ in 0..300 {
-        run.step(&random.step()).unwrap();
+        run.step(&step_of(&mut random)).unwrap();
     }
     run.step(&Step::Checkpoint).unwrap();
     run.state = None;
@@ -262,9 +246,9 @@ fn one_copy_may_be_restored_three_times() {
         let mut again = Run::new(copy.copy());
         again.begun.clone_from(&run.begun);
         again.check();
-        let mut random = Random(restored);
+        let mut random = Rng::with_seed(restored);
         for _ in 0..200 {
-            again.step(&random.step()).unwrap();
+            again.step(&step_of(&mut random)).unwrap();
         }
         again.check();
     }
@@ -273,9 +257,9 @@ fn one_copy_may_be_restored_three_times() {
 #[test]
 fn a_flipped_bit_is_found() {
     let mut run = Run::new(SimulatedDisk::new(9));
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     for _ in 0..800 {
-        run.step(&random.step()).unwrap();
+        run.step(&step_of(&mut random)).unwrap();
     }
     run.step(&Step::Checkpoint).unwrap();
     run.state = None;
@@ -284,8 +268,8 @@ fn a_flipped_bit_is_found() {
         let length = run.disk.files()[&path].len() as u64;
         for _ in 0..20 {
             let disk = run.disk.copy();
-            let offset = random.below(length) as usize;
-            assert!(disk.flip(&path, offset, 1 << random.below(8)));
+            let offset = random.u64(..length) as usize;
+            assert!(disk.flip(&path, offset, 1 << random.u64(..8)));
             let disk: Arc<dyn Disk> = Arc::new(disk);
             let scanned = open(&disk, Path::new(FOLDER), Mode::Read).and_then(|state| {
                 state.pages(crate::UrlId(0)).try_for_each(|page| page.map(drop))?;
@@ -310,9 +294,9 @@ fn read_all(disk: &Arc<dyn Disk>, mode: Mode) -> Result<(), String> {
 #[test]
 fn damaged_files_are_reported_and_never_trusted() {
     let mut run = Run::new(SimulatedDisk::new(11));
-    let mut random = Random(11);
+    let mut random = Rng::with_seed(11);
     for _ in 0..800 {
-        run.step(&random.step()).unwrap();
+        run.step(&step_of(&mut random)).unwrap();
     }
     run.step(&Step::Checkpoint).unwrap();
     run.state = None;
@@ -324,17 +308,17 @@ fn damaged_files_are_reported_and_never_trusted() {
         .collect();
     let (disk, model) = (run.disk.clone(), &run.model);
     for_seeds("damaged_files_are_reported_and_never_trusted", 0..400, |seed| {
-        let mut random = Random(seed);
-        let (path, bytes) = &files[random.below(files.len() as u64) as usize];
+        let mut random = Rng::with_seed(seed);
+        let (path, bytes) = &files[random.u64(..files.len() as u64) as usize];
         let disk = disk.copy();
-        let offset = random.below(bytes.len() as u64);
+        let offset = random.u64(..bytes.len() as u64);
         let file = disk.open(path, OpenMode::Write).unwrap();
-        match random.below(3) {
+        match random.u64(..3) {
             0 => file.set_len(offset).unwrap(),
             1 => file
-                .write_at(&vec![random.below(256) as u8; 1 + random.below(5000) as usize], offset)
+                .write_at(&vec![random.u64(..256) as u8; 1 + random.u64(..5000) as usize], offset)
                 .unwrap(),
-            _ => assert!(disk.flip(path, offset as usize, 1 << random.below(8))),
+            _ => assert!(disk.flip(path, offset as usize, 1 << random.u64(..8))),
         }
         drop(file);
         let disk: Arc<dyn Disk> = Arc::new(disk);

@@ -8,10 +8,12 @@ use proptest::prelude::*;
 use crate::address::url_hash;
 use crate::backend::{Disk, SimulatedDisk};
 use crate::capture_kind::CaptureKind;
+use crate::digest::Digest;
 use crate::history::Capture;
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 use crate::links::LinkTarget;
 use crate::state::{Mode, State, StateOptions};
+use crate::validators::Validators;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -78,7 +80,7 @@ impl Model {
             Step::Capture { url, time, digest, full } => {
                 if let Some(url) = self.url(*url) {
                     let capture = capture(url, *time, *digest, *full, self.captures.len() as u64);
-                    let id = state.append_capture(&capture)?;
+                    let id = state.append_capture(&capture, validators(*digest).as_ref())?;
                     assert_eq!(id, CaptureId(self.captures.len() as u32));
                     if *full {
                         self.digests.entry(*digest).or_insert(id.0);
@@ -130,6 +132,11 @@ impl Model {
             let found = state.history(id).unwrap().map(|capture| capture.unwrap());
             assert!(found.map(|(id, capture)| (capture.time, id.index())).eq(expected.iter().rev().copied()));
             assert_eq!(state.visit(id).unwrap().map_or(0, |visit| visit.captures) as usize, expected.len());
+            let newest = expected.iter().rev().find(|(_, number)| self.captures[*number].status == 200);
+            let version = state.newest_version(id).unwrap().map(|(id, _)| id.index());
+            assert_eq!(version, newest.map(|(_, number)| *number));
+            let given = version.and_then(|number| validators(self.captures[number].digest[0]));
+            assert_eq!(state.validators(id).unwrap(), given);
         }
         for digest in 1..20 {
             let expected = self.digests.get(&digest).copied().map(CaptureId);
@@ -157,13 +164,20 @@ fn capture(url: UrlId, time: i64, digest: u8, full: bool, number: u64) -> Captur
         time,
         location: Location { segment: SegmentId(0), offset: number * 100, length: 100 },
         digest: [digest; 16],
-        status: 200,
+        status: if digest.is_multiple_of(5) { 404 } else { 200 },
         mime: crate::MimeId(0),
         kind: if full { CaptureKind::Response } else { CaptureKind::Identical },
         length: 1000 + u32::from(digest),
         flags: 0,
         original: None,
     }
+}
+
+/// What the server gave with this content; nothing with some.
+fn validators(digest: u8) -> Option<Validators> {
+    let etag = (!digest.is_multiple_of(4)).then(|| format!("\"{digest}\""));
+    let given = Validators { digest: Digest::sha1(&[digest]), etag, last_modified: None };
+    (!digest.is_multiple_of(3)).then_some(given)
 }
 
 pub(super) fn open(

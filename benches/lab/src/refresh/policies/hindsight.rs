@@ -1,8 +1,8 @@
 //! Policies that know what none can: the rates that the future will show, or every change.
 
 use super::Policy;
+use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
-use archive::refresh::policies::draws::Draws;
 use archive::refresh::rule::Rule;
 
 /// Fixed frequencies from the rates in hindsight.

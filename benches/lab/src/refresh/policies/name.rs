@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use super::hindsight::{Clairvoyant, Fixed, Informed};
 use super::{Policy, UnknownPolicy};
+use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
 use archive::refresh::policies;
-use archive::refresh::policies::draws::Draws;
 use archive::refresh::rule::Rule;
 
 /// A policy that can be replayed.
@@ -32,7 +32,7 @@ impl PolicyName {
     /// What it decides by chance comes from `draws`, which the replay then goes on with.
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
         match &self.kind {
-            Kind::Online(name) => name.build(&world.known(budget), draws),
+            Kind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
             Kind::Clairvoyant => Box::new(Clairvoyant(world)),
             Kind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
             Kind::Memoryless(rule) => Box::new(Fixed::new(*rule, world, budget, Some(draws.clone()))),

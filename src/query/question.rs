@@ -1,0 +1,75 @@
+//! Asking an archive: the one way from a query's text to the ids of pages and to rows.
+
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::{Answer, ArchiveRows, Context, Error, FullText, Plan};
+use crate::search::{self, Reader};
+
+/// The pages that a query for pages finds, in its order and within its limits.
+///
+/// # Errors
+/// [`Error::Query`] for a mistake in the text, [`Error::Sites`] for a query for sites, [`Error::NoIndex`] where the archive has
+/// no full text, and what cannot be read.
+pub fn select(store: &Store, text: &str) -> Result<Vec<UrlId>, Error> {
+    Question::new(store, text, Utc::now())?.of_pages()?.pages()
+}
+
+/// A query that makes sense for an archive, ready to be asked.
+#[derive(Debug)]
+pub struct Question<'a> {
+    store: &'a Store,
+    /// What it is asked of.
+    pub rows: ArchiveRows<'a>,
+    /// What it asks for.
+    pub plan: Plan,
+}
+
+impl<'a> Question<'a> {
+    /// Reads a query as of `now`, from which `30 days ago` counts.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for a mistake in the text, and what cannot be read.
+    pub fn new(store: &'a Store, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = ArchiveRows::new(store).map_err(|error| Error::Rows(error.into()))?;
+        let plan = Plan::parse(text, &Context { now, ..Context::of(&rows) })?;
+        Ok(Self { store, rows, plan })
+    }
+
+    /// The same, if it asks for pages.
+    ///
+    /// # Errors
+    /// [`Error::Sites`].
+    pub fn of_pages(self) -> Result<Self, Error> {
+        if self.plan.asks_for_sites() { Err(Error::Sites) } else { Ok(self) }
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// [`Error::NoIndex`] where it needs the full text of an archive that has none, and what cannot be read.
+    pub fn answer(&self) -> Result<Answer, Error> {
+        let index = self.index()?;
+        self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+    }
+
+    /// The pages that it finds, in its order and within its limits; of a query for sites all pages of these.
+    ///
+    /// # Errors
+    /// As [`Question::answer`].
+    pub fn pages(&self) -> Result<Vec<UrlId>, Error> {
+        let index = self.index()?;
+        self.plan.pages_found(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+    }
+
+    fn index(&self) -> Result<Option<Reader>, Error> {
+        if !self.plan.searches_text() {
+            return Ok(None);
+        }
+        match Reader::open(&self.store.path().join(search::FOLDER)) {
+            Ok(reader) => Ok(Some(reader)),
+            Err(search::Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(Error::Search(error.into())),
+        }
+    }
+}

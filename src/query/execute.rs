@@ -80,6 +80,14 @@ impl Plan {
         Ok((rows.collect::<Result<_, RowsError>>()?, matched))
     }
 
+    /// Whether the conditions of a query for pages that searches no text hold for one.
+    ///
+    /// # Errors
+    /// When a text of the page cannot be read.
+    pub fn selects(&self, rows: &dyn Rows, row: PageRow) -> Result<bool, Error> {
+        Ok(self.holds(&PageSubject { rows, row, score: 0.0, hits: &|_| false })?)
+    }
+
     /// The pages that a query for pages selects, in its order and within its limits. A query for sites selects none.
     ///
     /// # Errors

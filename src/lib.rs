@@ -11,6 +11,7 @@ pub mod crawl;
 pub mod exchange;
 pub mod fetch;
 pub mod files;
+pub mod find;
 pub mod graphs;
 pub mod importance;
 pub mod ledger;

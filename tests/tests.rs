@@ -34,6 +34,7 @@ mod realsites;
 mod rebuild;
 mod repair;
 mod robots;
+mod searching;
 mod secure;
 mod seeds;
 mod signals;

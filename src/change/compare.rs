@@ -136,6 +136,15 @@ pub fn version_until(store: &Store, id: UrlId, time: i64) -> Result<Option<Captu
     Ok(None)
 }
 
+/// The text of a capture; empty for what has none or takes too long to read.
+///
+/// # Errors
+/// When its records cannot be read.
+pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
+    let stored = Stored::read(store, capture)?;
+    Ok(reading::in_time(move || stored.version().parsed.text).unwrap_or_default())
+}
+
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.
 ///
 /// # Errors

@@ -1,6 +1,5 @@
 //! `archive diff`: what differs between two versions of a page.
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -128,10 +127,8 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
-    /// Colours if standard output is a terminal and nobody has turned them off (<https://no-color.org>).
     pub(crate) fn on_terminal() -> Self {
-        let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { is_on: io::stdout().is_terminal() && !is_off }
+        Self { is_on: output::has_colours() }
     }
 
     fn line(self, pieces: &[(Mark, String)]) -> anyhow::Result<()> {

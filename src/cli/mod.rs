@@ -27,11 +27,13 @@ mod rebuild;
 mod refresh;
 mod repair;
 mod review;
+mod search;
 mod stats;
 mod verify;
 mod watch;
 mod why;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -64,6 +66,7 @@ enum Command {
     Crawl(crawl::Args),
     Refresh(refresh::Args),
     Query(query::Args),
+    Search(search::Args),
     History(history::Args),
     Why(why::Args),
     Get(get::Args),
@@ -101,7 +104,11 @@ pub(crate) struct UsageError(pub(crate) String);
 
 /// Reads the command line, runs the command, and turns its outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|command| command == "search") {
+        arguments = search::with_minus_signs(arguments.into_iter()).collect();
+    }
+    let cli = Cli::parse_from(arguments);
     progress::working();
     let outcome = run(cli.command);
     progress::end();
@@ -121,6 +128,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Crawl(args) => crawl::run(&args),
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Search(args) => search::run(&args),
         Command::History(args) => history::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),

@@ -56,6 +56,12 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     write(format!("{}\n", visible(text)).as_bytes())
 }
 
+/// Whether standard output is a terminal and nobody has turned colours off (<https://no-color.org>).
+pub(crate) fn has_colours() -> bool {
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !is_off
+}
+
 /// Prints one line of pieces, each with the number of its colour (ECMA-48, SGR) if it has one.
 pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()> {
     let mut line = String::new();

@@ -20,7 +20,7 @@ use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
 use crate::ledger::{Facts, NearDuplicates, OutLink, Outcome};
 use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
-use crate::recorder::Text;
+use crate::recorder::{Said, Text};
 use crate::selection::stored_robots;
 
 /// Why a page that says `noarchive` has no record of its own.
@@ -118,6 +118,8 @@ pub(super) struct Reading {
     pub(super) same_content: u32,
     /// What came lately.
     pub(super) seen: Arc<SeenPayloads>,
+    /// What links have said.
+    pub(super) said: Said,
 }
 
 /// What a processing thread does, and what with.
@@ -222,16 +224,16 @@ impl Reading {
                 payload: beginning,
                 key: digest.prefix(),
             };
-            text = self.page(reader.page(&page), exchange.status, &mut facts);
+            let said = tag.previous.is_none().then_some(&self.said);
+            text = self.page(reader.page(&page), exchange.status, said, &mut facts);
         }
         Taken { head, head_bytes, received_digest, digest, length, facts, robots, text }
     }
 
     /// Takes over what a page says; returns what of it is indexed.
-    fn page(&self, mut parsed: Parsed, status: u16, facts: &mut Facts) -> Option<Text> {
-        let is_searched = self.full_text && status == 200 && parsed.kind.has_text();
-        let text =
-            is_searched.then(|| Text { title: parsed.title.clone(), text: std::mem::take(&mut parsed.text) });
+    fn page(&self, mut parsed: Parsed, status: u16, said: Option<&Said>, facts: &mut Facts) -> Option<Text> {
+        let is_searched = self.full_text && status == 200;
+        let text = is_searched.then(|| Text::take(&mut parsed, said)).flatten();
         if self.obey_nofollow && parsed.robots.nofollow {
             parsed.links.iter_mut().for_each(|link| link.nofollow = true);
         }

@@ -39,7 +39,7 @@ use self::charset::Charset;
 pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
 pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
-use self::html::Syntax;
+use self::html::{Marks, Syntax};
 pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
@@ -112,8 +112,12 @@ pub struct Parsed {
     pub text: String,
     /// The parts of the text that are not its own (menus, footers, advertisements), in the order of their ends.
     pub surroundings: Vec<Range<usize>>,
+    /// What names its parts: headings, captions, terms of lists, in their order; each at most a line of the text.
+    pub headings: Vec<Range<usize>>,
     /// Where it links, each URL once, in the order of the document.
     pub links: Vec<Link>,
+    /// What its links say, in their order; each a part of the text.
+    pub link_texts: Vec<LinkText>,
     /// What it asks of robots.
     pub robots: RobotsDirectives,
     /// The URL it prefers for itself.
@@ -142,6 +146,15 @@ impl Parsed {
             .filter(|line| !line.is_empty())
             .collect()
     }
+}
+
+/// What a link says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkText {
+    /// The place of its URL in [`Parsed::links`].
+    pub link: u32,
+    /// Where its text stands in [`Parsed::text`].
+    pub range: Range<usize>,
 }
 
 /// A dated item of a feed, sitemap or list.
@@ -317,7 +330,7 @@ impl Document<'_> {
         self.parsed.robots = self.parsed.robots | facts.robots;
         self.parsed.canonical = facts.canonical;
         self.parsed.language = facts.language.or(self.parsed.language.take());
-        self.set_text(facts.text, facts.surroundings);
+        self.set_text(facts.text, facts.marks);
     }
 
     fn read_css(&mut self, body: &[u8]) {
@@ -346,7 +359,7 @@ impl Document<'_> {
             xml::sitemap::read_list(&text, &mut self.outlinks);
             self.parsed.signature = signature::of_bytes(body);
         } else {
-            self.set_text(text.into_owned(), Vec::new());
+            self.set_text(text.into_owned(), Marks::default());
         }
     }
 
@@ -374,8 +387,8 @@ impl Document<'_> {
     }
 
     /// Sets the text, and what is worked out from it.
-    fn set_text(&mut self, mut text: String, surroundings: Vec<Range<usize>>) {
-        let signatures = signature::of_text(&self.parsed.title, &text, &surroundings);
+    fn set_text(&mut self, mut text: String, mut marks: Marks) {
+        let signatures = signature::of_text(&self.parsed.title, &text, &marks.surroundings);
         self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
         self.parsed.similarity = signatures.near;
         if self.parsed.language.is_none() {
@@ -384,11 +397,15 @@ impl Document<'_> {
         if text.len() > self.limits.text_bytes_max {
             let at = text.floor_char_boundary(self.limits.text_bytes_max);
             text.truncate(at);
+            marks.cut(at);
             self.parsed.problems.push(Problem::TextCut { at });
         }
         text.shrink_to_fit();
         self.parsed.text = text;
+        let Marks { surroundings, headings, link_texts } = marks;
         self.parsed.surroundings = surroundings;
+        self.parsed.headings = headings;
+        self.parsed.link_texts = link_texts;
     }
 }
 

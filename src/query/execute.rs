@@ -81,6 +81,14 @@ impl Plan {
         Ok((rows.collect::<Result<_, RowsError>>()?, matched))
     }
 
+    /// Whether the conditions of a query for pages that searches no text hold for one.
+    ///
+    /// # Errors
+    /// When a text of the page cannot be read.
+    pub fn selects(&self, rows: &dyn Rows, row: PageRow) -> Result<bool, Error> {
+        Ok(self.holds(&PageSubject { rows, row, score: 0.0, hits: &|_| false })?)
+    }
+
     /// The pages that match, in order and within the limits, and how many there were before offset and limit.
     fn candidates(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
         let mut search = PageSearch {

@@ -11,7 +11,7 @@ use archive_storage::{CaptureId, CaptureKind, Store, UrlId};
 use crossbeam::channel::{Sender, bounded};
 use url::Url;
 
-use super::{Memory, RecorderError};
+use super::{Memory, RecorderError, Said, Text};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::reading::{Crew, Page, Reader, Work};
@@ -105,7 +105,9 @@ pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), RecorderErro
 
 /// Parses stored pages for the index.
 #[derive(Clone)]
-struct Parsing;
+struct Parsing {
+    said: Said,
+}
 
 /// A stored page.
 #[derive(Clone)]
@@ -113,13 +115,15 @@ struct Stored {
     id: UrlId,
     url: String,
     page: Page,
+    /// Whether it takes the place of no other version.
+    is_first: bool,
 }
 
 impl Work for Parsing {
     type Item = Stored;
     type Job = Stored;
     type Read = Parsed;
-    type Done = Option<Document>;
+    type Done = Option<(UrlId, String, Text)>;
 
     fn take(item: Stored) -> Option<Result<Stored, Self::Done>> {
         Some(Ok(item))
@@ -129,10 +133,8 @@ impl Work for Parsing {
         reader.page(&job.page)
     }
 
-    fn finish(&mut self, job: Stored, parsed: Parsed) -> Self::Done {
-        let Stored { id, url, .. } = job;
-        let Parsed { kind, title, text, .. } = parsed;
-        kind.has_text().then_some(Document { page: id, replaces: true, url, title, text })
+    fn finish(&mut self, job: Stored, mut parsed: Parsed) -> Self::Done {
+        Text::take(&mut parsed, job.is_first.then_some(&self.said)).map(|text| (job.id, job.url, text))
     }
 }
 
@@ -145,12 +147,13 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
     }
     // One page is parsed while the next comes from disk: the newest version of a page has to come last, and more would take memory.
     let ((items, stored), (sender, parsed)) = (bounded(1), bounded(1));
-    let _crew = Crew::start(Parsing, 1, store.path(), Limits::default(), &stored, &sender)
+    let parsing = Parsing { said: Said::default() };
+    let _crew = Crew::start(parsing, 1, store.path(), Limits::default(), &stored, &sender)
         .map_err(RecorderError::Thread)?;
     drop((stored, sender));
     let mut under_way = false;
     let add_parsed = |writer: &mut Writer| match parsed.recv() {
-        Ok(Some(document)) => Ok(writer.add(&document)?),
+        Ok(Some((page, url, text))) => Ok(writer.add(&text.document(store.state(), page, &url)?)?),
         Ok(None) => Ok(()),
         Err(_) => Err(RecorderError::ThreadEnded),
     };
@@ -177,7 +180,11 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
         if std::mem::replace(&mut under_way, true) {
             add_parsed(writer)?;
         }
-        items.send(Stored { id: capture.url, url, page }).map_err(|_| RecorderError::ThreadEnded)?;
+        let captures_of_page = store.state().visit(capture.url)?.map_or(0, |visit| visit.captures);
+        let is_first = captures_of_page <= 1;
+        items
+            .send(Stored { id: capture.url, url, page, is_first })
+            .map_err(|_| RecorderError::ThreadEnded)?;
     }
     if under_way {
         add_parsed(writer)?;

@@ -23,6 +23,7 @@ mod indexer;
 mod memory;
 mod opening;
 mod syncing;
+mod text;
 
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -35,13 +36,13 @@ use self::indexer::Indexer;
 use self::syncing::Syncing;
 use crate::ledger::{Candidate, Credits, Outcome};
 use crate::originals;
-use crate::search::Document;
 
 pub use control::Control;
 pub use error::RecorderError;
 pub(crate) use indexer::index_all;
 pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
+pub(crate) use text::{Said, Text};
 
 /// The usual time between two checkpoints, whoever records: what a crash makes the next start replay.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
@@ -64,13 +65,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self { memory: Memory::default(), checkpoint_every: CHECKPOINT_EVERY, full_text: false }
     }
-}
-
-/// What a document can be found by.
-#[derive(Debug)]
-pub(crate) struct Text {
-    pub(crate) title: String,
-    pub(crate) text: String,
 }
 
 /// The writing side of an archive.
@@ -158,8 +152,9 @@ impl<'a> Recorder<'a> {
         let page = self.store.state().capture(capture)?.url;
         let visit = self.store.state().visit(page)?;
         let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) else { return Ok(()) };
-        let (replaces, Text { title, text }) = (visit.captures > 1, text);
-        index.add(Box::new(Document { page, replaces, url: url.to_owned(), title, text }))
+        let mut document = text.document(self.store.state(), page, url)?;
+        document.replaces = visit.captures > 1;
+        index.add(Box::new(document))
     }
 
     /// Whether it is time for a checkpoint.

@@ -13,6 +13,8 @@
 
 mod error;
 mod files;
+mod find;
+mod labels;
 mod reader;
 mod schema;
 mod terms;
@@ -24,6 +26,7 @@ mod tests;
 
 pub use error::Error;
 pub use files::check;
+pub use find::{FIND_WORDS_MAX, Find, Found};
 pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};

@@ -9,7 +9,7 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
 use tantivy::snippet::SnippetGenerator;
-use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, SegmentOrdinal, SegmentReader};
+use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
@@ -102,6 +102,18 @@ impl Reader {
     #[must_use]
     pub fn state(&self) -> Option<u64> {
         self.state
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    pub(super) fn searcher(&self) -> Searcher {
+        self.reader.searcher()
     }
 
     /// Pages in the index.

@@ -1,4 +1,4 @@
-//! The index's fields. Nothing is stored in it but the page's number: texts stay in the archive.
+//! The index's fields. Nothing is stored in it but numbers of pages: texts stay in the archive.
 
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
@@ -6,11 +6,14 @@ use tantivy::schema::{
 use tantivy::tokenizer::TokenizerManager;
 use tantivy::{Index, IndexSettings};
 
+use super::labels::Labels;
 use super::words;
 
 /// The name under which the index knows our tokenizer. It changes when the words of a text would change, so that an
 /// index of the older kind is refused rather than searched wrongly.
 const TOKENIZER: &str = "words-1";
+/// The same for labels.
+const LABEL_TOKENIZER: &str = "labels-1";
 
 /// Where a document's parts go.
 #[derive(Clone, Copy, Debug)]
@@ -20,21 +23,33 @@ pub(crate) struct Fields {
     pub(crate) title: Field,
     pub(crate) body: Field,
     pub(crate) url: Field,
+    /// What names the page and its parts: its title and headings, a label each.
+    pub(crate) labels: Field,
+    /// What its links say, a label each.
+    pub(crate) links: Field,
+    /// The pages that these links lead to, by the lines of `links`.
+    pub(crate) targets: Field,
 }
 
 impl Fields {
     /// The schema, and the fields in it. Positions are kept, since phrases need them.
     pub(crate) fn schema() -> (Schema, Self) {
-        let indexing = TextFieldIndexing::default()
-            .set_tokenizer(TOKENIZER)
-            .set_index_option(IndexRecordOption::WithFreqsAndPositions);
-        let text = TextOptions::default().set_indexing_options(indexing);
+        let indexing = |tokenizer| {
+            let positions = IndexRecordOption::WithFreqsAndPositions;
+            TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(positions)
+        };
+        let text = TextOptions::default().set_indexing_options(indexing(TOKENIZER));
+        let labels = indexing(LABEL_TOKENIZER).set_fieldnorms(false);
+        let labels = TextOptions::default().set_indexing_options(labels);
         let mut schema = Schema::builder();
         let fields = Self {
             page: schema.add_u64_field("page", NumericOptions::default() | FAST | INDEXED),
             title: schema.add_text_field("title", text.clone()),
             body: schema.add_text_field("body", text.clone()),
             url: schema.add_text_field("url", text),
+            labels: schema.add_text_field("labels", labels.clone()),
+            links: schema.add_text_field("links", labels),
+            targets: schema.add_u64_field("targets", NumericOptions::default() | FAST),
         };
         (schema.build(), fields)
     }
@@ -44,6 +59,7 @@ impl Fields {
 pub(crate) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register(TOKENIZER, words::analyzer());
+    tokenizers.register(LABEL_TOKENIZER, Labels::default());
     // The engine looks this one up for fields without text, too, and never uses it.
     tokenizers.register("default", words::analyzer());
     tokenizers

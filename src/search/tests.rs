@@ -4,7 +4,9 @@ use std::path::Path;
 
 use archive_storage::UrlId;
 
-use super::{Document, Error, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer, check};
+use super::{
+    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer, check,
+};
 
 fn document(page: u32, title: &str, text: &str) -> Document {
     Document {
@@ -13,6 +15,8 @@ fn document(page: u32, title: &str, text: &str) -> Document {
         url: format!("http://example.org/page-{page}"),
         title: title.to_owned(),
         text: text.to_owned(),
+        headings: String::new(),
+        links: Vec::new(),
     }
 }
 
@@ -221,4 +225,51 @@ fn a_wrong_bit_in_any_file_is_found() {
     std::fs::write(folder.path().join("files.xxh3.new"), "0").unwrap();
     writer(folder.path()).close().unwrap();
     assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+}
+
+fn typed(words: &str) -> Find {
+    Find { words: words.to_owned(), ..Find::default() }
+}
+
+fn best(reader: &Reader, find: &Find) -> Vec<u32> {
+    let mut found = reader.find(find).unwrap();
+    found.sort_by(|left, right| right.score.total_cmp(&left.score));
+    found.iter().map(|found| found.page.0).collect()
+}
+
+#[test]
+fn what_names_a_page_ranks_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path());
+    let filler = "The catalogue of journals is described elsewhere. ".repeat(20);
+    for (page, title, headings) in [
+        (1, "Help", "Catalogue of journals"),
+        (2, "Help", "More\nCatalogue"),
+        (3, "Catalogue of journals", ""),
+    ] {
+        writer.add(&Document { headings: headings.to_owned(), ..document(page, title, &filler) }).unwrap();
+    }
+    let links = vec![
+        (UrlId(9), "Somewhere else".to_owned()),
+        (UrlId(2), "journals".to_owned()),
+        (UrlId(7), "A picture of it".to_owned()),
+    ];
+    writer.add(&Document { links, ..document(4, "Start", "Nothing of that here.") }).unwrap();
+    writer.commit(4).unwrap();
+    let reader = Reader::open(folder.path()).unwrap();
+    // A link that says just that goes before headings, and a heading before a longer one.
+    assert_eq!(best(&reader, &typed("journals"))[0], 2);
+    assert_eq!(best(&reader, &typed("catalogue of journals"))[0], 3);
+    assert_eq!(best(&reader, &typed("catalogue"))[0], 2);
+    // Nobody has read this page, but a link says what it is.
+    assert_eq!(best(&reader, &typed("picture")), [7]);
+    let found = reader.find(&typed("picture nothing")).unwrap();
+    assert!(found.iter().all(|found| !found.has_all), "{found:?}");
+    let phrase = Find { phrases: vec!["nothing of that".to_owned()], ..Find::default() };
+    assert_eq!(best(&reader, &phrase), [4]);
+    let without = Find { without: vec!["catalogue".to_owned()], ..typed("help start") };
+    assert_eq!(best(&reader, &without), [4]);
+    assert!(reader.find(&Find::default()).unwrap().is_empty());
+    let many: Vec<String> = (0..FIND_WORDS_MAX + 5).map(|number| format!("w{number}")).collect();
+    assert!(reader.find(&typed(&many.join(" "))).unwrap().is_empty());
 }

@@ -60,6 +60,10 @@ pub struct Document {
     pub title: String,
     /// The text without markup.
     pub text: String,
+    /// What names its parts, a line each.
+    pub headings: String,
+    /// What its links say, and to which pages they lead.
+    pub links: Vec<(UrlId, String)>,
 }
 
 /// The one writer of an index.
@@ -141,7 +145,17 @@ impl Writer {
         entry.add_text(self.fields.url, &document.url);
         entry.add_text(self.fields.title, cut(&document.title));
         entry.add_text(self.fields.body, cut(&document.text));
-        let bytes = document.url.len() + document.title.len() + document.text.len().min(TEXT_BYTES_MAX);
+        let labels = format!("{}\n{}", cut(&document.title), document.headings);
+        entry.add_text(self.fields.labels, &labels);
+        let mut links = String::new();
+        for (target, text) in &document.links {
+            entry.add_u64(self.fields.targets, u64::from(target.0));
+            links.push_str(text);
+            links.push('\n');
+        }
+        entry.add_text(self.fields.links, &links);
+        let texts = [document.url.len(), document.title.len(), labels.len(), links.len()];
+        let bytes = texts.iter().sum::<usize>() + document.text.len().min(TEXT_BYTES_MAX);
         let held = Backlog::hold(&self.backlog, bytes, self.backlog_bytes_max);
         let added = self.writer.add_document(Waiting { entry, _held: held });
         added.map(drop).map_err(|source| Error::of(&self.folder, source))

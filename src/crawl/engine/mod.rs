@@ -34,7 +34,7 @@ use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
 use crate::reading::Crew;
-use crate::recorder::{Control, Recorder, RecorderError, Settings};
+use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
 use crate::selection::{CrawlPolicy, Ordering, UnderWay};
 
 /// How often the caller is told how far the run is.
@@ -120,6 +120,7 @@ pub fn run(
         spools,
         same_content: options.policy.same_content,
         seen: Arc::default(),
+        said: Said::default(),
     };
     thread::scope(|scope| {
         let watch = Stopwatch::new(counters.clone());

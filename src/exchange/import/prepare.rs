@@ -381,9 +381,9 @@ impl Capture<'_> {
             payload: payload.beginning.clone(),
             key: payload.entity.prefix(),
         });
-        let is_searched = self.reading.full_text && status == 200 && parsed.kind.has_text();
-        let text =
-            is_searched.then(|| Text { title: parsed.title.clone(), text: std::mem::take(&mut parsed.text) });
+        let is_searched = self.reading.full_text && status == 200;
+        // Of a page that has several captures each takes the place of the one before.
+        let text = is_searched.then(|| Text::take(&mut parsed, None)).flatten();
         self.facts.take_parsed(parsed);
         // What the other tool found wrong with the document may have been found again.
         let mut seen = HashSet::new();
@@ -410,7 +410,7 @@ impl Prepared {
         let links: u64 = links.iter().map(|link| link.url.len() as u64 + FIELD_BYTES).sum();
         let fields = self.records.group().metadata.iter();
         let fields = fields.map(|(name, value)| (name.len() + value.len()) as u64 + FIELD_BYTES);
-        let text = self.text.as_ref().map_or(0, |text| text.text.len() as u64);
+        let text = self.text.as_ref().map_or(0, Text::bytes);
         links + fields.sum::<u64>() + self.records.packed_in_memory() + text
     }
 

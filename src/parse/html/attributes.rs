@@ -47,7 +47,9 @@ impl<'a> Reader<'a, '_> {
     /// Adds the links that a value holds.
     fn references(&mut self, value: &'a str, form: Form, kind: LinkKind) {
         match form {
-            Form::Url => self.link(self.decode(value), kind, false),
+            Form::Url => {
+                self.link(self.decode(value), kind, false);
+            }
             Form::Guess => {
                 if looks_like_reference(value) {
                     self.link(self.decode(value), kind, false);
@@ -80,7 +82,9 @@ impl<'a> Reader<'a, '_> {
         let href = value(attributes, "href").or_else(|| value(attributes, "xlink:href"));
         let Some(href) = href else { return };
         let nofollow = value(attributes, "rel").is_some_and(|rel| has_word(rel, "nofollow"));
-        self.link(self.decode(href), LinkKind::Anchor, nofollow);
+        if let Some(place) = self.link(self.decode(href), LinkKind::Anchor, nofollow) {
+            self.text.begin_link(place);
+        }
     }
 
     /// An `object` or `applet`: its parts are named against its `codebase`.
@@ -133,7 +137,9 @@ impl<'a> Reader<'a, '_> {
     fn srcset(&mut self, list: &'a str, kind: LinkKind) {
         match self.decode(list) {
             Cow::Borrowed(list) => {
-                srcset::candidates(list, |reference| self.link(Cow::Borrowed(reference), kind, false));
+                srcset::candidates(list, |reference| {
+                    self.link(Cow::Borrowed(reference), kind, false);
+                });
             }
             Cow::Owned(list) => {
                 srcset::candidates(&list, |reference| {

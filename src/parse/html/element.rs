@@ -17,6 +17,8 @@ pub(crate) enum Element {
     Form,
     Frame,
     Header,
+    /// What names the part of the document that follows: a heading, a caption, a term of a list.
+    Heading,
     Html,
     InlineFrame,
     Image,
@@ -70,11 +72,10 @@ impl Element {
         match &lower[..name.len()] {
             b"a" => Self::Anchor,
             b"div" => Self::Division,
-            b"p" | b"li" | b"br" | b"dd" | b"dl" | b"dt" | b"hr" | b"ol" | b"tr" | b"ul" | b"h2" | b"h3"
-            | b"h4" | b"h5" | b"h6" | b"dir" | b"pre" | b"head" | b"menu" | b"thead" | b"tbody"
-            | b"tfoot" | b"center" | b"dialog" | b"figure" | b"hgroup" | b"legend" | b"option"
-            | b"address" | b"caption" | b"details" | b"listing" | b"summary" | b"fieldset" | b"frameset"
-            | b"optgroup" | b"blockquote" | b"figcaption" => Self::Block,
+            b"p" | b"li" | b"br" | b"dd" | b"dl" | b"hr" | b"ol" | b"tr" | b"ul" | b"dir" | b"pre"
+            | b"head" | b"menu" | b"thead" | b"tbody" | b"tfoot" | b"center" | b"dialog" | b"figure"
+            | b"hgroup" | b"legend" | b"option" | b"address" | b"details" | b"listing" | b"summary"
+            | b"fieldset" | b"frameset" | b"optgroup" | b"blockquote" | b"figcaption" => Self::Block,
             b"span" | b"b" | b"i" | b"em" | b"strong" | b"path" | b"g" => Self::Inline,
             b"td" | b"th" | b"table" => Self::TableCell,
             b"img" | b"amp-img" | b"amp-anim" | b"mglyph" => Self::Image,
@@ -87,7 +88,7 @@ impl Element {
             b"math" => Self::Math,
             b"image" | b"use" | b"feimage" | b"lineargradient" | b"radialgradient" | b"pattern"
             | b"filter" | b"textpath" | b"tref" | b"cursor" | b"mpath" => Self::SvgImage,
-            b"h1" => Self::Block,
+            b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"dt" | b"caption" => Self::Heading,
             b"header" => Self::Header,
             b"article" | b"main" => Self::Article,
             b"button" => Self::Button,
@@ -128,6 +129,7 @@ impl Element {
         matches!(
             self,
             Self::Block
+                | Self::Heading
                 | Self::Division
                 | Self::Section
                 | Self::Aside

@@ -14,7 +14,6 @@ mod table;
 mod text;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use encoding_rs::Encoding;
 
@@ -24,7 +23,7 @@ use self::markup::{Tag, Token};
 use self::namespace::Namespaces;
 pub(crate) use self::table::kind_of_relation;
 use self::text::Role;
-pub(crate) use self::text::TextBuilder;
+pub(crate) use self::text::{Marks, TextBuilder};
 use super::outlinks::Outlinks;
 use super::{LinkKind, RobotsDirectives, css, json};
 
@@ -35,8 +34,8 @@ pub(crate) const TITLE_BYTES_MAX: usize = 1024;
 pub(crate) struct HtmlFacts {
     pub(crate) title: String,
     pub(crate) text: String,
-    /// Ranges of the text that are not the page's own, in the order of their ends.
-    pub(crate) surroundings: Vec<Range<usize>>,
+    /// Parts of the text.
+    pub(crate) marks: Marks,
     pub(crate) robots: RobotsDirectives,
     pub(crate) canonical: Option<String>,
     pub(crate) language: Option<String>,
@@ -162,8 +161,11 @@ impl<'a, 'o> Reader<'a, 'o> {
             self.start_tag(element, tag);
             return;
         }
-        if element == Element::Article {
-            self.articles_open = self.articles_open.saturating_sub(1);
+        match element {
+            Element::Article => self.articles_open = self.articles_open.saturating_sub(1),
+            Element::Anchor => self.text.end_link(),
+            Element::Heading => self.text.end_heading(),
+            _ => {}
         }
         if self.text.has_open_regions() {
             self.text.leave(element);
@@ -178,7 +180,11 @@ impl<'a, 'o> Reader<'a, 'o> {
         if let Some(role) = region_of(element, tag).filter(|_| !is_own_header) {
             self.text.open(element, role);
         }
-        self.articles_open += u32::from(element == Element::Article);
+        match element {
+            Element::Article => self.articles_open += 1,
+            Element::Heading => self.text.begin_heading(),
+            _ => {}
+        }
         if !tag.attributes.is_empty() {
             self.outlinks.set_template(self.text.has_open_regions());
             self.attributes(element, tag.attributes);
@@ -220,7 +226,9 @@ impl<'a, 'o> Reader<'a, 'o> {
     /// What a script says without being run.
     fn script(&mut self, text: &str) {
         if std::mem::take(&mut self.script_is_data) {
-            json::urls(text, |url, kind| self.link(Cow::Owned(url.to_owned()), kind, false));
+            json::urls(text, |url, kind| {
+                self.link(Cow::Owned(url.to_owned()), kind, false);
+            });
         } else {
             scripts::targets(text, |url| {
                 self.link(Cow::Owned(url.to_owned()), LinkKind::ScriptTarget, false);
@@ -260,16 +268,17 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     /// Adds a link, or keeps it until the base is known.
-    fn link(&mut self, reference: Cow<'a, str>, kind: LinkKind, nofollow: bool) {
+    fn link(&mut self, reference: Cow<'a, str>, kind: LinkKind, nofollow: bool) -> Option<u32> {
         /// More links than this before the body begins, and there is no proper head.
         const EARLY_MAX: usize = 256;
-        self.outlinks.add(&reference, kind, nofollow);
+        let place = self.outlinks.add(&reference, kind, nofollow);
         if self.base_may_come {
             self.early.push((reference, kind, nofollow));
             if self.early.len() >= EARLY_MAX {
                 self.base_is_settled();
             }
         }
+        place
     }
 
     fn base_is_settled(&mut self) {
@@ -283,6 +292,7 @@ impl<'a, 'o> Reader<'a, 'o> {
             return;
         }
         self.outlinks.rebase_all(reference, self.encoding, self.links_of_head, &self.early);
+        self.text.forget_links();
         self.base_is_settled();
     }
 
@@ -296,12 +306,12 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     fn finish(self) -> HtmlFacts {
-        let (text, surroundings) = self.text.finish();
+        let (text, marks) = self.text.finish();
         let title = self.title.or(self.title_of_card).unwrap_or_default();
         HtmlFacts {
             title: one_line(&title, TITLE_BYTES_MAX),
             text,
-            surroundings,
+            marks,
             robots: self.robots,
             canonical: self.canonical,
             language: self.language,

@@ -156,12 +156,14 @@ fn language_and_canonical() {
 fn surroundings_are_marked() {
     let (facts, _) =
         read_all("<nav>menu</nav><p>one<div class='top ad-box'><div>buy</div></div><p>two<footer>c</footer>");
-    let marked: Vec<_> = facts.surroundings.iter().map(|range| facts.text[range.clone()].trim()).collect();
+    let marked: Vec<_> =
+        facts.marks.surroundings.iter().map(|range| facts.text[range.clone()].trim()).collect();
     assert_eq!(facts.text, "menu\none\nbuy\ntwo\nc");
     assert_eq!(marked, ["menu", "buy", "c"]);
     let (facts, _) =
         read_all("<header>site</header><main><header>page</header><button>copy</button></main><header>x");
-    let marked: Vec<_> = facts.surroundings.iter().map(|range| facts.text[range.clone()].trim()).collect();
+    let marked: Vec<_> =
+        facts.marks.surroundings.iter().map(|range| facts.text[range.clone()].trim()).collect();
     assert_eq!(marked, ["site", "copy"]);
 }
 
@@ -322,3 +324,24 @@ const PIECES: [&str; 66] = [
     "<annotation-xml encoding=text/html>",
     "</annotation-xml>",
 ];
+
+#[test]
+fn what_names_parts_and_links_is_marked() {
+    let html =
+        "<title>t</title><h1><div>One  <b>two</b></div></h1><p>text<dl><dt id=x>Term<dd>What it is</dl>\
+                <table><caption>Numbers</caption></table><h2></h2><p><a href=/a>Read <i>more</i></a> or \
+                <a href=/b><img src=i></a><a href=/c>this<p><a href=/a>again</a><template><h3>no</h3>\
+                <a href=/d>no</a></template><h3>"
+            .to_owned()
+            + &"long ".repeat(100)
+            + "</h3>";
+    let (facts, links) = read_all(&html);
+    let of = |range: &std::ops::Range<usize>| facts.text[range.clone()].to_owned();
+    let headings: Vec<String> = facts.marks.headings.iter().map(of).collect();
+    assert_eq!(headings, ["One two", "Term", "Numbers"]);
+    let said =
+        facts.marks.link_texts.iter().map(|said| (links[said.link as usize].url.clone(), of(&said.range)));
+    let expected = [("/a", "Read more"), ("/c", "this"), ("/a", "again")];
+    let expected = expected.map(|(path, text)| (format!("http://a.example{path}"), text.to_owned()));
+    assert_eq!(said.collect::<Vec<_>>(), expected);
+}

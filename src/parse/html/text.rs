@@ -7,6 +7,13 @@
 use std::ops::Range;
 
 use super::element::Element;
+use crate::parse::LinkText;
+
+/// Headings that are kept of a document, and link texts, each.
+const LABELS_MAX: usize = 10_000;
+
+/// Bytes of a heading or link text; what is longer names nothing.
+const LABEL_BYTES_MAX: usize = 256;
 
 /// Regions open at once; deeper ones are not looked at.
 const REGIONS_OPEN_MAX: usize = 16;
@@ -42,7 +49,32 @@ pub(crate) struct TextBuilder {
     text: String,
     gap: Gap,
     open: Vec<Region>,
-    surroundings: Vec<Range<usize>>,
+    marks: Marks,
+    /// Where the heading begins whose line has not ended.
+    heading: Option<usize>,
+    /// The link whose element is open, and where its text begins.
+    link: Option<(u32, usize)>,
+}
+
+/// Parts of a document's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// What is not the page's own, in the order of the ends.
+    pub(crate) surroundings: Vec<Range<usize>>,
+    /// What names the document's parts.
+    pub(crate) headings: Vec<Range<usize>>,
+    /// What its links say.
+    pub(crate) link_texts: Vec<LinkText>,
+}
+
+impl Marks {
+    /// Forgets what lies after a place.
+    pub(crate) fn cut(&mut self, at: usize) {
+        for ranges in [&mut self.surroundings, &mut self.headings] {
+            ranges.truncate(ranges.partition_point(|range| range.end <= at));
+        }
+        self.link_texts.truncate(self.link_texts.partition_point(|link| link.range.end <= at));
+    }
 }
 
 impl TextBuilder {
@@ -51,13 +83,60 @@ impl TextBuilder {
             text: String::with_capacity(bytes),
             gap: Gap::None,
             open: Vec::new(),
-            surroundings: Vec::new(),
+            marks: Marks::default(),
+            heading: None,
+            link: None,
         }
     }
 
     /// Begins a new line before the next word.
     pub(crate) fn end_line(&mut self) {
         self.gap = Gap::Line;
+        if let Some(start) = self.heading.take_if(|start| *start < self.text.len())
+            && let Some(range) = self.label(start)
+            && self.marks.headings.len() < LABELS_MAX
+        {
+            self.marks.headings.push(range);
+        }
+    }
+
+    /// Begins a heading, which ends with its line.
+    pub(crate) fn begin_heading(&mut self) {
+        self.heading = Some(self.text.len());
+    }
+
+    /// Ends a heading that has nothing in it.
+    pub(crate) fn end_heading(&mut self) {
+        self.heading = None;
+    }
+
+    /// Begins the text of a link by its place in [`crate::parse::Parsed::links`].
+    pub(crate) fn begin_link(&mut self, link: u32) {
+        self.end_link();
+        self.link = Some((link, self.text.len()));
+    }
+
+    /// Ends the text of the link that is open.
+    pub(crate) fn end_link(&mut self) {
+        if let Some((link, start)) = self.link.take()
+            && let Some(range) = self.label(start)
+            && self.marks.link_texts.len() < LABELS_MAX
+        {
+            self.marks.link_texts.push(LinkText { link, range });
+        }
+    }
+
+    /// Forgets links that stand at other places now.
+    pub(crate) fn forget_links(&mut self) {
+        self.marks.link_texts.clear();
+        self.link = None;
+    }
+
+    /// What has been added since a place, if it names something.
+    fn label(&self, start: usize) -> Option<Range<usize>> {
+        let start = start + usize::from(matches!(self.text.as_bytes().get(start), Some(b' ' | b'\n')));
+        let range = start..self.text.len();
+        (!range.is_empty() && range.len() <= LABEL_BYTES_MAX).then_some(range)
     }
 
     /// Parts the next word from the last.
@@ -129,18 +208,21 @@ impl TextBuilder {
         match role {
             Role::Hidden => {
                 self.text.truncate(start);
-                while self.surroundings.last().is_some_and(|range| range.end > start) {
-                    self.surroundings.pop();
-                }
+                self.marks.cut(start);
+                self.heading.take_if(|heading| *heading > start);
+                self.link.take_if(|(_, link)| *link > start);
             }
-            Role::Surrounding if self.text.len() > start => self.surroundings.push(start..self.text.len()),
+            Role::Surrounding if self.text.len() > start => {
+                self.marks.surroundings.push(start..self.text.len());
+            }
             Role::Surrounding => {}
         }
     }
 
-    /// The text, and the ranges of it that are not the page's own, in the order of their ends.
-    pub(crate) fn finish(self) -> (String, Vec<Range<usize>>) {
-        (self.text, self.surroundings)
+    /// The text, and its parts.
+    pub(crate) fn finish(mut self) -> (String, Marks) {
+        self.end_line();
+        (self.text, self.marks)
     }
 }
 
@@ -209,10 +291,10 @@ mod tests {
         builder.push("d");
         builder.leave(Element::Division);
         builder.push("e");
-        let (text, surroundings) = builder.finish();
+        let (text, marks) = builder.finish();
         assert_eq!(text, "abde");
-        assert_eq!(surroundings.len(), 1);
-        assert_eq!(surroundings[0], 1..3);
+        assert_eq!(marks.surroundings.len(), 1);
+        assert_eq!(marks.surroundings[0], 1..3);
     }
 
     #[test]
@@ -221,6 +303,6 @@ mod tests {
         builder.open(Element::Navigation, Role::Surrounding);
         builder.open(Element::Template, Role::Hidden);
         builder.push("a");
-        assert_eq!(builder.finish(), ("a".to_owned(), vec![]));
+        assert_eq!(builder.finish(), ("a".to_owned(), Marks::default()));
     }
 }

@@ -26,7 +26,7 @@ use self::doctype::Doctype;
 use self::entities::Plain;
 use self::pieces::{Piece, Pieces};
 use self::walk::{XHTML, XML};
-use super::html::{Syntax, TITLE_BYTES_MAX, one_line};
+use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
 use super::{Document, DocumentKind, Limits, LinkKind, Problem};
 
@@ -149,7 +149,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let facts = feed::read(tree, encoding, &mut document.outlinks);
         document.parsed.title = one_line(&facts.title, TITLE_BYTES_MAX);
         document.parsed.entries = facts.entries;
-        document.set_text(facts.text, Vec::new());
+        document.set_text(facts.text, Marks::default());
     } else if sitemap::is_root(root) {
         document.parsed.kind = DocumentKind::Sitemap;
         document.outlinks.allow(document.limits.sitemap_links_max);
@@ -163,7 +163,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let title = tree.descendants().find(|node| node.tag_name().name() == "title");
         document.parsed.title =
             title.map(|node| one_line(&walk::text_of(node), TITLE_BYTES_MAX)).unwrap_or_default();
-        document.set_text(tree::text(tree), Vec::new());
+        document.set_text(tree::text(tree), Marks::default());
     }
     document.parsed.signature = tree::signature(tree);
 }

@@ -1,6 +1,6 @@
 //! What can be read of a document of which there is no tree: its tags and texts one by one, in one pass.
 
-use super::super::html::{TITLE_BYTES_MAX, TextBuilder, decode_entities, one_line};
+use super::super::html::{Marks, TITLE_BYTES_MAX, TextBuilder, decode_entities, one_line};
 use super::super::{Document, DocumentKind, LinkKind, signature};
 use super::generic::{kind_of_attribute, names_a_url};
 use super::pieces::{Piece, Pieces, Tag};
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str, document: &mut Document<'_>) {
         }
     }
     if !is_sitemap {
-        document.set_text(builder.finish().0, Vec::new());
+        document.set_text(builder.finish().0, Marks::default());
     }
     document.parsed.signature = signature::of_bytes(text.as_bytes());
 }

@@ -46,6 +46,14 @@ impl State {
         Ok(self.urls.find(url)?.map(UrlId))
     }
 
+    /// The id of a URL by its [`crate::address::url_hash`] alone: no name is read.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn known(&self, url: &str, hash: u64) -> Result<Option<UrlId>> {
+        Ok(self.urls.known(url, hash)?.map(UrlId))
+    }
+
     /// The URL with an id.
     ///
     /// # Errors

@@ -1,0 +1,169 @@
+//! `archive search`: pages by what they say.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find};
+use archive::search::Snippet;
+use archive_storage::Store;
+use chrono::{Local, SecondsFormat};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{UsageError, output};
+
+/// Search the texts of pages, as one types into a search box.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive search open access
+  archive search '\"open access\" -journal site:example.org after:2025'
+  archive search directive KeepAlive --limit 3 --json
+
+  \"…\"                  these words in a row
+  -word, -\"…\"          not this
+  site: type: language:  of a site or host, of a type such as html or pdf, in a language such as fr
+  before: after:         first captured before, last captured after a year, month or day
+
+A page is found by its title, text and URL, and by what links to it say; the more of the words it has, the better, most of
+all if they name it. Pages with the same content are one result. For other conditions see `archive query`.")]
+pub(crate) struct Args {
+    /// What to search for
+    #[arg(required = true, num_args = 1.., value_name = "WORD")]
+    words: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Results, at most 1000
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Only pages that have all words
+    #[arg(long)]
+    all: bool,
+    /// How much a page's importance counts; 0 for not at all
+    #[arg(long, value_name = "X", default_value_t = IMPORTANCE_WEIGHT)]
+    importance: f64,
+    /// Count pages by site, year, type and language, too
+    #[arg(long)]
+    facets: bool,
+    /// One JSON object a result
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of this command with each `-word` as `−word`, with a minus sign: it is no option, and both are understood.
+pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    arguments.map(|argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
+        Some(word) if !word.is_empty() && word != "h" && !word.starts_with('-') => {
+            format!("{MINUS}{word}").into()
+        }
+        _ => argument,
+    })
+}
+
+/// A result for programs.
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    /// URLs of equal pages.
+    also: &'a [String],
+    title: &'a str,
+    score: f64,
+    importance: f64,
+    snippet: Option<&'a str>,
+    time: Option<String>,
+    all_words: bool,
+}
+
+/// Counts for programs.
+#[derive(Serialize)]
+struct Facet<'a> {
+    facet: &'a str,
+    counts: &'a [(String, u64)],
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if !(1..=RESULTS_MAX).contains(&args.limit) {
+        return Err(UsageError(format!("--limit is a number from 1 to {RESULTS_MAX}")).into());
+    }
+    if !(0.0..=f64::MAX).contains(&args.importance) {
+        return Err(UsageError("--importance is 0 or more".to_owned()).into());
+    }
+    let text = args.words.join(" ");
+    let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
+    let store = Store::read_only(&args.archive.path)?;
+    let options =
+        Options { limit: args.limit, all: args.all, importance_weight: args.importance, facets: args.facets };
+    let results = find(&store, &typed, options)?;
+    for (word, other) in &results.meant {
+        output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
+    }
+    if args.json {
+        return json(&results);
+    }
+    if results.hits.is_empty() {
+        output::note(format_args!("nothing was found"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if results.hits.iter().all(|hit| !hit.has_all) {
+        output::note(format_args!("no page has all these words; these have most of them"));
+    }
+    for hit in &results.hits {
+        print(hit)?;
+    }
+    for (name, counts) in &results.facets {
+        let counts = counts.iter().map(|(value, count)| format!("{value} {}", HumanCount(*count)));
+        output::line(&format!("{name}: {}", counts.collect::<Vec<_>>().join(", ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(results: &Results) -> anyhow::Result<ExitCode> {
+    for hit in &results.hits {
+        output::json_line(&Row {
+            url: &hit.url,
+            also: &hit.also,
+            title: &hit.title,
+            score: hit.score,
+            importance: hit.importance,
+            snippet: hit.snippet.as_ref().map(|snippet| snippet.text.as_str()),
+            time: hit.time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            all_words: hit.has_all,
+        })?;
+    }
+    for (facet, counts) in &results.facets {
+        output::json_line(&Facet { facet, counts })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a result: title and URL, what it says, what is known of it.
+fn print(hit: &Hit) -> anyhow::Result<()> {
+    const BOLD: u8 = 1;
+    let bold = output::has_colours().then_some(BOLD);
+    let name = if hit.title.is_empty() { &hit.url } else { &hit.title };
+    output::coloured_line(&[(bold, name)])?;
+    output::line(&format!("  {}", hit.url))?;
+    if let Some(snippet) = &hit.snippet {
+        output::coloured_line(&marked(snippet, bold))?;
+    }
+    let time = hit.time.map(|time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string());
+    let mut facts = vec![format!("importance {:.2}", hit.importance)];
+    facts.extend(time.map(|time| format!("as of {time}")));
+    facts.extend(
+        (!hit.also.is_empty()).then(|| format!("also {}", output::count(hit.also.len() as u64, "URL"))),
+    );
+    output::line(&format!("  {}", facts.join(" · ")))?;
+    output::line("")
+}
+
+/// A snippet in one line, its words in bold.
+fn marked(snippet: &Snippet, bold: Option<u8>) -> Vec<(Option<u8>, &str)> {
+    let (mut pieces, mut end) = (vec![(None, "  ")], 0);
+    for found in &snippet.found {
+        pieces.push((None, snippet.text.get(end..found.start).unwrap_or_default()));
+        pieces.push((bold, snippet.text.get(found.clone()).unwrap_or_default()));
+        end = found.end;
+    }
+    pieces.push((None, snippet.text.get(end..).unwrap_or_default()));
+    pieces
+}

@@ -1,0 +1,281 @@
+//! Searching as people do it: words in, pages with a piece of their text out.
+//!
+//! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::Reader::find`]); the conditions in it are those of
+//! the query language. Importance moves pages among the best, and what has the same content is one result.
+
+mod typed;
+
+use std::collections::{BTreeMap, HashMap};
+
+use archive_storage::{StateError, Store, UrlId};
+use chrono::{DateTime, Datelike, Utc};
+
+pub use self::typed::{MINUS, Typed, TypedError};
+use crate::change::{self, VersionError};
+use crate::query::{self, ArchiveRows, PageRow, PageText, Question, Rows, RowsError};
+use crate::search::{self, Found, Reader, Snippet, TextQuery};
+
+/// Results of one search.
+pub const RESULTS_MAX: usize = 1000;
+
+/// Pages for each result asked for that importance may move.
+const RANKED_PER_RESULT: usize = 10;
+
+/// Values of a facet that are counted apart.
+const FACET_VALUES_MAX: usize = 10;
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Results, at most [`RESULTS_MAX`].
+    pub limit: usize,
+    /// Whether a page needs all of the words. Otherwise those with more of them come before others.
+    pub all: bool,
+    /// How much importance counts, see [`scored`]; 0 for not at all.
+    pub importance_weight: f64,
+    /// Whether pages are counted by site, year, type and language: this looks at each that was found.
+    pub facets: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { limit: 10, all: false, importance_weight: IMPORTANCE_WEIGHT, facets: false }
+    }
+}
+
+/// What importance counts unless somebody says otherwise.
+pub const IMPORTANCE_WEIGHT: f64 = 0.05;
+
+/// A page with `text` points for its words and so much importance (mean 1):
+///
+/// ```text
+/// score = text * (1 + weight * ln(1 + importance))
+/// ```
+///
+/// The logarithm follows Craswell, Robertson, Zaragoza and Taylor, "Relevance weighting for query independent evidence" (SIGIR
+/// 2005, section 4).
+#[must_use]
+pub fn scored(text: f64, importance: f64, weight: f64) -> f64 {
+    text * (1.0 + weight * importance.max(0.0).ln_1p())
+}
+
+/// A page that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// Its URL.
+    pub url: String,
+    /// URLs of pages with the same content that were found, too.
+    pub also: Vec<String>,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// See [`scored`].
+    pub score: f64,
+    /// Its importance, mean 1.
+    pub importance: f64,
+    /// The part of its text that answers best, if it has a text.
+    pub snippet: Option<Snippet>,
+    /// When its newest version was captured first.
+    pub time: Option<DateTime<Utc>>,
+    /// Whether it has all words.
+    pub has_all: bool,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Counts of pages by the names of what is counted (`site`, `year`, `type`, `language`), the most frequent values first.
+    pub facets: Vec<(&'static str, Vec<(String, u64)>)>,
+    /// Words that may have been meant in the place of those that no page has.
+    pub meant: Vec<(String, String)>,
+}
+
+/// Why a search failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// The archive has no index.
+    #[error("this archive has no full-text index; it is made by `archive crawl` without --no-full-text")]
+    NoIndex,
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(search::Error),
+    /// The archive cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Query(#[from] query::Error),
+    /// The text of a result cannot be read.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+}
+
+impl From<RowsError> for FindError {
+    fn from(error: RowsError) -> Self {
+        Self::Query(error.into())
+    }
+}
+
+impl From<search::Error> for FindError {
+    fn from(error: search::Error) -> Self {
+        if matches!(error, search::Error::Missing { .. }) { Self::NoIndex } else { Self::Index(error) }
+    }
+}
+
+/// A page that fits, not yet as people see it.
+struct Ranked {
+    row: PageRow,
+    has_all: bool,
+    score: f64,
+    also: Vec<UrlId>,
+}
+
+/// Searches an archive as of its last checkpoint.
+///
+/// # Errors
+/// When there is no index, and whatever cannot be read.
+pub fn find(store: &Store, typed: &Typed, options: Options) -> Result<Results, FindError> {
+    let index = Reader::open(&store.path().join(search::FOLDER))?;
+    let Question { rows, plan, .. } = Question::new(store, &typed.query(), Utc::now())?;
+    let limit = options.limit.min(RESULTS_MAX);
+    let mut found = index.find(&typed.find)?;
+    found.retain(|found| found.has_all || !options.all);
+    found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
+
+    let (mut ranked, mut counts) = (Vec::new(), Counts::default());
+    for Found { page, score, has_all } in found {
+        if ranked.len() >= limit * RANKED_PER_RESULT && !options.facets {
+            break;
+        }
+        let Some(row) = rows.page(page)? else { continue };
+        if !plan.selects(&rows, row)? {
+            continue;
+        }
+        if options.facets {
+            counts.add(&rows, &row)?;
+        }
+        if ranked.len() < limit * RANKED_PER_RESULT {
+            let score = scored(f64::from(score), row.importance, options.importance_weight);
+            ranked.push(Ranked { row, has_all, score, also: Vec::new() });
+        }
+    }
+    ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
+    let mut best = without_copies(store, ranked)?;
+    best.truncate(limit);
+    let hits = best.into_iter().map(|ranked| hit(store, &rows, &index, typed, ranked));
+    let hits = hits.collect::<Result<_, _>>()?;
+    Ok(Results { hits, facets: counts.facets(), meant: meant(&index, typed)? })
+}
+
+/// Words that may have been meant.
+fn meant(index: &Reader, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
+    let mut meant = Vec::new();
+    let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
+    for word in texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX) {
+        meant.extend(index.similar(&word)?.map(|other| (word, other)));
+    }
+    Ok(meant)
+}
+
+/// Puts pages with the same content together under the best of them.
+fn without_copies(store: &Store, ranked: Vec<Ranked>) -> Result<Vec<Ranked>, StateError> {
+    let mut places: HashMap<[u8; 16], usize> = HashMap::new();
+    let mut best: Vec<Ranked> = Vec::new();
+    for page in ranked {
+        let newest = store.state().visit(page.row.id)?.and_then(|visit| visit.last_capture);
+        let digest = newest.map(|id| store.state().capture(id)).transpose()?.map(|capture| capture.digest);
+        let place = digest.and_then(|digest| places.get(&digest)).and_then(|place| best.get_mut(*place));
+        if let Some(first) = place {
+            first.also.push(page.row.id);
+            continue;
+        }
+        places.extend(digest.map(|digest| (digest, best.len())));
+        best.push(page);
+    }
+    Ok(best)
+}
+
+/// A page as people see it.
+fn hit(
+    store: &Store,
+    rows: &ArchiveRows<'_>,
+    index: &Reader,
+    typed: &Typed,
+    ranked: Ranked,
+) -> Result<Hit, FindError> {
+    let Ranked { row, has_all, score, also } = ranked;
+    let newest = store.state().visit(row.id)?.and_then(|visit| visit.last_capture);
+    let text = match newest.map(|id| store.state().capture(id)).transpose()? {
+        Some(capture) => change::text_of(store, &capture)?,
+        None => String::new(),
+    };
+    let mut texts = search::words(&typed.find.words);
+    texts.extend(typed.find.phrases.iter().cloned());
+    let mut snippet = index.snippet(&TextQuery { all: false, texts }, &text)?;
+    if let Some(snippet) = &mut snippet {
+        // In one line; what is marked stays where it is.
+        snippet.text = snippet.text.replace('\n', " ");
+    }
+    Ok(Hit {
+        url: store.state().url(row.id)?,
+        also: also.into_iter().map(|id| store.state().url(id)).collect::<Result<_, _>>()?,
+        title: rows.text(&row, PageText::Title)?.unwrap_or_default().into_owned(),
+        score,
+        importance: row.importance,
+        snippet,
+        time: row.changed,
+        has_all,
+    })
+}
+
+/// Pages by what they are.
+#[derive(Default)]
+struct Counts {
+    by: [BTreeMap<String, u64>; 4],
+}
+
+impl Counts {
+    const NAMES: [&str; 4] = ["site", "year", "type", "language"];
+
+    fn add(&mut self, rows: &ArchiveRows<'_>, row: &PageRow) -> Result<(), RowsError> {
+        let text = |text| Ok::<_, RowsError>(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
+        let values = [
+            text(PageText::Site)?,
+            row.last_seen.map(|time| time.year().to_string()),
+            row.kind.map(|kind| kind.name().to_owned()),
+            text(PageText::Language)?,
+        ];
+        for (counts, value) in self.by.iter_mut().zip(values) {
+            if let Some(value) = value {
+                *counts.entry(value).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn facets(self) -> Vec<(&'static str, Vec<(String, u64)>)> {
+        let facets = Self::NAMES.into_iter().zip(self.by).map(|(name, counts)| {
+            let mut values: Vec<(String, u64)> = counts.into_iter().collect();
+            values.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            values.truncate(FACET_VALUES_MAX);
+            (name, values)
+        });
+        facets.filter(|(_, values)| !values.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scored;
+
+    #[test]
+    fn importance_helps_less_and_less() {
+        assert_eq!(scored(2.0, 0.0, 1.0), 2.0);
+        assert_eq!(scored(2.0, 1e9, 0.0), 2.0);
+        assert_eq!(scored(0.0, 1e9, 1.0), 0.0);
+        let gain = |from: f64| scored(1.0, from + 1.0, 0.1) - scored(1.0, from, 0.1);
+        assert!(gain(0.0) > gain(1.0) && gain(1.0) > gain(10.0));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a person types into a search box.
+
+use archive_grammar::TEXT_BYTES_MAX;
+
+use crate::query::PageType;
+use crate::search::Find;
+
+/// The sign that stands before what is unwanted, beside `-`.
+pub const MINUS: char = '\u{2212}';
+
+/// A search as it was typed: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Typed {
+    /// What is looked for in texts.
+    pub find: Find,
+    /// What else holds for the pages, as conditions of the query language.
+    conditions: Vec<String>,
+}
+
+/// Why a search makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypedError {
+    /// Nothing is looked for.
+    #[error("there is no word to search for; write some of what the page says")]
+    NoWords,
+    /// It is too long.
+    #[error("a search of {0} bytes; at most {TEXT_BYTES_MAX} are read")]
+    TooLong(usize),
+    /// A quote has no end.
+    #[error("column {column}: the quotation that begins here has no end")]
+    OpenQuote {
+        /// Where it begins, in characters from 1.
+        column: usize,
+    },
+    /// A type that does not exist.
+    #[error("column {column}: there is no type `{found}`; the types are {}", types())]
+    Type {
+        /// Where it stands.
+        column: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// A date that is none.
+    #[error("column {column}: `{found}` is no date; write 2026, 2026-01 or 2026-01-31")]
+    Date {
+        /// Where it stands.
+        column: usize,
+        /// What stands there.
+        found: String,
+    },
+}
+
+fn types() -> String {
+    PageType::EACH.map(PageType::name).join(", ")
+}
+
+/// A part of what was typed.
+struct Part<'a> {
+    /// Where it begins, in characters from 1.
+    column: usize,
+    is_unwanted: bool,
+    /// The name before a colon.
+    name: Option<&'a str>,
+    text: &'a str,
+    is_quoted: bool,
+}
+
+impl Typed {
+    /// Reads a search.
+    ///
+    /// # Errors
+    /// [`TypedError`], with the place of the mistake.
+    pub fn parse(text: &str) -> Result<Self, TypedError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(TypedError::TooLong(text.len()));
+        }
+        let parts = parts(text)?;
+        // Where nothing is wanted, nothing can be unwanted: `-version` is what somebody looks for.
+        let is_wanted = |part: &Part<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
+        let nothing_is_wanted = !parts.iter().any(is_wanted);
+        let mut typed = Self::default();
+        for part in &parts {
+            match part.name {
+                Some(name) => typed.conditions.push(condition(name, part)?),
+                None if part.is_unwanted && !nothing_is_wanted => {
+                    typed.find.without.extend(has_words(part.text).then(|| part.text.to_owned()));
+                }
+                None if part.is_quoted && has_words(part.text) => {
+                    typed.find.phrases.push(part.text.to_owned());
+                }
+                None => {
+                    typed.find.words.push_str(part.text);
+                    typed.find.words.push(' ');
+                }
+            }
+        }
+        if !has_words(&typed.find.words) && typed.find.phrases.is_empty() {
+            return Err(TypedError::NoWords);
+        }
+        Ok(typed)
+    }
+
+    /// The query that finds the pages among which is searched.
+    #[must_use]
+    pub fn query(&self) -> String {
+        let found = ["status = 200".to_owned()];
+        format!("page {}", [&found[..], &self.conditions].concat().join(" and "))
+    }
+}
+
+fn has_words(text: &str) -> bool {
+    !crate::search::words(text).is_empty()
+}
+
+/// Cuts a text at spaces, but not within quotes.
+fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return Ok(parts);
+        }
+        let column = text[..text.len() - rest.len()].chars().count() + 1;
+        let unsigned = rest.strip_prefix(['-', MINUS]).filter(|rest| !rest.is_empty());
+        let is_unwanted = unsigned.is_some_and(|rest| !rest.starts_with(['-', MINUS, ' ']));
+        let mut body = if is_unwanted { unsigned.unwrap_or(rest) } else { rest };
+        let named = body.split_once(':').filter(|(name, _)| NAMES.contains(name));
+        let name = named.map(|(name, _)| name);
+        body = named.map_or(body, |(_, value)| value);
+        let (value, after) = match body.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').ok_or(TypedError::OpenQuote { column })?,
+            None => body.split_at(body.find(char::is_whitespace).unwrap_or(body.len())),
+        };
+        parts.push(Part { column, is_unwanted, name, text: value, is_quoted: body.starts_with('"') });
+        rest = after;
+    }
+}
+
+/// What may stand before a colon; anything else is a word.
+const NAMES: [&str; 6] = ["site", "type", "language", "lang", "before", "after"];
+
+/// What a part with a name says, in the query language.
+fn condition(name: &str, part: &Part<'_>) -> Result<String, TypedError> {
+    let (column, found) = (part.column, part.text.to_owned());
+    // The language has no escape for a quotation mark, and no name has one.
+    let plain = part.text.replace(['"', '\\'], " ");
+    let condition = match name {
+        "site" => {
+            let name =
+                plain.trim_start_matches("http://").trim_start_matches("https://").trim_end_matches('/');
+            format!("(site = \"{name}\" or host = \"{name}\")")
+        }
+        "type" => {
+            let is_known = PageType::EACH.iter().any(|kind| kind.name().eq_ignore_ascii_case(part.text));
+            if !is_known {
+                return Err(TypedError::Type { column, found });
+            }
+            format!("type = {}", part.text.to_ascii_lowercase())
+        }
+        "language" | "lang" => format!("language = \"{plain}\""),
+        _ => {
+            let Some((first, last)) = span(part.text) else { return Err(TypedError::Date { column, found }) };
+            if name == "before" { format!("first seen < {first}") } else { format!("last seen > {last}") }
+        }
+    };
+    Ok(if part.is_unwanted { format!("not ({condition})") } else { condition })
+}
+
+/// The first and the last day of a year, month or day.
+fn span(text: &str) -> Option<(String, String)> {
+    use chrono::{Months, NaiveDate};
+    let day = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let (first, months) = match text.len() {
+        4 => (day(&format!("{text}-01-01"))?, 12),
+        7 => (day(&format!("{text}-01"))?, 1),
+        10 => (day(text)?, 0),
+        _ => return None,
+    };
+    let last = if months == 0 { first } else { first.checked_add_months(Months::new(months))?.pred_opt()? };
+    Some((first.to_string(), last.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(words: &str, phrases: &[&str], without: &[&str], conditions: &[&str]) -> Typed {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let find = Find { words: words.to_owned(), phrases: owned(phrases), without: owned(without) };
+        Typed { find, conditions: owned(conditions) }
+    }
+
+    #[test]
+    fn everything_that_can_be_typed_is_understood() {
+        for (text, expected) in [
+            ("open access", typed("open access ", &[], &[], &[])),
+            ("\"open access\" -journal", typed("", &["open access"], &["journal"], &[])),
+            ("a \u{2212}b", typed("a ", &[], &["b"], &[])),
+            ("a -\"b c\" - --d", typed("a - --d ", &[], &["b c"], &[])),
+            // Alone it is what somebody looks for.
+            ("-DHAVE_ISNAN", typed("DHAVE_ISNAN ", &[], &[], &[])),
+            ("x site:https://a.test/", typed("x ", &[], &[], &["(site = \"a.test\" or host = \"a.test\")"])),
+            ("x -type:PDF", typed("x ", &[], &[], &["not (type = pdf)"])),
+            ("x before:2026-02", typed("x ", &[], &[], &["first seen < 2026-02-01"])),
+            ("x after:2026-02", typed("x ", &[], &[], &["last seen > 2026-02-28"])),
+            ("x after:2025", typed("x ", &[], &[], &["last seen > 2025-12-31"])),
+            // No name: a word with a colon.
+            ("std::vector note: x", typed("std::vector note: x ", &[], &[], &[])),
+        ] {
+            assert_eq!(Typed::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_say_where_they_are() {
+        for (text, expected) in [
+            ("", "there is no word"),
+            ("site:a.test", "there is no word"),
+            ("…", "there is no word"),
+            ("äh \"open", "column 4: the quotation"),
+            ("x type:page", "column 3: there is no type `page`; the types are html, xml"),
+            ("x before:soon", "column 3: `soon` is no date"),
+            ("x after:2026-13", "column 3: `2026-13` is no date"),
+        ] {
+            let error = Typed::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+        let longest = "x ".repeat(TEXT_BYTES_MAX / 2);
+        assert!(Typed::parse(&longest).is_ok());
+        assert_eq!(Typed::parse(&format!("{longest}x")), Err(TypedError::TooLong(longest.len() + 1)));
+    }
+}

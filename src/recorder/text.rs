@@ -1,0 +1,114 @@
+//! What a document can be found by.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_storage::{State, StateError, UrlId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::parse::Parsed;
+use crate::search::Document;
+
+/// What a document can be found by, and what it says of others.
+#[derive(Debug)]
+pub(crate) struct Text {
+    title: String,
+    text: String,
+    headings: String,
+    /// URLs that it links to, their hashes, and what the links say.
+    links: Vec<(String, u64, String)>,
+}
+
+impl Text {
+    /// Takes it out of what was parsed; nothing of what has no text. What was `said` before is left out, which a document that takes
+    /// the place of another must not do.
+    pub(crate) fn take(parsed: &mut Parsed, said: Option<&Said>) -> Option<Self> {
+        if !parsed.kind.has_text() {
+            return None;
+        }
+        let text = std::mem::take(&mut parsed.text);
+        let of = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+        let headings = parsed.headings.iter().map(of).collect::<Vec<_>>().join("\n");
+        let links = parsed.link_texts.iter();
+        let mut links: Vec<_> =
+            links.filter_map(|said| Some((parsed.links.get(said.link as usize)?, of(&said.range)))).collect();
+        if let Some(said) = said {
+            said.leave_new(&mut links, |(link, text)| xxh3_64_with_seed(text.as_bytes(), link.hash));
+        }
+        let owned = |(link, text): (&crate::parse::Link, &str)| {
+            // A label is a line of the index.
+            (link.url.clone(), link.hash, text.replace('\n', " "))
+        };
+        let links = links.into_iter().map(owned).collect();
+        Some(Self { title: parsed.title.clone(), text, headings, links })
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let links: usize = self.links.iter().map(|(url, _, said)| url.len() + said.len() + 64).sum();
+        (self.text.len() + self.headings.len() + links) as u64
+    }
+
+    /// The document of a page, in which links to unknown URLs are left out.
+    pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
+        let Self { title, text, headings, links } = self;
+        let mut known = Vec::with_capacity(links.len());
+        for (url, hash, said) in links {
+            known.extend(state.known(&url, hash)?.map(|target| (target, said)));
+        }
+        Ok(Document { page, replaces: true, url: url.to_owned(), title, text, headings, links: known })
+    }
+}
+
+/// What links have said, by hashes: a menu says the same on every page, and once is enough. With a document that is replaced
+/// goes what it alone said, until the index is made anew. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said(Arc<Mutex<HashSet<u64>>>);
+
+impl Said {
+    /// Link texts that are remembered; with more, all are forgotten, and some are indexed again.
+    const MAX: usize = 1 << 20;
+
+    fn leave_new<T>(&self, links: &mut Vec<T>, hash: impl Fn(&T) -> u64) {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= Self::MAX {
+            said.clear();
+        }
+        links.retain(|link| said.insert(hash(link)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::parse::{Limits, Source, parse};
+
+    fn parsed(html: &str) -> Parsed {
+        let url = Url::parse("http://a.test/").unwrap();
+        let source = Source {
+            url: &url,
+            status: 200,
+            content_type: Some("text/html"),
+            headers: &[],
+            body: html.as_bytes(),
+        };
+        parse(&source, &Limits::default())
+    }
+
+    #[test]
+    fn a_menu_says_something_once() {
+        let said = Said::default();
+        let links = |html: &str, said: Option<&Said>| {
+            let text = Text::take(&mut parsed(html), said).unwrap();
+            text.links.into_iter().map(|(url, _, said)| format!("{url} {said}")).collect::<Vec<_>>()
+        };
+        let menu = "<a href=/a>Opening<p>hours</p></a><a href=/b>Opening hours</a>";
+        let all = ["http://a.test/a Opening hours", "http://a.test/b Opening hours"];
+        assert_eq!(links(menu, Some(&said)), all);
+        assert_eq!(links(&format!("{menu}<a href=/a>More</a>"), Some(&said)), ["http://a.test/a More"]);
+        assert_eq!(links(menu, None), all);
+    }
+}

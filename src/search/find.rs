@@ -1,0 +1,369 @@
+//! What a person types: the pages that have its words, those first that the words name.
+//!
+//! ```text
+//! score = BM25 + 16 c + 4 [c = 1] + 20 l + 8 h + 8 [l exact] + 5 [h exact] + 8 [phrase]
+//! ```
+//!
+//! BM25 (k1 = 1.2, b = 0.75) sums over words and over title, body and URL (half); c is the share of the words that the page has
+//! at all, weighed by how rare they are (inverse document frequency). A label is a text that names something: what a link says
+//! is one of the page that it leads to, a title or heading one of the page itself. A label is worth the share of the words
+//! that it has times the share of itself that they are; l is that of the best link text, h that of the best heading. It is exact
+//! if it has all words and no other. The phrase is all words in a row in the body. The weights were chosen by known-item
+//! searches on five documentation sites (`docs/search.md`). Labels are compared as Ogilvie and Callan compare document representations
+//! ("Combining document representations for known-item search", SIGIR 2003), each for itself.
+
+use std::collections::{HashMap, HashSet};
+
+use archive_storage::UrlId;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::query::Bm25Weight;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+
+use super::error::{Error, guarded};
+use super::labels::Label;
+use super::reader::Reader;
+use super::words::words;
+use super::{TextQuery, schema::Fields};
+
+/// Words of a search; what follows them is left out.
+pub const FIND_WORDS_MAX: usize = 32;
+
+/// Words of one dictionary that are compared with one that no page has.
+const SIMILAR_READ_MAX: usize = 1_000_000;
+
+/// Letters from which on two may be different.
+const LONG_WORD: usize = 6;
+
+const URL_WEIGHT: f32 = 0.5;
+const COVERAGE_WEIGHT: f32 = 16.0;
+const ALL_WEIGHT: f32 = 4.0;
+const LINK_WEIGHT: f32 = 20.0;
+const HEADING_WEIGHT: f32 = 8.0;
+const EXACT_LINK_WEIGHT: f32 = 8.0;
+const EXACT_HEADING_WEIGHT: f32 = 5.0;
+const PHRASE_WEIGHT: f32 = 8.0;
+
+/// What somebody looks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Find {
+    /// Words in the order in which they were typed.
+    pub words: String,
+    /// Phrases that a page must have.
+    pub phrases: Vec<String>,
+    /// Words and phrases that it must not have.
+    pub without: Vec<String>,
+}
+
+/// A page that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The page.
+    pub page: UrlId,
+    /// How well it fits.
+    pub score: f32,
+    /// Whether it has all words.
+    pub has_all: bool,
+}
+
+/// A word that is looked for.
+struct Wanted {
+    word: String,
+    /// Its share in all words, by rarity.
+    share: f32,
+}
+
+/// How well labels fit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fit {
+    /// Of the best label.
+    best: f32,
+    is_exact: bool,
+    /// The words that any label has, a bit each.
+    words: u32,
+}
+
+impl Fit {
+    fn take(&mut self, other: Self) {
+        self.best = self.best.max(other.best);
+        self.is_exact |= other.is_exact;
+        self.words |= other.words;
+    }
+}
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Evidence {
+    bm25: f32,
+    words: u32,
+    headings: Fit,
+    links: Fit,
+}
+
+/// The documents of a segment that have one of the words in one of the fields.
+struct Cursor {
+    postings: SegmentPostings,
+    word: usize,
+    weight: Option<(Bm25Weight, FieldNormReader)>,
+}
+
+impl Reader {
+    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that are
+    /// known only by what links to them say are among them.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn find(&self, find: &Find) -> Result<Vec<Found>, Error> {
+        guarded(self.folder(), || self.find_unguarded(find))
+    }
+
+    fn find_unguarded(&self, find: &Find) -> Result<Vec<Found>, Error> {
+        let error = |source| Error::of(self.folder(), source);
+        let searcher = self.searcher();
+        let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
+        let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
+        let wanted = wanted(&searcher, self.fields(), &typed).map_err(error)?;
+        let mut pages = Vec::new();
+        let mut linked: HashMap<UrlId, Fit> = HashMap::new();
+        for segment in searcher.segment_readers() {
+            read_pages(&searcher, segment, self.fields(), &wanted, &mut pages).map_err(error)?;
+            read_links(segment, self.fields(), &wanted, &mut linked).map_err(error)?;
+        }
+        for (page, evidence) in &mut pages {
+            evidence.links = linked.remove(page).unwrap_or_default();
+        }
+        pages.extend(
+            linked.into_iter().map(|(page, links)| (page, Evidence { links, ..Evidence::default() })),
+        );
+        let in_a_row =
+            if typed.len() > 1 { self.pages_with(vec![typed.join(" ")], true)? } else { HashSet::new() };
+        let mut found: Vec<Found> = pages
+            .into_iter()
+            .map(|(page, evidence)| judge(page, evidence, &wanted, in_a_row.contains(&page)))
+            .collect();
+        if !find.phrases.is_empty() {
+            let with = self.pages_with(find.phrases.clone(), true)?;
+            found.retain(|found| with.contains(&found.page));
+        }
+        if !find.without.is_empty() {
+            let without = self.pages_with(find.without.clone(), false)?;
+            found.retain(|found| !without.contains(&found.page));
+        }
+        Ok(found)
+    }
+
+    /// The most frequent word that looks like one that no page has: one letter is different, or two of a long word. Nothing for a
+    /// word that some page has.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn similar(&self, word: &str) -> Result<Option<String>, Error> {
+        guarded(self.folder(), || {
+            self.similar_unguarded(word).map_err(|source| Error::of(self.folder(), source))
+        })
+    }
+
+    fn similar_unguarded(&self, word: &str) -> tantivy::Result<Option<String>> {
+        let (searcher, field) = (self.searcher(), self.fields().body);
+        for field in [field, self.fields().title, self.fields().labels, self.fields().links] {
+            if searcher.doc_freq(&Term::from_field_text(field, word))? > 0 {
+                return Ok(None);
+            }
+        }
+        let Some(first) = word.chars().next() else { return Ok(None) };
+        let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
+        let mut frequencies: HashMap<String, u64> = HashMap::new();
+        for segment in searcher.segment_readers() {
+            let index = segment.inverted_index(field)?;
+            let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
+            let mut read = 0;
+            while words.advance() && read < SIMILAR_READ_MAX {
+                let Ok(other) = std::str::from_utf8(words.key()) else { continue };
+                if !other.starts_with(first) {
+                    break;
+                }
+                read += 1;
+                if strsim::osa_distance(word, other) <= distance_max {
+                    *frequencies.entry(other.to_owned()).or_default() += u64::from(words.value().doc_freq);
+                }
+            }
+        }
+        let best =
+            frequencies.into_iter().max_by(|left, right| left.1.cmp(&right.1).then(right.0.cmp(&left.0)));
+        Ok(best.map(|(word, _)| word))
+    }
+
+    fn pages_with(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
+        let found = self.search(&TextQuery { all, texts })?;
+        Ok(found.into_iter().map(|(page, _)| page).collect())
+    }
+}
+
+/// Each word once, with its share.
+fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
+    let documents = searcher.num_docs() as f32;
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for word in typed {
+        if wanted.iter().any(|known| known.word == *word) {
+            continue;
+        }
+        let mut frequency = 0;
+        for field in [fields.title, fields.body, fields.url, fields.labels, fields.links] {
+            frequency = frequency.max(searcher.doc_freq(&Term::from_field_text(field, word))?);
+        }
+        let frequency = frequency as f32;
+        let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
+        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p() });
+    }
+    let sum: f32 = wanted.iter().map(|wanted| wanted.share).sum();
+    wanted.iter_mut().for_each(|wanted| wanted.share /= sum.max(f32::MIN_POSITIVE));
+    Ok(wanted)
+}
+
+fn judge(page: UrlId, evidence: Evidence, wanted: &[Wanted], in_a_row: bool) -> Found {
+    let Evidence { bm25, words, headings, links } = evidence;
+    let has = words | headings.words | links.words;
+    let coverage: f32 = of(has, wanted).map(|wanted| wanted.share).sum();
+    let has_all = has.count_ones() as usize == wanted.len();
+    let mut score =
+        bm25 + COVERAGE_WEIGHT * coverage + LINK_WEIGHT * links.best + HEADING_WEIGHT * headings.best;
+    for (is_so, weight) in [
+        (has_all, ALL_WEIGHT),
+        (links.is_exact, EXACT_LINK_WEIGHT),
+        (headings.is_exact, EXACT_HEADING_WEIGHT),
+        (in_a_row, PHRASE_WEIGHT),
+    ] {
+        score += if is_so { weight } else { 0.0 };
+    }
+    Found { page, score, has_all }
+}
+
+/// The words that a set has.
+fn of(set: u32, wanted: &[Wanted]) -> impl Iterator<Item = &Wanted> {
+    wanted.iter().enumerate().filter(move |(word, _)| set >> word & 1 == 1).map(|(_, wanted)| wanted)
+}
+
+fn open(
+    segment: &SegmentReader,
+    field: Field,
+    word: usize,
+    wanted: &Wanted,
+) -> tantivy::Result<Option<Cursor>> {
+    let term = Term::from_field_text(field, &wanted.word);
+    let postings =
+        segment.inverted_index(field)?.read_postings(&term, IndexRecordOption::WithFreqsAndPositions)?;
+    Ok(postings.map(|postings| Cursor { postings, word, weight: None }))
+}
+
+/// The first document of any cursor.
+fn first(cursors: &[Cursor]) -> Option<DocId> {
+    cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|document| *document != TERMINATED)
+}
+
+/// What the documents of a segment say themselves.
+fn read_pages(
+    searcher: &Searcher,
+    segment: &SegmentReader,
+    fields: Fields,
+    wanted: &[Wanted],
+    pages: &mut Vec<(UrlId, Evidence)>,
+) -> tantivy::Result<()> {
+    let (mut texts, mut labels) = (Vec::new(), Vec::new());
+    for (word, one) in wanted.iter().enumerate() {
+        for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
+            if let Some(mut cursor) = open(segment, field, word, one)? {
+                let bm25 = Bm25Weight::for_terms(searcher, &[Term::from_field_text(field, &one.word)])?;
+                cursor.weight = Some((bm25.boost_by(weight), segment.get_fieldnorms_reader(field)?));
+                texts.push(cursor);
+            }
+        }
+        labels.extend(open(segment, fields.labels, word, one)?);
+    }
+    let numbers = segment.fast_fields().u64("page")?;
+    let mut positions = Vec::new();
+    // What has a word in a label has it in its title or text.
+    while let Some(document) = first(&texts) {
+        let mut evidence = Evidence::default();
+        for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
+            if let Some((weight, norms)) = &cursor.weight {
+                evidence.bm25 += weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq());
+            }
+            evidence.words |= 1 << cursor.word;
+            cursor.postings.advance();
+        }
+        let found = labels_of(&mut labels, document, &mut positions);
+        each_label(found, wanted, |_, fit| evidence.headings.take(fit));
+        let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
+        if let Some(page) =
+            numbers.first(document).filter(|_| is_alive).and_then(|page| u32::try_from(page).ok())
+        {
+            pages.push((UrlId(page), evidence));
+        }
+    }
+    Ok(())
+}
+
+/// What the links of a segment's documents say of other pages.
+fn read_links(
+    segment: &SegmentReader,
+    fields: Fields,
+    wanted: &[Wanted],
+    linked: &mut HashMap<UrlId, Fit>,
+) -> tantivy::Result<()> {
+    let mut cursors = Vec::new();
+    for (word, one) in wanted.iter().enumerate() {
+        cursors.extend(open(segment, fields.links, word, one)?);
+    }
+    let targets = segment.fast_fields().u64("targets")?;
+    let mut positions = Vec::new();
+    while let Some(document) = first(&cursors) {
+        let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
+        let found = labels_of(&mut cursors, document, &mut positions);
+        if !is_alive {
+            continue;
+        }
+        let of_document: Vec<u64> = targets.values_for_doc(document).collect();
+        each_label(found, wanted, |line, fit| {
+            let target = of_document.get(line as usize).and_then(|target| u32::try_from(*target).ok());
+            if let Some(target) = target {
+                linked.entry(UrlId(target)).or_default().take(fit);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// The words that a document has in its labels, by label; the cursors go on behind it.
+fn labels_of<'a>(
+    cursors: &mut [Cursor],
+    document: DocId,
+    positions: &'a mut Vec<(Label, usize)>,
+) -> &'a [(Label, usize)] {
+    positions.clear();
+    let mut places = Vec::new();
+    for cursor in cursors {
+        if cursor.postings.doc() < document {
+            cursor.postings.seek(document);
+        }
+        if cursor.postings.doc() == document {
+            cursor.postings.positions(&mut places);
+            positions.extend(places.iter().map(|place| (Label::at(*place), cursor.word)));
+            cursor.postings.advance();
+        }
+    }
+    positions.sort_unstable();
+    positions
+}
+
+/// Hands over each label with a word, by its line, and how well it fits.
+fn each_label(found: &[(Label, usize)], wanted: &[Wanted], mut take: impl FnMut(u32, Fit)) {
+    for label in found.chunk_by(|(left, _), (right, _)| left == right) {
+        let Some((Label { line, words: length }, _)) = label.first().copied() else { continue };
+        let words = label.iter().fold(0, |words, (_, word)| words | 1 << word);
+        let covered: f32 = of(words, wanted).map(|wanted| wanted.share).sum();
+        let own = label.len() as f32 / length.max(1) as f32;
+        let is_exact = words.count_ones() as usize == wanted.len() && label.len() as u32 == length;
+        take(line, Fit { best: covered * own.min(1.0), is_exact, words });
+    }
+}

@@ -1,0 +1,100 @@
+//! Labels: short texts that name something, each a line, as words whose positions say to which label they belong.
+//!
+//! All words of a label have one position, `line * 32 + words of the label`: what a search wants to know of a label is which of
+//! its words are asked for, and how many others there are. Their order does not matter.
+
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
+
+use super::words;
+
+/// Words of a label that are told apart from more.
+const WORDS_MAX: usize = (1 << LENGTH_BITS) - 1;
+
+const LENGTH_BITS: u32 = 5;
+
+/// A label as its words have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Label {
+    /// Its line.
+    pub(crate) line: u32,
+    /// How many words it has; [`WORDS_MAX`] or more.
+    pub(crate) words: u32,
+}
+
+impl Label {
+    pub(crate) fn at(position: u32) -> Self {
+        Self { line: position >> LENGTH_BITS, words: position & WORDS_MAX as u32 }
+    }
+}
+
+/// Splits lines of labels into words.
+#[derive(Clone)]
+pub(crate) struct Labels {
+    words: TextAnalyzer,
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self { words: words::analyzer() }
+    }
+}
+
+/// The words of all labels.
+pub(crate) struct LabelStream {
+    words: std::vec::IntoIter<(usize, String)>,
+    token: Token,
+}
+
+impl Tokenizer for Labels {
+    type TokenStream<'a> = LabelStream;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> LabelStream {
+        let mut all = Vec::new();
+        for (line, label) in text.lines().enumerate() {
+            let start = all.len();
+            let mut stream = self.words.token_stream(label);
+            stream.process(&mut |token| all.push((line << LENGTH_BITS, token.text.clone())));
+            let length = (all.len() - start).min(WORDS_MAX);
+            all[start..].iter_mut().for_each(|(position, _)| *position += length);
+        }
+        LabelStream { words: all.into_iter(), token: Token::default() }
+    }
+}
+
+impl TokenStream for LabelStream {
+    fn advance(&mut self) -> bool {
+        let Some((position, word)) = self.words.next() else { return false };
+        (self.token.position, self.token.text) = (position, word);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_know_their_label_and_its_length() {
+        let text = format!("Open access\n\nAccess\n{}", "word ".repeat(40));
+        let mut labels = Labels::default();
+        let mut stream = labels.token_stream(&text);
+        let mut words = Vec::new();
+        while stream.advance() {
+            let Label { line, words: length } = Label::at(stream.token().position as u32);
+            words.push((line, length, stream.token().text.clone()));
+        }
+        assert_eq!(words[0], (0, 2, "open".to_owned()));
+        assert_eq!(words[1], (0, 2, "access".to_owned()));
+        assert_eq!(words[2], (2, 1, "access".to_owned()));
+        assert_eq!(words[3], (3, 31, "word".to_owned()));
+        assert_eq!(words.len(), 43);
+    }
+}

@@ -1,6 +1,7 @@
 //! The one integration test binary; each topic is a module.
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
+mod access;
 mod bad_input;
 mod change;
 mod choice;

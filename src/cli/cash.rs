@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
 use archive::query::{Context, Plan, Value, Zone};
 use archive_storage::{Store, UrlId};
@@ -52,7 +53,7 @@ impl CashArgs {
                 check(text)?;
                 continue;
             }
-            let (answer, _) = query::ask(archive, text, None)?;
+            let (answer, _) = query::ask(archive, Access::read(archive)?, text, None)?;
             let column = answer.headings.iter().position(|heading| heading.name == "url");
             let column = column.ok_or_else(|| UsageError(SITES_FAVOURED.to_owned()))?;
             urls.extend(answer.rows.iter().filter_map(|row| match row.get(column) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use archive::access::Access;
 use archive::exchange::export::{self, Format, Selection, Settings};
 use archive::files::is_standard_output;
 use archive::query::{ArchiveRows, Error, FullText};
@@ -11,7 +12,7 @@ use archive_storage::{Store, UrlId};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, open, output, progress, query};
 
 /// Write captures or an index of them as a file that other tools read.
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     allow_empty: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// One JSON object at the end
     #[arg(long)]
     json: bool,
@@ -98,9 +101,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
+    let access = args.reader.access(&args.archive.path)?;
     let selection = match &args.query {
-        Some(text) => Selection::of_pages(&store, pages(&store, text)?, text.clone())?,
-        None => Selection::all(),
+        Some(text) => Selection::of_pages(&store, &access, pages(&store, &access, text)?, text.clone())?,
+        None => Selection::all(&store, &access)?,
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
     let settings = Settings { gzip: args.gzip, allow_empty: args.allow_empty };
@@ -136,8 +140,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The pages that a query finds, or those of the sites that it finds.
-fn pages(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
-    let rows = ArchiveRows::new(store)?;
+fn pages(store: &Store, access: &Access, text: &str) -> anyhow::Result<HashSet<UrlId>> {
+    let rows = ArchiveRows::new(store, access.clone())?;
     let plan = query::plan(text, &rows)?;
     let index = if plan.searches_text() { query::open_index(store)? } else { None };
     let full_text = index.as_ref().map(|index| index as &dyn FullText);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query::{ArchiveRows, FullText};
 use archive::search::{self, Reader};
@@ -110,7 +111,7 @@ pub(crate) fn copies(
 }
 
 fn select(store: &Store, text: &str) -> anyhow::Result<HashSet<UrlId>> {
-    let rows = ArchiveRows::new(store)?;
+    let rows = ArchiveRows::new(store, Access::read(store.path())?)?;
     let plan = query::plan(text, &rows)?;
     if plan.asks_for_sites() {
         let text = "copies are of pages: ask for them, as in 'page site = \"example.org\"'";

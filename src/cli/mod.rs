@@ -3,6 +3,7 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
+mod access;
 mod cash;
 mod crawl;
 mod demo;
@@ -36,6 +37,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::access::{Access, FILE as ACCESS_FILE};
 use archive::crawl::CrawlError;
 use archive::ledger::{Facts, name_as_robots_txt};
 use archive_storage::address::canonical;
@@ -77,6 +79,7 @@ enum Command {
     Export(export::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
+    Access(access::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -133,6 +136,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Access(args) => access::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),
@@ -188,6 +192,24 @@ fn failure(store: &Store, capture: &Capture) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     Ok(Facts::from_fields(&store.record(capture.location)?.fields()).error)
+}
+
+/// The same, of a URL of which something may be shown.
+fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlId> {
+    let (id, state) = (find_url(store, text)?, store.state());
+    if let Some(newest) = state.history(id)?.next().transpose()?
+        && access.history(state, id)?.next().is_none()
+    {
+        let rule = access.hiding(&state.url(id)?, newest.1.time).map_or_else(
+            || "the capture that has its content is hidden".to_owned(),
+            |rule| format!("rule {} hides it", rule + 1),
+        );
+        anyhow::bail!(
+            "{text} is not shown: {rule} ({}); --as-archivist shows it",
+            store.path().join(ACCESS_FILE).display()
+        );
+    }
+    Ok(id)
 }
 
 /// The id of a URL that a person typed.

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, WORKERS_MAX, read_duration};
+use archive::access::Access;
+use archive::crawl::{self, Politeness, WORKERS_MAX};
+use archive::duration::read_duration;
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
@@ -32,6 +34,21 @@ pub(crate) struct ArchiveArgs {
     /// Folder of the archive
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     pub(crate) path: PathBuf,
+}
+
+/// Who reads the archive.
+#[derive(clap::Args)]
+pub(crate) struct ReaderArgs {
+    /// Show what the archive's access rules hide, too (see `archive access --help`)
+    #[arg(long)]
+    as_archivist: bool,
+}
+
+impl ReaderArgs {
+    /// What the reader may see of the archive in `path`.
+    pub(crate) fn access(&self, path: &Path) -> anyhow::Result<Access> {
+        if self.as_archivist { Ok(Access::unlimited()) } else { Ok(Access::read(path)?) }
+    }
 }
 
 /// How to fetch.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::query::{Answer, ArchiveRows, ColumnKind, Context, Error, FullText, Heading, Plan, Value};
 use archive::search::{self, Reader};
 use archive_storage::Store;
@@ -14,7 +15,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Rows of a table when the query has no limit.
@@ -49,6 +50,8 @@ pub(crate) struct Args {
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// One JSON object a row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -62,22 +65,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
     };
+    let access = args.reader.access(&args.archive.path)?;
     if args.json {
-        let (answer, _) = ask(&args.archive.path, &text, None)?;
+        let (answer, _) = ask(&args.archive.path, access, &text, None)?;
         for row in &answer.rows {
             output::json_line(&Object { headings: &answer.headings, row })?;
         }
     } else if args.csv {
-        write_csv(&ask(&args.archive.path, &text, None)?.0)?;
+        write_csv(&ask(&args.archive.path, access, &text, None)?.0)?;
     } else {
-        print(&args.archive.path, &text)?;
+        print(&args.archive.path, access, &text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the answer to a query as a table.
-pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
-    let (answer, cut) = ask(archive, text, Some(TABLE_ROWS_USUAL))?;
+pub(crate) fn print(archive: &Path, access: Access, text: &str) -> anyhow::Result<()> {
+    let (answer, cut) = ask(archive, access, text, Some(TABLE_ROWS_USUAL))?;
     if answer.rows.is_empty() {
         output::note(format_args!("nothing fits"));
         return Ok(());
@@ -112,9 +116,14 @@ pub(crate) fn plan(text: &str, rows: &ArchiveRows<'_>) -> anyhow::Result<Plan> {
 }
 
 /// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
-pub(crate) fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
+pub(crate) fn ask(
+    archive: &Path,
+    access: Access,
+    text: &str,
+    usual_limit: Option<usize>,
+) -> anyhow::Result<(Answer, bool)> {
     let store = Store::read_only(archive)?;
-    let rows = ArchiveRows::new(&store)?;
+    let rows = ArchiveRows::new(&store, access)?;
     let mut plan = plan(text, &rows)?;
     let cut = usual_limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
     let index = if plan.searches_text() { open_index(&store)? } else { None };

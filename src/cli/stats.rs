@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query::{ArchiveRows, SiteRow};
 use archive_storage::Store;
@@ -128,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The most important sites of which something was captured, then those that are only linked to.
 fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
-    let rows = ArchiveRows::new(store)?;
+    let rows = ArchiveRows::new(store, Access::read(store.path())?)?;
     let plan = query::plan(&format!("site limit {TOP_SITES}"), &rows)?;
     let (sites, _) = plan.select_sites(&rows)?;
     let top = |site: SiteRow| TopSite { site: site.name, importance: site.importance, pages: site.pages };

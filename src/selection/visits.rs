@@ -7,6 +7,7 @@ use url::Url;
 
 use super::policy::CrawlPolicy;
 use super::stored_robots;
+use crate::access::Access;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Facts, authority};
 use crate::recorder::RecorderError;
@@ -57,23 +58,29 @@ pub struct RobotsAnswer {
     pub crawl_delay: Option<f64>,
 }
 
-/// The newest visits of a URL, at most so many, newest first.
+/// The newest visits of a URL that `access` shows, at most so many, newest first.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, RecorderError> {
-    visits(store, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
+pub fn visits_of(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    most: usize,
+) -> Result<Vec<Visit>, RecorderError> {
+    visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
 /// The same, for a crawler of this name.
 pub(super) fn visits(
     store: &Store,
+    access: &Access,
     id: UrlId,
     robots_name: &str,
     most: usize,
 ) -> Result<Vec<Visit>, RecorderError> {
     let url = store.state().url(id)?;
-    let captures = store.state().history(id)?.take(most).collect::<Result<Vec<_>, _>>()?;
+    let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
     for (_, capture) in captures {
         let facts = Facts::from_fields(&store.metadata(&capture)?);

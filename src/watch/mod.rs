@@ -28,6 +28,7 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::access::{Access, AccessError};
 use crate::change::VersionError;
 use crate::files::{self, WholeFile, make_folder, refuse_link};
 use crate::query::{ArchiveRows, ArchiveRowsError, Context, FullText, Plan};
@@ -110,6 +111,9 @@ pub enum WatchError {
     /// Versions cannot be read.
     #[error(transparent)]
     Version(#[from] VersionError),
+    /// The access rules cannot be read.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] archive_storage::StateError),
@@ -182,7 +186,7 @@ impl Watch {
     /// # Errors
     /// When the query cannot be answered.
     pub fn pages(&self, store: &Store, now: DateTime<Utc>) -> Result<Vec<UrlId>, WatchError> {
-        let rows = ArchiveRows::new(store)?;
+        let rows = ArchiveRows::new(store, Access::read(store.path())?)?;
         let plan = plan(&self.query, &rows, now)?;
         let index = if plan.searches_text() { open_index(store)? } else { None };
         let full_text = index.as_ref().map(|index| index as &dyn FullText);
@@ -225,7 +229,7 @@ pub fn add(
     if !(EVERY_MIN..=EVERY_MAX).contains(&every) {
         return Err(WatchError::Period);
     }
-    plan(query, &ArchiveRows::new(store)?, now)?;
+    plan(query, &ArchiveRows::new(store, Access::read(store.path())?)?, now)?;
     let archive = store.path();
     let name = match name {
         Some(name) => checked_name(name)?.to_owned(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::columns::{self, Kind};
 use archive::graphs::{self, PageGraph, SiteGraph};
 use archive::importance::Graph;
@@ -93,7 +94,7 @@ impl Source {
 
 /// Weight 1 for each page that a query finds.
 fn by_query(text: &str, store: &Store, urls: &[UrlId]) -> anyhow::Result<Vec<f64>> {
-    let (answer, _) = query::ask(store.path(), text, None)?;
+    let (answer, _) = query::ask(store.path(), Access::unlimited(), text, None)?;
     let column = answer.headings.iter().position(|heading| heading.name == "url");
     let column = column.ok_or_else(|| UsageError("the query has to select the url of pages".to_owned()))?;
     let mut weights = vec![0.0; urls.len()];

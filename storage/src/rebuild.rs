@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
-use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER, REWRITES};
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
-use crate::segment::{Catalogued, SegmentOptions, Segments};
+use crate::segment::{self, Catalogued, SegmentOptions, Segments};
 use crate::state::{FOLDER as STATE, Mode, State};
 use crate::store::{Store, StoreError};
 
@@ -60,6 +60,9 @@ impl Rebuild {
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
+        // Which segments count, only the old state knows.
+        let is_known = old.number(NUMBER) > 0;
+        segment::settle(disk.as_ref(), path, is_known.then(|| old.number(REWRITES)))?;
         options.relied_on = Watermarks::default();
         options.catalogue = old.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;

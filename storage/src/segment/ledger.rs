@@ -196,16 +196,39 @@ pub(super) fn save(disk: &dyn Disk, folder: &Path, segments: &Closed) -> Result<
     let manifest = segments.values().filter_map(|info| Some(manifest_line(&info.name, info.sha256?)));
     let manifest = manifest.map(String::into_bytes).collect();
     for (file, lines) in [(SUMMARIES, summaries), (MANIFEST, manifest)] {
-        let mut text: Vec<u8> = lines.join(&b'\n');
-        if !text.is_empty() {
-            text.push(b'\n');
-        }
-        let path = folder.join(file);
-        if !read_file(disk, &path).is_ok_and(|found| found == text) {
-            replace_file(disk, &path, &text).context("write", &path)?;
-        }
+        save_lines(disk, folder, file, &lines)?;
     }
     Ok(())
+}
+
+fn save_lines(disk: &dyn Disk, folder: &Path, file: &str, lines: &[Vec<u8>]) -> Result<(), SegmentError> {
+    let mut text: Vec<u8> = lines.join(&b'\n');
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
+    let path = folder.join(file);
+    if read_file(disk, &path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    replace_file(disk, &path, &text).context("write", &path)
+}
+
+/// Puts new segments in the place of old ones in both files, durably; what they say of others stays as it is.
+pub(super) fn exchange(
+    disk: &dyn Disk,
+    folder: &Path,
+    old: &[String],
+    new: &[SegmentInfo],
+) -> Result<(), SegmentError> {
+    let is_changed = |name: &String| old.contains(name) || new.iter().any(|info| info.name == *name);
+    let mut summaries = lines(disk, folder, SUMMARIES)?;
+    summaries.retain(|line| !parse_summary(line).is_some_and(|info| is_changed(&info.name)));
+    summaries.extend(new.iter().filter_map(summary));
+    let mut manifest = lines(disk, folder, MANIFEST)?;
+    manifest.retain(|line| !parse_manifest(line).is_some_and(|(name, _)| is_changed(&name)));
+    manifest.extend(new.iter().filter_map(|info| Some(manifest_line(&info.name, info.sha256?).into_bytes())));
+    save_lines(disk, folder, SUMMARIES, &summaries)?;
+    save_lines(disk, folder, MANIFEST, &manifest)
 }
 
 #[cfg(test)]

@@ -87,7 +87,8 @@ impl NewSegment<'_> {
     ) -> Result<Written, SegmentError> {
         let loaded = dictionary.as_deref().map(Dictionary::as_bytes);
         let level = self.options.level(self.codec);
-        let compressors = (0..self.options.threads.max(1)).map(|_| Compressor::new(self.codec, level, loaded));
+        let compressors =
+            (0..self.options.threads.max(1)).map(|_| Compressor::new(self.codec, level, loaded));
         let mut compressors: Vec<Compressor> = compressors.collect::<Result<_, _>>()?;
         let before = captures.first().map_or(0, |capture| capture.number);
         let mut active = self.begin(before, dictionary.clone())?;
@@ -188,7 +189,10 @@ impl NewSegment<'_> {
     /// The records that take the place of a capture's.
     fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<Records<'static>, SegmentError> {
         let mut old = Records::read(&self.segments.reader, planned.stretch, planned.main)?;
-        let group = author.replacement(&*old.capture(planned.stretch)?)?;
+        let mut capture = old.capture(planned.stretch)?;
+        // What read the records does not know where they lie.
+        capture.main = Location { offset: planned.main, ..capture.main };
+        let group = author.replacement(&capture)?;
         let encoder = &self.segments.encoder;
         let folder = &self.segments.folder;
         let blocks = blocks(&group, encoder.ids(), encoder.algorithm()).context("read", folder)?;
@@ -276,7 +280,10 @@ fn on_threads<W: Send, C: Send, D: Send>(
     };
     let done = thread::scope(|scope| {
         let threads: Vec<_> = contexts.iter_mut().map(|context| scope.spawn(|| work(context))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(SegmentError::Poisoned))).collect::<Vec<_>>()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(SegmentError::Poisoned)))
+            .collect::<Vec<_>>()
     });
     let mut all = Vec::new();
     for done in done {

@@ -1,4 +1,4 @@
-//! A state made anew from the segments, beside the old one, which stays until the new one is whole.
+//! A state made anew, from the segments or without what was erased, beside the old one, which stays until the new one is whole.
 //!
 //! The new state grows in the folder `rebuild/` of the archive, with whatever else the caller keeps in the state's folder.
 //! Putting it in place is one exchange of two folders, so a crash leaves the one or the other whole, and so does a reader
@@ -15,7 +15,7 @@ use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER, RE
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
 use crate::segment::{self, Catalogued, SegmentOptions, Segments};
-use crate::state::{FOLDER as STATE, Mode, State};
+use crate::state::{FOLDER as STATE, Mode, Scrub, State};
 use crate::store::{Store, StoreError};
 
 /// The folder in which a new state grows.
@@ -69,6 +69,24 @@ impl Rebuild {
         let store = Store::of_parts(path, state, segments, recovered);
         let settings = has_settings.then(|| old.settings.into_iter().collect());
         Ok(Self { path: path.to_owned(), store, settings, _owner: owner })
+    }
+
+    /// Makes a copy of a state beside it, without what was erased: of an archive that was changed nowhere since its last
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// When the disk refuses; the archive is then as it was.
+    pub fn scrub(store: Store, scrub: &Scrub) -> Result<Self, StoreError> {
+        let path = store.path().to_owned();
+        let shadow = path.join(FOLDER);
+        let failed = |error| StateError::io(&shadow, error);
+        remove(&shadow).map_err(failed)?;
+        fs::create_dir(&shadow).map_err(failed)?;
+        let (state, segments) = store.into_parts()?;
+        let owner = state.owner()?;
+        let copy = state.scrubbed(&shadow, scrub)?;
+        let store = Store::of_parts(&path, copy, segments, Vec::new());
+        Ok(Self { path, store, settings: None, _owner: owner })
     }
 
     /// The archive with the state as far as it has grown.

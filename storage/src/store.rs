@@ -17,9 +17,8 @@ use crate::checkpoint::StateError;
 use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    self,
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader,
-    Segments, StoredRecord, SyncHandle,
+    self, Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
+    SegmentReader, Segments, StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
 
@@ -154,6 +153,11 @@ impl Store {
     pub(crate) fn of_parts(path: &Path, state: State, segments: Segments, recovered: Vec<Recovered>) -> Self {
         let reader = segments.reader();
         Self::assemble(path, state, Some(segments), reader, recovered)
+    }
+
+    /// The state and what writes segments.
+    pub(crate) fn into_parts(self) -> Result<(State, Segments), StateError> {
+        Ok((self.state, self.segments.ok_or(StateError::ReadOnly)?))
     }
 
     /// The folder.

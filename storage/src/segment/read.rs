@@ -166,8 +166,20 @@ impl SegmentReader {
         Ok(Header::parse(&beginning).map_err(|error| corrupted(error.to_string()))?.0)
     }
 
+    /// The bytes of a segment's dictionary, its tables among them; none when it has no dictionary.
+    ///
+    /// # Errors
+    /// When the segment is missing, or its dictionary damaged.
+    pub fn dictionary_bytes(&self, id: SegmentId) -> Result<Option<Vec<u8>>, SegmentError> {
+        Ok(self.load_dictionary(id)?.map(|dictionary| dictionary.as_bytes().to_vec()))
+    }
+
     /// Unpacks whole frames of a segment; what is wrong with them is handed back in words.
-    pub(super) fn unpack(&self, segment: SegmentId, packed: &[u8]) -> Result<Result<Vec<u8>, String>, SegmentError> {
+    pub(super) fn unpack(
+        &self,
+        segment: SegmentId,
+        packed: &[u8],
+    ) -> Result<Result<Vec<u8>, String>, SegmentError> {
         let dictionary = match zstd_safe::get_dict_id_from_frame(packed) {
             None => None,
             Some(_) => Some(self.dictionary(segment)?),

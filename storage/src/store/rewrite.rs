@@ -87,7 +87,8 @@ impl Store {
             known.push((id, moved.to));
         }
         if let Some(info) = rewritten.old.first().filter(|_| known.len() != rewritten.moved.len()) {
-            let what = "captures in it are not in the state; `archive repair` makes the state anew".to_owned();
+            let what =
+                "captures in it are not in the state; `archive repair` makes the state anew".to_owned();
             return Err(SegmentError::Corrupted { segment: info.id, offset: 0, what }.into());
         }
         for (id, to) in known {

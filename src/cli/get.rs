@@ -54,6 +54,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let Some((_, capture)) = nearest else {
+        if let Some((_, newest)) = access.history(store.state(), id)?.next().transpose()?
+            && let (_, Some(erased)) = super::failure(&store, &newest)?
+        {
+            bail!("{} was {erased}", args.url)
+        }
         bail!("nothing was ever captured of {}: every fetch failed", args.url)
     };
     let original =

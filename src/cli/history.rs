@@ -44,6 +44,9 @@ struct Row {
     /// Why nothing came back.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// When and why it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -61,6 +64,7 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
     for capture in access.history(state, id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
+        let (error, erased) = super::failure(&store, &capture)?;
         let row = Row {
             time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
             status: capture.status,
@@ -71,7 +75,8 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
             digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
             segment: capture.location.segment.0,
             offset: capture.location.offset,
-            error: super::failure(&store, &capture)?,
+            error,
+            erased,
         };
         if json {
             output::json_line(&row)?;
@@ -83,7 +88,11 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
         table.add_row([
             local,
             status,
-            row.error.map_or_else(|| kind_name(row.kind).to_owned(), |error| format!("no answer: {error}")),
+            match (row.erased, row.error) {
+                (Some(erased), _) => erased,
+                (None, Some(error)) => format!("no answer: {error}"),
+                (None, None) => kind_name(row.kind).to_owned(),
+            },
             row.changed.unwrap_or("-").to_owned(),
             row.content_type,
             row.bytes.to_string(),

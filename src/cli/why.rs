@@ -136,9 +136,10 @@ fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
 }
 
 fn what(visit: &Visit) -> String {
-    match &visit.error {
-        Some(error) => format!("no answer: {error}"),
-        None => format!("status {}", visit.status),
+    match (&visit.erased, &visit.error) {
+        (Some(erased), _) => erased.clone(),
+        (None, Some(error)) => format!("no answer: {error}"),
+        (None, None) => format!("status {}", visit.status),
     }
 }
 

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, SiteRule, language, page_flags as flags};
+use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
 use crate::parse::DocumentKind;
 
 /// Why an archive has no rows.
@@ -132,7 +132,8 @@ impl<'a> ArchiveRows<'a> {
         if !self.access.shows_page(self.state, visit.as_ref())? {
             return Ok(None);
         }
-        let seen = visit.filter(|visit| visit.captures > 0);
+        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
+        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
         let importance = if !page.flags.has_any(flags::ALIAS) {
             self.credits.importance(page, visit.as_ref())
         } else {

@@ -32,6 +32,9 @@ pub struct Visit {
     pub robots: Option<RobotsAnswer>,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// When and why it was erased, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<String>,
     /// Why the body is not all of it (`WARC-Truncated`).
     pub truncated: Option<String>,
     /// What was cut, repaired or not understood when it was read, and why its links are not followed.
@@ -95,6 +98,7 @@ pub(super) fn visits(
             hops: facts.hops,
             importance: facts.importance,
             error: facts.error,
+            erased: facts.erased.map(|erased| erased.sentence()),
             truncated: match capture.kind {
                 CaptureKind::Response => {
                     store.record(capture.location)?.header.get("WARC-Truncated").map(str::to_owned)

@@ -157,6 +157,9 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
     let flags = page.flags;
     let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
     match (last, refusal) {
+        (Some(LastFetch { visit: Visit { erased: Some(erased), .. }, .. }), Some(Refusal::Erased)) => {
+            format!("was {erased}")
+        }
         (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
             format!("was asked for without an answer: {error}")
         }

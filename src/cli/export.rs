@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::exchange::export::{self, Format, Selection, Settings};
+use archive::exchange::exports;
 use archive::files::is_standard_output;
 use archive::query::{ArchiveRows, Error, FullText};
 use archive_storage::{Store, UrlId};
+use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
@@ -117,6 +119,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => export::graph(&store, &selection, &args.output, settings)?,
     };
     progress::end();
+    let format =
+        args.format.to_possible_value().map(|format| format.get_name().to_owned()).unwrap_or_default();
+    if let Err(error) = exports::note(&args.archive.path, &format, &args.output, args.query.as_deref()) {
+        output::note(format_args!("the archive cannot note that this was exported: {error}"));
+    }
     let output = args.output.display();
     if args.json {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
@@ -140,7 +147,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The pages that a query finds, or those of the sites that it finds.
-fn pages(store: &Store, access: &Access, text: &str) -> anyhow::Result<HashSet<UrlId>> {
+pub(crate) fn pages(store: &Store, access: &Access, text: &str) -> anyhow::Result<HashSet<UrlId>> {
     let rows = ArchiveRows::new(store, access.clone())?;
     let plan = query::plan(text, &rows)?;
     let index = if plan.searches_text() { query::open_index(store)? } else { None };

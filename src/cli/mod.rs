@@ -9,6 +9,7 @@ mod crawl;
 mod demo;
 mod diff;
 mod download;
+mod erase;
 mod export;
 mod freshness;
 mod get;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use archive::access::{Access, FILE as ACCESS_FILE};
 use archive::crawl::CrawlError;
+use archive::erased::FORGOTTEN;
 use archive::ledger::{Facts, name_as_robots_txt};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -80,6 +82,7 @@ enum Command {
     Rebuild(rebuild::Args),
     Repair(repair::Args),
     Access(access::Args),
+    Erase(erase::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -137,6 +140,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Access(args) => access::run(&args),
+        Command::Erase(args) => erase::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),
@@ -186,12 +190,14 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Why a fetch gave nothing, in the words that were stored with it; nothing for a fetch that gave something.
-fn failure(store: &Store, capture: &Capture) -> anyhow::Result<Option<String>> {
+/// Why a fetch gave nothing, or when and why its capture was erased, in the words that were stored with it; nothing for a
+/// capture that is there.
+fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, Option<String>)> {
     if capture.kind != CaptureKind::Failed {
-        return Ok(None);
+        return Ok((None, None));
     }
-    Ok(Facts::from_fields(&store.record(capture.location)?.fields()).error)
+    let facts = Facts::from_fields(&store.record(capture.location)?.fields());
+    Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
 }
 
 /// The same, of a URL of which something may be shown.
@@ -214,6 +220,12 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
 
 /// The id of a URL that a person typed.
 fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
+    // A page whose URL is forgotten is told by its digest.
+    if text.starts_with(FORGOTTEN)
+        && let Some(found) = store.state().find(text)?
+    {
+        return Ok(found);
+    }
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| {
         UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))

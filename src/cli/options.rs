@@ -7,6 +7,7 @@ use std::time::Duration;
 use archive::access::Access;
 use archive::crawl::{self, Politeness, WORKERS_MAX};
 use archive::duration::read_duration;
+use archive::exchange::erase;
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
@@ -17,7 +18,7 @@ use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{UsageError, logging};
+use super::{UsageError, logging, output};
 
 /// Between two requests to a host, unless said otherwise.
 const DELAY_DEFAULT: &str = "2s";
@@ -47,6 +48,12 @@ pub(crate) struct ReaderArgs {
 impl ReaderArgs {
     /// What the reader may see of the archive in `path`.
     pub(crate) fn access(&self, path: &Path) -> anyhow::Result<Access> {
+        if let Some(intent) = erase::interrupted(path)? {
+            let captures = output::count(intent.count() as u64, "capture");
+            output::note(format_args!(
+                "an erase of {captures} is not finished; `archive erase --resume` goes on with it"
+            ));
+        }
         if self.as_archivist { Ok(Access::unlimited()) } else { Ok(Access::read(path)?) }
     }
 }

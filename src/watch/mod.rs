@@ -18,6 +18,7 @@ mod tests;
 mod text;
 mod time;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
@@ -363,6 +364,33 @@ pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, W
         Format::Json => report.to_json(),
         _ => text::of(&report),
     })
+}
+
+/// Takes pages out of every report, and makes the feeds anew; gives the number of reports that named one. What a watch wrote
+/// to a file of its own is not touched.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn forget_pages(archive: &Path, urls: &HashSet<String>) -> Result<u64, WatchError> {
+    let mut changed = 0;
+    for watch in list(archive)? {
+        let path = file(archive, &watch.name);
+        let mut named = 0;
+        for path in json_files(&path.with_extension(""))? {
+            let mut report: Report = read_json(&path)?;
+            let before = report.news.len();
+            report.news.retain(|page| !urls.contains(&page.url));
+            if report.news.len() < before {
+                write_json(&path, &report)?;
+                named += 1;
+            }
+        }
+        if named > 0 {
+            replace(&path.with_extension("atom"), render(archive, &watch, Format::Atom)?.as_bytes())?;
+        }
+        changed += named;
+    }
+    Ok(changed)
 }
 
 /// The JSON files of a folder by name, which of reports is their time.

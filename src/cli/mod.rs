@@ -25,6 +25,7 @@ mod query;
 mod rank;
 mod rebuild;
 mod refresh;
+mod repack;
 mod repair;
 mod review;
 mod stats;
@@ -77,6 +78,7 @@ enum Command {
     Export(export::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
+    Repack(repack::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -133,6 +135,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Repack(args) => repack::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),

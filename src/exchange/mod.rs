@@ -6,5 +6,6 @@
 pub mod export;
 pub mod import;
 pub mod rebuild;
+pub mod repack;
 pub mod repair;
 pub mod verify;

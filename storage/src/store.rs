@@ -17,9 +17,8 @@ use crate::checkpoint::StateError;
 use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    self,
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader,
-    Segments, StoredRecord, SyncHandle,
+    self, Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
+    SegmentReader, Segments, StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
 

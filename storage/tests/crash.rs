@@ -338,8 +338,7 @@ impl Story {
     /// Rewrites some of the closed segments.
     fn rewrite(&mut self, store: &mut Store) -> Result<(), StoreError> {
         let closed = store.closed_segments();
-        let chosen: Vec<_> =
-            closed.iter().filter(|_| self.random.below(3) > 0).map(|info| info.id).collect();
+        let chosen: Vec<_> = closed.iter().filter(|_| self.random.below(3) > 0).map(|info| info.id).collect();
         if chosen.is_empty() {
             return Ok(());
         }

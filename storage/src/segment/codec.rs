@@ -117,9 +117,7 @@ impl Compressor {
     pub(super) fn pieces(
         &mut self,
         output: &mut Spool,
-        give: impl FnOnce(
-            &mut dyn FnMut(&[u8]) -> Result<(), SpoolingError>,
-        ) -> Result<(), SpoolingError>,
+        give: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), SpoolingError>) -> Result<(), SpoolingError>,
     ) -> Result<(), SpoolingError> {
         let mut packed = Vec::new();
         if let Kind::Gzip(deflater) = &mut self.kind {

@@ -68,9 +68,9 @@ impl State {
     /// What the disk refuses.
     pub(crate) fn move_capture(&mut self, capture: CaptureId, to: Location) -> Result<()> {
         self.writable()?;
-        let outcome = self.captures.update(capture.0, |record| {
-            std::mem::replace(&mut record.capture.location, to).length
-        });
+        let outcome = self
+            .captures
+            .update(capture.0, |record| std::mem::replace(&mut record.capture.location, to).length);
         let before = self.finish(outcome)?.unwrap_or_default();
         self.take_away(super::small::STORED_BYTES, u64::from(before));
         self.add(super::small::STORED_BYTES, u64::from(to.length));

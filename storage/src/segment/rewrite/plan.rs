@@ -101,17 +101,14 @@ impl Plan {
         let page = *self.pages.entry(surt(&capture.url)).or_insert(count);
         let metadata = if is_replaced { Vec::new() } else { metadata_text(capture) };
         let content: &[u8] = if is_replaced { &[] } else { &capture.content };
-        let plain = (content.len() + metadata.len()) as u64 + capture.request.as_ref().map_or(0, |r| r.len() as u64);
+        let plain =
+            (content.len() + metadata.len()) as u64 + capture.request.as_ref().map_or(0, |r| r.len() as u64);
         self.texts.add(content);
         self.texts.add(&metadata);
         let main = capture.main;
         self.captures.push(Planned {
             number,
-            stretch: Stretch {
-                segment: main.segment,
-                offset: start,
-                length: capture.end.offset - start,
-            },
+            stretch: Stretch { segment: main.segment, offset: start, length: capture.end.offset - start },
             main: main.offset,
             time: capture.time.timestamp_micros(),
             page,

@@ -187,7 +187,8 @@ impl<'a> RawReader<'a> {
         loop {
             let position = start + inflater.total_in();
             let at_end = position >= self.window.end;
-            let input = if at_end { &[] } else { self.window.at(position, false).context("read", &self.path)? };
+            let input =
+                if at_end { &[] } else { self.window.at(position, false).context("read", &self.path)? };
             piece.clear();
             let status = inflater.decompress_vec(input, &mut piece, FlushDecompress::None);
             let status = status.map_err(|error| self.corrupted(start, error.to_string()))?;

@@ -90,7 +90,8 @@ impl<'a> Records<'a> {
     /// The capture that they are; of a long record only the beginning is in it.
     pub(super) fn capture(&mut self, stretch: Stretch) -> Result<Box<ReplayedCapture>, SegmentError> {
         let Self { reader, records, .. } = self;
-        let broken = |what: String| SegmentError::Corrupted { segment: stretch.segment, offset: stretch.offset, what };
+        let broken =
+            |what: String| SegmentError::Corrupted { segment: stretch.segment, offset: stretch.offset, what };
         let mut assembler = Assembler::default();
         for raw in records {
             let mut bytes = Vec::new();
@@ -135,11 +136,7 @@ impl<'a> Records<'a> {
                     let head = head_length(raw).unwrap_or_default().min(raw.len());
                     let end = raw.len().saturating_sub(RECORD_END.len()).max(head);
                     let (head, content) = (raw.get(..head), raw.get(head..end));
-                    compressor.record(
-                        head.unwrap_or_default(),
-                        content.unwrap_or_default(),
-                        &mut bytes,
-                    )?;
+                    compressor.record(head.unwrap_or_default(), content.unwrap_or_default(), &mut bytes)?;
                 }
                 Raw::Long(_, length) => {
                     plain_length += length;

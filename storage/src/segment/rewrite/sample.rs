@@ -48,7 +48,9 @@ mod tests {
     #[test]
     fn stretches_in_common_have_samples_in_common() {
         let noise = |seed: u32, length: u32| -> Vec<u8> {
-            (0..length).map(|place| (place.wrapping_mul(2_654_435_761).wrapping_mul(seed) >> 13) as u8).collect()
+            (0..length)
+                .map(|place| (place.wrapping_mul(2_654_435_761).wrapping_mul(seed) >> 13) as u8)
+                .collect()
         };
         let (shared, one, other) = (noise(3, 60_000), noise(5, 30_000), noise(7, 20_000));
         let of = |text: &[u8]| {

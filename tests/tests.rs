@@ -34,6 +34,7 @@ mod push;
 mod readers;
 mod realsites;
 mod rebuild;
+mod repack;
 mod repair;
 mod robots;
 mod secure;

@@ -27,6 +27,7 @@ mod query;
 mod rank;
 mod rebuild;
 mod refresh;
+mod repack;
 mod repair;
 mod review;
 mod stats;
@@ -81,6 +82,7 @@ enum Command {
     Export(export::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
+    Repack(repack::Args),
     Access(access::Args),
     Erase(erase::Args),
     Stats(stats::Args),
@@ -139,6 +141,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Repack(args) => repack::run(&args),
         Command::Access(args) => access::run(&args),
         Command::Erase(args) => erase::run(&args),
         Command::Stats(args) => stats::run(&args),

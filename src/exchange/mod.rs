@@ -8,5 +8,6 @@ pub mod export;
 pub mod exports;
 pub mod import;
 pub mod rebuild;
+pub mod repack;
 pub mod repair;
 pub mod verify;

@@ -60,6 +60,9 @@ pub struct SegmentInfo {
     /// The digest of the index beside it, once it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Digest>,
+    /// Whether it was written when all its captures were known.
+    #[serde(default, rename = "rewritten", skip_serializing_if = "std::ops::Not::not")]
+    pub is_rewritten: bool,
 }
 
 /// What is known of closed segments.
@@ -87,7 +90,9 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    pub(crate) fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
+    /// A segment without captures that is begun after so many captures of the archive.
+    #[must_use]
+    pub fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {
             id,
             name: name.to_owned(),
@@ -104,6 +109,7 @@ impl SegmentInfo {
             dictionary: None,
             guard: None,
             index: None,
+            is_rewritten: false,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::warc::{self, Header, parse_fields};
 
 /// Segments that are kept open for reading.
 const FILES_MAX: usize = 128;
-/// Bytes of dictionaries that are kept ready. Making one ready takes milliseconds, so this is as many as a history of some
+/// Bytes of dictionaries that are kept ready, unless somebody sets another limit. Making one ready takes milliseconds, so this is as many as a history of some
 /// years has segments.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
 /// Bytes that hold a record's first frame or member, packed: its head, and the content unless that is long.
@@ -74,6 +74,8 @@ struct Files {
     open: HashMap<SegmentId, Arc<OpenSegment>>,
     /// Segments with a loaded dictionary, the one used last at the end.
     dictionaries: Vec<(SegmentId, Arc<Prepared>)>,
+    /// Another limit of their bytes.
+    dictionaries_max: Option<usize>,
 }
 
 /// A dictionary that is ready for decompressing.
@@ -202,6 +204,11 @@ impl SegmentReader {
         Ok(self.segment(id)?.codec)
     }
 
+    /// Keeps so many bytes of dictionaries ready from now on.
+    pub(super) fn keep_dictionaries(&self, bytes: usize) {
+        locked(&self.shared.files).dictionaries_max = Some(bytes);
+    }
+
     /// Forgets a segment, because its name has changed or it is gone.
     pub(super) fn forget(&self, segment: SegmentId) {
         let mut files = locked(&self.shared.files);
@@ -260,7 +267,8 @@ impl SegmentReader {
         let mut files = locked(&self.shared.files);
         files.dictionaries.push((id, prepared.clone()));
         let mut held: usize = files.dictionaries.iter().map(|(_, prepared)| prepared.bytes).sum();
-        while held > DICTIONARIES_BYTES_MAX && files.dictionaries.len() > 1 {
+        let most = files.dictionaries_max.unwrap_or(DICTIONARIES_BYTES_MAX);
+        while held > most && files.dictionaries.len() > 1 {
             held -= files.dictionaries.remove(0).1.bytes;
         }
         Ok(prepared)

@@ -31,6 +31,18 @@ impl Store {
         Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.rewrite(segments, options, author)?)
     }
 
+    /// Bytes that closed segments would take if they were rewritten, by a sample of their captures. Reads all of them.
+    ///
+    /// # Errors
+    /// As [`Store::rewrite`].
+    pub fn estimate_rewriting(
+        &mut self,
+        segments: &[SegmentId],
+        options: &RewriteOptions,
+    ) -> Result<u64, StoreError> {
+        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.estimate_rewriting(segments, options)?)
+    }
+
     /// Puts rewritten segments in the place of the old ones, with whatever else was changed in the state since the last
     /// checkpoint, at once: after a crash it is all there or nothing of it. Waits a minute for readers to leave.
     ///

@@ -36,6 +36,7 @@ use choice::{Choice, Counts};
 use plan::Plan;
 use write::NewSegment;
 
+pub(super) use swap::FILE;
 pub(crate) use swap::{Intent, settle};
 
 /// New segments of one call at most: a rebuild reads all of them side by side.
@@ -53,13 +54,15 @@ pub struct RewriteOptions {
     pub codec: Option<Codec>,
     /// The level: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 9.
     pub level: Option<i32>,
-    /// Threads that compress.
+    /// Threads that compress: some 40 MB each.
     pub threads: usize,
+    /// Bytes of dictionaries of old segments that are kept ready.
+    pub dictionary_bytes: usize,
 }
 
 impl Default for RewriteOptions {
     fn default() -> Self {
-        Self { codec: None, level: None, threads: 1 }
+        Self { codec: None, level: None, threads: 1, dictionary_bytes: 128 << 20 }
     }
 }
 
@@ -90,8 +93,13 @@ pub trait Author {
     /// As [`Author::replaces`].
     fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError>;
 
-    /// So many more bytes, before compression, were written; as many were read before.
-    fn progress(&mut self, _plain_bytes: u64) {}
+    /// So many more bytes, before compression, were written.
+    ///
+    /// # Errors
+    /// As [`Author::replaces`]; [`SegmentError::Stopped`] for who wants it to end.
+    fn progress(&mut self, _plain_bytes: u64) -> Result<(), SegmentError> {
+        Ok(())
+    }
 }
 
 /// Keeps every capture as it is.
@@ -169,20 +177,8 @@ impl Segments {
         options: &RewriteOptions,
         author: &mut dyn Author,
     ) -> Result<Rewritten, SegmentError> {
-        let infos = old.iter().map(|id| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id)));
-        let old: Vec<SegmentInfo> = infos.collect::<Result<_, _>>()?;
-        // What another call left, which had the same ids.
-        swap::clear(self.disk.as_ref(), &self.folder)?;
-        let mut plan = Plan::default();
-        for info in &old {
-            plan.read(&self.disk, &self.folder, info, &mut |capture| author.replaces(capture))?;
-        }
-        plan.arrange();
-        let codec = options.codec.unwrap_or(self.codec);
-        let stretches = match codec {
-            Codec::Zstd => stretches(&plan),
-            Codec::Gzip => vec![(0..plan.captures.len(), Choice::default())],
-        };
+        let old = self.to_rewrite(old)?;
+        let (plan, stretches, codec) = self.plan(&old, options, author)?;
         let mut rewritten = Rewritten { old, new: Vec::new(), moved: Vec::new() };
         for (range, choice) in stretches {
             let id = self.next_id();
@@ -199,6 +195,48 @@ impl Segments {
         rewritten.moved.sort_unstable_by_key(|moved| (moved.segment, moved.offset));
         self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
         Ok(rewritten)
+    }
+
+    /// Bytes that closed segments would take if they were rewritten, by a sample of their captures.
+    ///
+    /// # Errors
+    /// When one of them is not there or damaged.
+    pub(crate) fn estimate_rewriting(
+        &mut self,
+        old: &[SegmentId],
+        options: &RewriteOptions,
+    ) -> Result<u64, SegmentError> {
+        let old = self.to_rewrite(old)?;
+        let (plan, stretches, codec) = self.plan(&old, options, &mut KeepAll)?;
+        let segment = NewSegment { segments: self, options, codec, id: self.next_id() };
+        stretches.iter().map(|(range, choice)| segment.estimate(&plan, range, choice)).sum()
+    }
+
+    fn to_rewrite(&self, old: &[SegmentId]) -> Result<Vec<SegmentInfo>, SegmentError> {
+        // What another call left, which had the same ids.
+        swap::clear(self.disk.as_ref(), &self.folder)?;
+        old.iter().map(|id| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id))).collect()
+    }
+
+    /// Reads segments, and says which captures go together.
+    fn plan(
+        &self,
+        old: &[SegmentInfo],
+        options: &RewriteOptions,
+        author: &mut dyn Author,
+    ) -> Result<(Plan, Vec<Part>, Codec), SegmentError> {
+        self.reader.keep_dictionaries(options.dictionary_bytes);
+        let mut plan = Plan::default();
+        for info in old {
+            plan.read(&self.disk, &self.folder, info, &mut |capture| author.replaces(capture))?;
+        }
+        plan.arrange();
+        let codec = options.codec.unwrap_or(self.codec);
+        let stretches = match codec {
+            Codec::Zstd => stretches(&plan),
+            Codec::Gzip => vec![(0..plan.captures.len(), Choice::default())],
+        };
+        Ok((plan, stretches, codec))
     }
 
     /// Writes down, durably, that new segments are to take the place of old ones, once the catalogue has this number.
@@ -227,8 +265,11 @@ impl Segments {
     }
 }
 
-/// Cuts the captures into stretches, one for each new segment, with what their dictionaries should hold.
-fn stretches(plan: &Plan) -> Vec<(Range<usize>, Choice)> {
+/// A stretch of captures that go into one new segment, and what its dictionary should hold.
+type Part = (Range<usize>, Choice);
+
+/// Cuts the captures into stretches.
+fn stretches(plan: &Plan) -> Vec<Part> {
     let mut counts = plan.texts.counts();
     let all = 0..plan.captures.len();
     let choice = plan.texts.choose(&all, &mut counts);
@@ -245,10 +286,8 @@ fn stretches(plan: &Plan) -> Vec<(Range<usize>, Choice)> {
     stretches
 }
 
-type Half = (Range<usize>, Choice);
-
 /// The two halves of a stretch, if two dictionaries save more than they cost.
-fn halves(plan: &Plan, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Half; 2]> {
+fn halves(plan: &Plan, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Part; 2]> {
     let plain: u64 = plan.captures.get(range.clone())?.iter().map(|capture| capture.plain).sum();
     if plain < CUT_BYTES_MIN {
         return None;

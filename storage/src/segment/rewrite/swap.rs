@@ -18,7 +18,7 @@ use super::super::name::{REWRITTEN, SegmentName};
 use crate::backend::{Disk, read_file, replace_file};
 
 /// What is to be put in the place of what, in the folder of segments; there only while that is done.
-const FILE: &str = "rewrite.json";
+pub(in super::super) const FILE: &str = "rewrite.json";
 
 /// New segments that are to take the place of old ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,6 +32,8 @@ use crate::ids::{Location, SegmentId};
 const BATCH_BYTES: u64 = 16 << 20;
 /// Captures that are worked on at once.
 const BATCH_CAPTURES: usize = 1024;
+/// Of so many captures one is compressed for an estimate.
+const SAMPLED_ONE_IN: usize = 16;
 
 /// A new segment in the making.
 pub(super) struct NewSegment<'a> {
@@ -77,6 +79,36 @@ impl NewSegment<'_> {
         Dictionary::build(&bases)
     }
 
+    /// Bytes that a range of captures would take, by a sample of them.
+    pub(super) fn estimate(
+        &self,
+        plan: &Plan,
+        captures: &Range<usize>,
+        choice: &Choice,
+    ) -> Result<u64, SegmentError> {
+        let dictionary = self.dictionary(plan, captures, choice)?.map(Arc::new);
+        let mut compressors = self.compressors(dictionary.as_deref())?;
+        let all = plan.captures.get(captures.clone()).unwrap_or_default();
+        let sample: Vec<Planned> = all.iter().step_by(SAMPLED_ONE_IN).copied().collect();
+        let (mut packed, mut plain) = (0, 0);
+        for batch in batches(&sample) {
+            let packed_batch =
+                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut compressors)?;
+            packed += packed_batch.iter().map(|(_, packed)| packed.length()).sum::<u64>();
+            plain += batch.iter().map(|planned| planned.plain).sum::<u64>();
+        }
+        let all: u64 = all.iter().map(|planned| planned.plain).sum();
+        let records = u128::from(packed) * u128::from(all) / u128::from(plain.max(1));
+        let dictionary = dictionary.map_or(0, |dictionary| dictionary.stored_length(self.segments.guard));
+        Ok(u64::try_from(records).unwrap_or(u64::MAX).saturating_add(dictionary))
+    }
+
+    fn compressors(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Compressor>, SegmentError> {
+        let (level, loaded) = (self.options.level(self.codec), dictionary.map(Dictionary::as_bytes));
+        let threads = self.options.threads.max(1);
+        (0..threads).map(|_| Compressor::new(self.codec, level, loaded)).collect()
+    }
+
     /// Writes captures, which are in the order of appending, and proves that they are what they were.
     pub(super) fn write(
         &self,
@@ -85,18 +117,14 @@ impl NewSegment<'_> {
         dictionary: Option<Arc<Dictionary>>,
         author: &mut dyn Author,
     ) -> Result<Written, SegmentError> {
-        let loaded = dictionary.as_deref().map(Dictionary::as_bytes);
-        let level = self.options.level(self.codec);
-        let compressors =
-            (0..self.options.threads.max(1)).map(|_| Compressor::new(self.codec, level, loaded));
-        let mut compressors: Vec<Compressor> = compressors.collect::<Result<_, _>>()?;
+        let mut compressors = self.compressors(dictionary.as_deref())?;
         let before = captures.first().map_or(0, |capture| capture.number);
         let mut active = self.begin(before, dictionary.clone())?;
         self.describe(&mut active, plan, &mut compressors)?;
         let mut copied = Vec::with_capacity(captures.len());
         for batch in batches(captures) {
             self.copy(batch, plan, &mut active, &mut compressors, author, &mut copied)?;
-            author.progress(batch.iter().map(|capture| capture.plain).sum());
+            author.progress(batch.iter().map(|capture| capture.plain).sum())?;
         }
         drop(compressors);
         self.close(&mut active)?;
@@ -152,22 +180,12 @@ impl NewSegment<'_> {
         author: &mut dyn Author,
         copied: &mut Vec<Copied>,
     ) -> Result<(), SegmentError> {
-        let (reader, folder) = (&self.segments.reader, &self.segments.folder);
         let mut work = Vec::with_capacity(batch.len());
         for planned in batch {
             let made = if planned.is_replaced { Some(self.made(planned, author)?) } else { None };
             work.push((*planned, made));
         }
-        let pack = |compressor: &mut Compressor, (planned, made): (Planned, Option<Records<'_>>)| {
-            let mut records = match made {
-                Some(made) => made,
-                None => Records::read(reader, planned.stretch, planned.main)?,
-            };
-            let packed = records.pack(compressor, self.codec, (self.segments.disk.as_ref(), folder))?;
-            Ok((records.digest()?, packed))
-        };
-        let packed: Vec<(u128, Packed)> = on_threads(work, compressors, &pack)?;
-        for (planned, (digest, packed)) in batch.iter().zip(packed) {
+        for (planned, (digest, packed)) in batch.iter().zip(self.pack(work, compressors)?) {
             let jumps = active.info.captures > 0 && planned.number != active.info.captures_until;
             if jumps && self.codec == Codec::Gzip {
                 // gzip has no frames for numbers.
@@ -184,6 +202,24 @@ impl NewSegment<'_> {
             copied.push(Copied { records, main, digest });
         }
         Ok(())
+    }
+
+    /// Reads captures that are not made, compresses them, and gives their digests.
+    fn pack(
+        &self,
+        work: Vec<(Planned, Option<Records<'_>>)>,
+        compressors: &mut [Compressor],
+    ) -> Result<Vec<(u128, Packed)>, SegmentError> {
+        let Segments { disk, reader, folder, .. } = self.segments;
+        let pack = |compressor: &mut Compressor, (planned, made): (Planned, Option<Records<'_>>)| {
+            let mut records = match made {
+                Some(made) => made,
+                None => Records::read(reader, planned.stretch, planned.main)?,
+            };
+            let packed = records.pack(compressor, self.codec, (disk.as_ref(), folder))?;
+            Ok((records.digest()?, packed))
+        };
+        on_threads(work, compressors, &pack)
     }
 
     /// The records that take the place of a capture's.
@@ -208,6 +244,7 @@ impl NewSegment<'_> {
             active.info.guard = Some(guard);
         }
         active.info.is_open = false;
+        active.info.is_rewritten = true;
         active.info.sha256 = Some(Digest::from_sha256(active.hasher.clone().finalize().into()));
         active.file.sync().context("sync", &active.path)
     }

@@ -150,8 +150,9 @@ impl Author for Writer<'_> {
         })
     }
 
-    fn progress(&mut self, plain_bytes: u64) {
+    fn progress(&mut self, plain_bytes: u64) -> Result<(), SegmentError> {
         (self.progress)(plain_bytes);
+        Ok(())
     }
 }
 

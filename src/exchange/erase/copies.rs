@@ -23,7 +23,7 @@ pub(super) fn keep(
             fates.push((copy, capture.location, Fate::Refer(holder)));
         }
     }
-    rewrite(store, intent, fates, &[], done, progress)
+    rewrite(store, intent, &fates, &[], done, progress)
 }
 
 /// Sums up a page of which some captures are left: its newest version says what it is.

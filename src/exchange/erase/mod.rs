@@ -217,14 +217,14 @@ fn bury(
         }
     }
     let dictionaries = intent.dictionaries.clone().unwrap_or_default();
-    rewrite(store, intent, fates, &dictionaries, done, progress)
+    rewrite(store, intent, &fates, &dictionaries, done, progress)
 }
 
 /// Rewrites the segments of captures with fates, and others, batch by batch; the state changes with them.
 fn rewrite(
     store: &mut Store,
     intent: &Intent,
-    fates: Vec<(CaptureId, Location, Fate)>,
+    fates: &[(CaptureId, Location, Fate)],
     others: &[SegmentId],
     done: &mut Done,
     progress: &mut dyn FnMut(u64, u64),
@@ -252,7 +252,7 @@ fn rewrite(
         rest = later;
         let ids: Vec<SegmentId> = batch.iter().map(|info| info.id).collect();
         let mine: Vec<_> =
-            fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).cloned().collect();
+            fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).copied().collect();
         let mut count = |bytes| {
             written += bytes;
             progress(written, total);

@@ -1,14 +1,14 @@
 //! Erasing: captures that go for good, with everything in the archive's folder that holds their bytes.
 //!
-//! An erase is a list of captures ([`Plan`]), written down durably before the first step ([`intent`]). Every step may be repeated, so
+//! An erase is a list of captures ([`Plan`]), written down durably before the first step (`intent`). Every step may be repeated, so
 //! whoever opens the archive for writing after a crash goes on with the list ([`resume`]):
 //!
 //! 1. The URLs go on the list of what must not come back ([`crate::erased`]).
 //! 2. Revisits that are to stay get the payload that they stood on (`--keep-copies`).
-//! 3. Segments that have the captures, or bytes of theirs in their dictionaries ([`dictionaries`]), are rewritten with tombstones in
+//! 3. Segments that have the captures, or bytes of theirs in their dictionaries (`dictionaries`), are rewritten with tombstones in
 //!    their places; the state says so in the same commit.
 //! 4. A copy of the state without titles, links, words and names takes the state's place: deleted bytes stay in files for long.
-//! 5. Reports, quarantined files and the list of exports are gone over ([`traces`]).
+//! 5. Reports, quarantined files and the list of exports are gone over (`traces`).
 //!
 //! A tombstone is a `metadata` record with the time of the capture and the field `erased`; a replay knows by it what was there.
 

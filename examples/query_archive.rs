@@ -3,6 +3,7 @@
 //!     cargo run --release --example query_archive -- web.archive 'page type = html order by importance desc limit 10'
 
 use anyhow::{Context as _, bail};
+use archive::access::Access;
 use archive::query::{ArchiveRows, Context, Plan, Value};
 use archive_storage::Store;
 
@@ -12,7 +13,7 @@ fn main() -> anyhow::Result<()> {
 
     // A reader takes no lock for long: a crawl may be writing to the archive at the same time.
     let store = Store::read_only(folder.as_ref()).with_context(|| format!("cannot open {folder}"))?;
-    let rows = ArchiveRows::new(&store)?;
+    let rows = ArchiveRows::new(&store, Access::read(store.path())?)?;
     let plan = Plan::parse(query, &Context::of(&rows))?;
     let answer = plan.run(&rows, None)?;
 

@@ -29,6 +29,14 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The line and the column, in characters, of a byte of a text; both count from 1.
+#[must_use]
+pub fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
+}
+
 /// Makes a folder of an archive, unless it is there.
 ///
 /// # Errors

@@ -2,12 +2,15 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
 //! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; all of them stand on [`files`] and on the crate
+//! `search`, `reading`, `parse` and `fetch`; all of them stand on [`access`], [`erased`], [`files`] and the crate
 //! [`archive_storage`].
 
+pub mod access;
 pub mod change;
 pub mod columns;
 pub mod crawl;
+pub mod duration;
+pub mod erased;
 pub mod exchange;
 pub mod fetch;
 pub mod files;

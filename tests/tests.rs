@@ -1,6 +1,7 @@
 //! The one integration test binary; each topic is a module.
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
+mod access;
 mod bad_input;
 mod change;
 mod choice;
@@ -9,6 +10,7 @@ mod conformance;
 mod crawl;
 mod cron;
 mod damage;
+mod erase;
 mod examples;
 mod exchange;
 mod export;
@@ -32,6 +34,7 @@ mod push;
 mod readers;
 mod realsites;
 mod rebuild;
+mod repack;
 mod repair;
 mod robots;
 mod searching;

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
+use crate::access::Access;
 use crate::ledger::capture_flags;
 use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_xml_tree};
 use crate::reading;
@@ -75,6 +76,7 @@ pub fn is_version(capture: &Capture) -> bool {
 /// When the state cannot be read.
 pub fn latest_versions(
     store: &Store,
+    access: &Access,
     id: UrlId,
     until: i64,
 ) -> Result<Option<(Capture, Option<Capture>)>, VersionError> {
@@ -82,7 +84,7 @@ pub fn latest_versions(
     // For content and for bytes: whether the last change was passed, and what came before it.
     let mut before: [(u8, bool, Option<Capture>); 2] =
         [capture_flags::CONTENT_CHANGED, capture_flags::BYTES_CHANGED].map(|flag| (flag, false, None));
-    for capture in store.state().history(id)? {
+    for capture in access.history(store.state(), id)? {
         let (_, capture) = capture?;
         if !is_version(&capture) || capture.time > until {
             continue;
@@ -106,9 +108,14 @@ pub fn latest_versions(
 ///
 /// # Errors
 /// When the state cannot be read.
-pub fn version_near(store: &Store, id: UrlId, time: i64) -> Result<Option<Capture>, VersionError> {
+pub fn version_near(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    time: i64,
+) -> Result<Option<Capture>, VersionError> {
     let mut nearest: Option<Capture> = None;
-    for capture in store.state().history(id)? {
+    for capture in access.history(store.state(), id)? {
         let (_, capture) = capture?;
         let is_nearer =
             nearest.is_none_or(|nearest| capture.time.abs_diff(time) < nearest.time.abs_diff(time));
@@ -126,8 +133,13 @@ pub fn version_near(store: &Store, id: UrlId, time: i64) -> Result<Option<Captur
 ///
 /// # Errors
 /// When the state cannot be read.
-pub fn version_until(store: &Store, id: UrlId, time: i64) -> Result<Option<Capture>, VersionError> {
-    for capture in store.state().history(id)? {
+pub fn version_until(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    time: i64,
+) -> Result<Option<Capture>, VersionError> {
+    for capture in access.history(store.state(), id)? {
         let (_, capture) = capture?;
         if capture.time <= time && is_version(&capture) {
             return Ok(Some(capture));

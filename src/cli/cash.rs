@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
 use archive::query::{self, Context, Plan, Zone};
 use archive_storage::{Store, UrlId};
@@ -60,7 +61,7 @@ impl CashArgs {
             highest = f64::max(highest, bonus);
             // What begins has no pages, and no text to search.
             if store.state().url_count() > 0 {
-                pages.extend(query::select(store, text).context(OPTION)?);
+                pages.extend(query::select(store, Access::read(store.path())?, text).context(OPTION)?);
             }
         }
         Ok((pages, highest))

@@ -182,7 +182,10 @@ fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
         let Some(id) = store.state().find(url)? else { continue };
         let newest = store.state().history(id)?.next().transpose()?;
         let why = match newest {
-            Some((_, capture)) => super::failure(store, &capture)?,
+            Some((_, capture)) => {
+                let (error, erased) = super::failure(store, &capture)?;
+                erased.or(error)
+            }
             None => {
                 let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags));
                 refusal.map(|why| why.sentence().to_owned())

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use archive::access::Access;
 use archive::crawl::{self, End, Options, Plan, Politeness, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ] {
         output::line("")?;
         output::line(&format!("$ archive query '{text}' --archive {}", args.path.display()))?;
-        query::print(&args.path, text)?;
+        query::print(&args.path, Access::unlimited(), text)?;
     }
 
     heading(&format!(
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(url) = changed {
         output::line("")?;
         output::line(&format!("$ archive history {url} --archive {}", args.path.display()))?;
-        history::print(&args.path, &url, false)?;
+        history::print(&args.path, &Access::unlimited(), &url, false)?;
     }
 
     heading("6. What librarians review")?;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::access::Access;
 use archive::change::xml::Delta;
 use archive::change::{Comparison, Difference, Mark, compare, latest_versions, lines, version_near};
 use archive_storage::{Capture, Store, UrlId};
@@ -10,7 +11,7 @@ use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Show what differs between two versions of a page: the newest and the one before it, or those nearest to two times.
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// The old version is the one nearest to this time [default: the one before the newest change]
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
@@ -57,8 +60,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
     let (from, to) = (time(&args.from)?, time(&args.to)?);
     let store = Store::read_only(&args.archive.path)?;
-    let id = super::find_url(&store, &args.url)?;
-    let (old, new) = versions(&store, id, from, to, &args.url)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let id = super::find_shown(&store, &access, &args.url)?;
+    let (old, new) = versions(&store, &access, id, from, to, &args.url)?;
     let comparison = compare(&store, &old, &new)?;
     if args.json {
         let data = |capture: &Capture| captured(capture).to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -96,6 +100,7 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
 /// The two versions that are meant.
 fn versions(
     store: &Store,
+    access: &Access,
     id: UrlId,
     from: Option<DateTime<Utc>>,
     to: Option<DateTime<Utc>>,
@@ -103,10 +108,10 @@ fn versions(
 ) -> anyhow::Result<(Capture, Capture)> {
     let nothing = || format!("the archive has no version of {url}: every fetch failed");
     let near = |time: DateTime<Utc>| -> anyhow::Result<Capture> {
-        version_near(store, id, time.timestamp_micros())?.with_context(nothing)
+        version_near(store, access, id, time.timestamp_micros())?.with_context(nothing)
     };
     let until = to.map(near).transpose()?.map_or(i64::MAX, |new| new.time);
-    let (new, before) = latest_versions(store, id, until)?.with_context(nothing)?;
+    let (new, before) = latest_versions(store, access, id, until)?.with_context(nothing)?;
     let old = match from {
         Some(time) => near(time)?,
         // Where nothing changed before, the version is compared with itself.

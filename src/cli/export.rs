@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use archive::exchange::export::{self, Format, Selection, Settings};
+use archive::exchange::exports;
 use archive::files::is_standard_output;
 use archive::query::Question;
 use archive_storage::Store;
 use chrono::Utc;
+use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, open, output, progress};
 
 /// Write captures or an index of them as a file that other tools read.
@@ -53,6 +55,8 @@ pub(crate) struct Args {
     allow_empty: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// One JSON object at the end
     #[arg(long)]
     json: bool,
@@ -98,12 +102,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
+    let access = args.reader.access(&args.archive.path)?;
     let selection = match &args.query {
         Some(text) => {
-            let pages = Question::new(&store, text, Utc::now())?.pages()?;
-            Selection::of_pages(&store, pages.into_iter().collect(), text.clone())?
+            let pages = Question::new(&store, access.clone(), text, Utc::now())?.pages()?;
+            Selection::of_pages(&store, &access, pages.into_iter().collect(), text.clone())?
         }
-        None => Selection::all(),
+        None => Selection::all(&store, &access)?,
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
     let settings = Settings { gzip: args.gzip, allow_empty: args.allow_empty };
@@ -116,6 +121,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => export::graph(&store, &selection, &args.output, settings)?,
     };
     progress::end();
+    let format =
+        args.format.to_possible_value().map(|format| format.get_name().to_owned()).unwrap_or_default();
+    if let Err(error) = exports::note(&args.archive.path, &format, &args.output, args.query.as_deref()) {
+        output::note(format_args!("the archive cannot note that this was exported: {error}"));
+    }
     let output = args.output.display();
     if args.json {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);

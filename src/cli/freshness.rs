@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
@@ -98,7 +99,7 @@ pub(crate) fn copies(
     let selection = if words.is_empty() {
         None
     } else {
-        Some(query::select(&store, &words.join(" "))?.into_iter().collect())
+        Some(query::select(&store, Access::read(store.path())?, &words.join(" "))?.into_iter().collect())
     };
     let credits = Credits::open(store.state())?;
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;

@@ -8,7 +8,7 @@ use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureKind, Store};
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Bytes a payload may decode to.
@@ -25,6 +25,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// The version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
@@ -39,10 +41,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = args.at.as_deref().map(read_time).transpose()?;
     let store = Store::read_only(&args.archive.path)?;
-    let id = super::find_url(&store, &args.url)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let id = super::find_shown(&store, &access, &args.url)?;
     let time = time.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let mut nearest = None;
-    for capture in store.state().history(id)? {
+    for capture in access.history(store.state(), id)? {
         let (_, capture) = capture?;
         let distance = capture.time.abs_diff(time);
         let is_nearer = nearest.as_ref().is_none_or(|(best, _)| distance < *best);
@@ -51,6 +54,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let Some((_, capture)) = nearest else {
+        if let Some((_, newest)) = access.history(store.state(), id)?.next().transpose()?
+            && let (_, Some(erased)) = super::failure(&store, &newest)?
+        {
+            bail!("{} was {erased}", args.url)
+        }
         bail!("nothing was ever captured of {}: every fetch failed", args.url)
     };
     let original =

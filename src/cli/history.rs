@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use archive::access::Access;
 use archive::ledger::capture_flags;
 use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::output;
 
 /// Show every capture of a URL, newest first.
@@ -21,6 +22,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -41,23 +44,27 @@ struct Row {
     /// Why nothing came back.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// When and why it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    print(&args.archive.path, &args.url, args.json)?;
+    print(&args.archive.path, &args.reader.access(&args.archive.path)?, &args.url, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the history of a URL.
-pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> anyhow::Result<()> {
     let store = Store::read_only(archive)?;
     let state = store.state();
-    let id = super::find_url(&store, url)?;
+    let id = super::find_shown(&store, access, url)?;
     let mut table = output::table(&["captured", "status", "what", "changed", "type", "bytes", "digest"]);
     output::align(&mut table, &[1, 5], CellAlignment::Right);
-    for capture in state.history(id)? {
+    for capture in access.history(state, id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
+        let (error, erased) = super::failure(&store, &capture)?;
         let row = Row {
             time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
             status: capture.status,
@@ -68,7 +75,8 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
             digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
             segment: capture.location.segment.0,
             offset: capture.location.offset,
-            error: super::failure(&store, &capture)?,
+            error,
+            erased,
         };
         if json {
             output::json_line(&row)?;
@@ -80,7 +88,11 @@ pub(crate) fn print(archive: &Path, url: &str, json: bool) -> anyhow::Result<()>
         table.add_row([
             local,
             status,
-            row.error.map_or_else(|| kind_name(row.kind).to_owned(), |error| format!("no answer: {error}")),
+            match (row.erased, row.error) {
+                (Some(erased), _) => erased,
+                (None, Some(error)) => format!("no answer: {error}"),
+                (None, None) => kind_name(row.kind).to_owned(),
+            },
             row.changed.unwrap_or("-").to_owned(),
             row.content_type,
             row.bytes.to_string(),

@@ -72,6 +72,7 @@ struct Summary {
     revisits: u64,
     open_revisits: u64,
     duplicates: u64,
+    erased: u64,
     broken: u64,
     wrong_digests: u64,
     renamed: u64,
@@ -120,6 +121,7 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
             revisits: status.revisits,
             open_revisits: status.open_revisits,
             duplicates: status.duplicates,
+            erased: status.erased,
             broken: status.broken,
             wrong_digests: status.wrong_digests,
             renamed: status.renamed,
@@ -134,7 +136,7 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
     }
     output::line(&format!(
         "{} captures imported from {} files ({} records, {}); {} were in the archive already, {} revisits, {} of them \
-         without their original, {} places broken{}{}",
+         without their original, {} places broken{}{}{}",
         HumanCount(status.captures),
         status.files,
         HumanCount(status.records),
@@ -144,6 +146,11 @@ fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::R
         HumanCount(status.open_revisits),
         HumanCount(status.broken),
         left_out(status),
+        if status.erased == 0 {
+            String::new()
+        } else {
+            format!("; {} of URLs that were erased left out", output::count(status.erased, "capture"))
+        },
         if complete { "" } else { "; stopped before the end, the same command goes on" },
     ))
 }

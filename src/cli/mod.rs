@@ -3,11 +3,13 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 failed,
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
+mod access;
 mod cash;
 mod crawl;
 mod demo;
 mod diff;
 mod download;
+mod erase;
 mod export;
 mod freshness;
 mod get;
@@ -25,6 +27,7 @@ mod query;
 mod rank;
 mod rebuild;
 mod refresh;
+mod repack;
 mod repair;
 mod review;
 mod search;
@@ -38,7 +41,9 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::access::{Access, FILE as ACCESS_FILE};
 use archive::crawl::CrawlError;
+use archive::erased::FORGOTTEN;
 use archive::ledger::{Facts, name_as_robots_txt};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -80,6 +85,9 @@ enum Command {
     Export(export::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
+    Repack(repack::Args),
+    Access(access::Args),
+    Erase(erase::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     #[command(subcommand)]
@@ -141,6 +149,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Repack(args) => repack::run(&args),
+        Command::Access(args) => access::run(&args),
+        Command::Erase(args) => erase::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Review(command) => review::run(&command),
@@ -191,16 +202,42 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Why a fetch gave nothing, in the words that were stored with it; nothing for a fetch that gave something.
-fn failure(store: &Store, capture: &Capture) -> anyhow::Result<Option<String>> {
+/// Why a fetch gave nothing, or when and why its capture was erased, in the words that were stored with it; nothing for a
+/// capture that is there.
+fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, Option<String>)> {
     if capture.kind != CaptureKind::Failed {
-        return Ok(None);
+        return Ok((None, None));
     }
-    Ok(Facts::from_fields(&store.record(capture.location)?.fields()).error)
+    let facts = Facts::from_fields(&store.record(capture.location)?.fields());
+    Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
+}
+
+/// The same, of a URL of which something may be shown.
+fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlId> {
+    let (id, state) = (find_url(store, text)?, store.state());
+    if let Some(newest) = state.history(id)?.next().transpose()?
+        && access.history(state, id)?.next().is_none()
+    {
+        let rule = access.hiding(&state.url(id)?, newest.1.time).map_or_else(
+            || "the capture that has its content is hidden".to_owned(),
+            |rule| format!("rule {} hides it", rule + 1),
+        );
+        anyhow::bail!(
+            "{text} is not shown: {rule} ({}); --as-archivist shows it",
+            store.path().join(ACCESS_FILE).display()
+        );
+    }
+    Ok(id)
 }
 
 /// The id of a URL that a person typed.
 fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
+    // A page whose URL is forgotten is told by its digest.
+    if text.starts_with(FORGOTTEN)
+        && let Some(found) = store.state().find(text)?
+    {
+        return Ok(found);
+    }
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| {
         UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use archive::crawl;
+use archive::exchange::erase;
 use archive::fetch;
 use archive::files::refuse_link_in;
 use archive::recorder;
@@ -83,6 +84,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
 /// Opens the archive in `path`, makes one that is not there, and says what a crash had left undone.
 pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> anyhow::Result<Store> {
     segment::check_repaired(path)?;
+    finish_erase(path)?;
     let opened = recorder::open(path, options(asked, fetch))?;
     for missing in opened.store.missing() {
         eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
@@ -99,6 +101,16 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
         output::note(format_args!("segment {segment}, offset {}: {}", broken.offset, broken.what));
     }
     Ok(opened.store)
+}
+
+/// Finishes an erase that was interrupted, before anything else is written.
+pub(crate) fn finish_erase(path: &Path) -> anyhow::Result<()> {
+    if let Some(intent) = erase::interrupted(path)? {
+        let captures = output::count(intent.count() as u64, "capture");
+        output::note(format_args!("the erase of {captures} was interrupted; finishing it first"));
+        erase::resume(path, &options(SegmentArgs::default(), None), &mut |_, _| {})?;
+    }
+    Ok(())
 }
 
 /// Refuses an output that is a link in the archive's folder: in an archive that came from a stranger it may lead anywhere.

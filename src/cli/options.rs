@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, WORKERS_MAX, read_duration};
+use archive::access::Access;
+use archive::crawl::{self, Politeness, WORKERS_MAX};
+use archive::duration::read_duration;
+use archive::exchange::erase;
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
@@ -14,7 +17,7 @@ use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{UsageError, logging};
+use super::{UsageError, logging, output};
 
 /// The pause of an address is this much shorter than a host's: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -28,6 +31,27 @@ pub(crate) struct ArchiveArgs {
     /// Folder of the archive
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     pub(crate) path: PathBuf,
+}
+
+/// Who reads the archive.
+#[derive(clap::Args)]
+pub(crate) struct ReaderArgs {
+    /// Show what the archive's access rules hide, too (see `archive access --help`)
+    #[arg(long)]
+    as_archivist: bool,
+}
+
+impl ReaderArgs {
+    /// What the reader may see of the archive in `path`.
+    pub(crate) fn access(&self, path: &Path) -> anyhow::Result<Access> {
+        if let Some(intent) = erase::interrupted(path)? {
+            let captures = output::count(intent.count() as u64, "capture");
+            output::note(format_args!(
+                "an erase of {captures} is not finished; `archive erase --resume` goes on with it"
+            ));
+        }
+        if self.as_archivist { Ok(Access::unlimited()) } else { Ok(Access::read(path)?) }
+    }
 }
 
 /// How to fetch.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use archive::access::Access;
 use archive::query::{Answer, ColumnKind, Heading, Question, Value};
 use archive_storage::Store;
 use chrono::{Local, SecondsFormat, Utc};
@@ -13,7 +14,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::output;
 
 /// Rows of a table when the query has no limit.
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// One JSON object a row
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -61,22 +64,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
     };
+    let access = args.reader.access(&args.archive.path)?;
     if args.json {
-        let (answer, _) = ask(&args.archive.path, &text, None)?;
+        let (answer, _) = ask(&args.archive.path, access, &text, None)?;
         for row in &answer.rows {
             output::json_line(&Object { headings: &answer.headings, row })?;
         }
     } else if args.csv {
-        write_csv(&ask(&args.archive.path, &text, None)?.0)?;
+        write_csv(&ask(&args.archive.path, access, &text, None)?.0)?;
     } else {
-        print(&args.archive.path, &text)?;
+        print(&args.archive.path, access, &text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the answer to a query as a table.
-pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
-    let (answer, cut) = ask(archive, text, Some(TABLE_ROWS_USUAL))?;
+pub(crate) fn print(archive: &Path, access: Access, text: &str) -> anyhow::Result<()> {
+    let (answer, cut) = ask(archive, access, text, Some(TABLE_ROWS_USUAL))?;
     if answer.rows.is_empty() {
         output::note(format_args!("nothing fits"));
         return Ok(());
@@ -105,9 +109,14 @@ pub(crate) fn print(archive: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
-fn ask(archive: &Path, text: &str, usual_limit: Option<usize>) -> anyhow::Result<(Answer, bool)> {
+fn ask(
+    archive: &Path,
+    access: Access,
+    text: &str,
+    usual_limit: Option<usize>,
+) -> anyhow::Result<(Answer, bool)> {
     let store = Store::read_only(archive)?;
-    let mut question = Question::new(&store, text, Utc::now())?;
+    let mut question = Question::new(&store, access, text, Utc::now())?;
     let cut = usual_limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
     Ok((question.answer()?, cut))
 }

@@ -45,6 +45,7 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
+    open::finish_erase(path)?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = progress::counting(known, "captures");
     let outcome = rebuild::run(path, open::options(SegmentArgs::default(), None), &mut |captures| {

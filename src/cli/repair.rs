@@ -49,6 +49,9 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
+    if let Err(error) = open::finish_erase(path) {
+        output::note(format_args!("the erase cannot be finished before the repair: {error}"));
+    }
     let bar = progress::counting(0, "segments");
     let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &|done, total| {
         bar.set_length(total as u64);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use archive::access::Access;
 use archive::files::{Output, is_standard_output};
 use archive::query::Question;
 use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
@@ -14,7 +15,7 @@ use chrono::Utc;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
 /// What is exported unless said otherwise: every site of which something was captured.
@@ -55,6 +56,8 @@ pub(crate) struct ExportArgs {
     limit: usize,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
 }
 
 /// Check a file of ratings, line by line, and sum it up.
@@ -88,11 +91,13 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// Writes the usual sheet of an archive as a page.
 pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
-    write_file(archive, file, &sheet(archive, SELECTION_USUAL, SITES_USUAL)?, Format::Html)
+    let sheet = sheet(archive, Access::read(archive)?, SELECTION_USUAL, SITES_USUAL)?;
+    write_file(archive, file, &sheet, Format::Html)
 }
 
 fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    let sheet = sheet(&args.archive.path, &args.query, args.limit)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let sheet = sheet(&args.archive.path, access, &args.query, args.limit)?;
     let file = args.output.as_deref().unwrap_or(Path::new("-"));
     let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let format = args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html });
@@ -106,9 +111,9 @@ fn export(args: &ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn sheet(archive: &Path, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
+fn sheet(archive: &Path, access: Access, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
     let store = Store::read_only(archive)?;
-    let mut question = Question::new(&store, selection, Utc::now())?;
+    let mut question = Question::new(&store, access, selection, Utc::now())?;
     if !question.plan.asks_for_sites() {
         return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());
     }

@@ -10,7 +10,7 @@ use chrono::{Local, SecondsFormat};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Search the texts of pages, as one types into a search box.
@@ -33,6 +33,8 @@ pub(crate) struct Args {
     words: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// Results, at most 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::read_only(&args.archive.path)?;
     let options =
         Options { limit: args.limit, all: args.all, importance_weight: args.importance, facets: args.facets };
-    let results = find(&store, &typed, options)?;
+    let results = find(&store, args.reader.access(&args.archive.path)?, &typed, options)?;
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query::{Question, SiteRow};
 use archive_storage::Store;
@@ -128,7 +129,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The most important sites of which something was captured, then those that are only linked to.
 fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
-    let question = Question::new(store, &format!("site limit {TOP_SITES}"), Utc::now())?;
+    let text = format!("site limit {TOP_SITES}");
+    let question = Question::new(store, Access::read(store.path())?, &text, Utc::now())?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let top = |site: SiteRow| TopSite { site: site.name, importance: site.importance, pages: site.pages };
     Ok(sites.into_iter().map(top).collect())

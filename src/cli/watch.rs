@@ -4,7 +4,8 @@ use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Plan, read_duration};
+use archive::crawl::{self, End, Plan};
+use archive::duration::read_duration;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};

@@ -8,7 +8,7 @@ use chrono::{DateTime, Local, Utc};
 use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::output;
 
 /// Tell why a URL was fetched or was not: how it was found, which rule refused it, its budget, and when it is due.
@@ -25,6 +25,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// What refreshes may fetch a day, for the time when the page is due [default: what the archive fetched a day]
     #[arg(long, value_name = "N")]
     fetches_per_day: Option<f64>,
@@ -47,8 +49,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(super::UsageError("--fetches-per-day has to be more than 0".to_owned()).into());
     }
     let store = Store::read_only(&args.archive.path)?;
-    let id = super::find_url(&store, &args.url)?;
-    let visits = || selection::visits_of(&store, id, args.visits.unwrap_or(VISITS));
+    let access = args.reader.access(&args.archive.path)?;
+    let id = super::find_shown(&store, &access, &args.url)?;
+    let visits = || selection::visits_of(&store, &access, id, args.visits.unwrap_or(VISITS));
     if args.json && args.visits.is_some() {
         for visit in visits()? {
             output::json_line(&visit)?;
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?;
-    let why = selection::why(&store, id, weights, args.fetches_per_day, Utc::now())?;
+    let why = selection::why(&store, &access, id, weights, args.fetches_per_day, Utc::now())?;
     if args.json {
         output::json_line(&why)?;
     } else {
@@ -133,9 +136,10 @@ fn print_visits(visits: &[Visit]) -> anyhow::Result<()> {
 }
 
 fn what(visit: &Visit) -> String {
-    match &visit.error {
-        Some(error) => format!("no answer: {error}"),
-        None => format!("status {}", visit.status),
+    match (&visit.erased, &visit.error) {
+        (Some(erased), _) => erased.clone(),
+        (None, Some(error)) => format!("no answer: {error}"),
+        (None, None) => format!("status {}", visit.status),
     }
 }
 

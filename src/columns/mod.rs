@@ -20,6 +20,24 @@ pub const FOLDER: &str = "state/columns";
 /// Begins each file; the digit is the version of the format.
 const MAGIC: [u8; 8] = *b"archcol2";
 
+/// Puts the columns of an archive into another folder that stands for it: of a state with the same numbers.
+///
+/// # Errors
+/// What the disk refuses.
+pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
+    let (from, to) = (archive.join(FOLDER), other.join(FOLDER));
+    let entries = match fs::read_dir(&from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    make_folder(&to)?;
+    for entry in entries {
+        let name = entry?.file_name();
+        fs::copy(from.join(&name), to.join(&name))?;
+    }
+    Ok(())
+}
+
 /// What a column describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -22,6 +22,6 @@ pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use options::{End, Options, Plan, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use pace::{Pace, Part};
-pub use seeds::{Seed, SeedError, read_duration, read_seeds, scope_of};
+pub use seeds::{Seed, SeedError, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;

@@ -29,7 +29,7 @@ use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
-use super::seeds::read_duration;
+use crate::duration::read_duration;
 use crate::files;
 use crate::ledger::ScopeKind;
 
@@ -111,9 +111,7 @@ fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ScopeKind>
 fn read(text: &str, path: &Path) -> Result<Edits, SettingsError> {
     let edits: Result<Edits, toml::de::Error> = toml::from_str(text);
     let mistake = |at: usize, problem: String| {
-        let before = text.get(..at).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (line, column) = files::place(text, at);
         SettingsError::Mistake { path: path.to_owned(), line, column, problem }
     };
     let mut edits = edits.map_err(|error| {

@@ -11,6 +11,7 @@ use archive_storage::{StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
 
 pub use self::typed::{MINUS, Typed, TypedError};
+use crate::access::Access;
 use crate::change::{self, VersionError};
 use crate::query::{self, ArchiveRows, PageRow, PageText, Question, Rows, RowsError};
 use crate::search::{self, Found, Reader, Snippet, TextQuery};
@@ -132,13 +133,13 @@ struct Ranked {
     also: Vec<UrlId>,
 }
 
-/// Searches an archive as of its last checkpoint.
+/// Searches an archive as of its last checkpoint, without pages that `access` hides.
 ///
 /// # Errors
 /// When there is no index, and whatever cannot be read.
-pub fn find(store: &Store, typed: &Typed, options: Options) -> Result<Results, FindError> {
+pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> Result<Results, FindError> {
     let index = Reader::open(&store.path().join(search::FOLDER))?;
-    let Question { rows, plan, .. } = Question::new(store, &typed.query(), Utc::now())?;
+    let Question { rows, plan, .. } = Question::new(store, access, &typed.query(), Utc::now())?;
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = index.find(&typed.find)?;
     found.retain(|found| found.has_all || !options.all);

@@ -12,6 +12,15 @@ pub const BYTES_CHANGED: u8 = 1 << 1;
 /// without the record being read.
 pub const DIGEST_OF_RECORD: u8 = 1 << 2;
 
+/// It was erased; a tombstone is in its place.
+pub const ERASED: u8 = 1 << 3;
+
+/// Whether it was erased.
+#[must_use]
+pub const fn is_erased(capture: &Capture) -> bool {
+    capture.flags & ERASED != 0
+}
+
 /// Whether its meaningful content differs from that of the version before.
 #[must_use]
 pub const fn content_changed(capture: &Capture) -> bool {

@@ -271,6 +271,9 @@ impl Credits {
     ) -> Result<CaptureId, CreditError> {
         let name = outcome.name();
         let id = self.know(state, &name, url_hash(&name))?;
+        if outcome.facts.erased.is_some() {
+            return Self::bury(state, id, outcome, location);
+        }
         self.enter(state, id, outcome)?;
         let is_late = Self::is_late(state, id, outcome)?;
         let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());

@@ -68,6 +68,19 @@ impl Credits {
 }
 
 impl Credits {
+    /// Sums up a page of which captures were erased; `newest` is its newest version that is left, with these facts.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written.
+    pub fn retell(state: &mut State, id: UrlId, newest: CaptureId, facts: &Facts) -> Result<(), StateError> {
+        let Some(mut visit) = state.visit(id)? else { return Ok(()) };
+        visit.status = state.capture(newest)?.status;
+        visit.signature = told_signature(facts.signature);
+        describe(state, &mut visit, facts)?;
+        state.set_visit(id, &visit)?;
+        recompute(state, id, &New::new())
+    }
+
     /// Describes a page whose newest capture has become known to be a copy of one with these facts.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED};
 pub use link_code::LinkCode;
 pub use near_duplicates::NearDuplicates;
-pub use outcome::{Facts, OutLink, Outcome, canonical_of};
+pub use outcome::{Erasure, Facts, OutLink, Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use refusal::Refusal;
 pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};

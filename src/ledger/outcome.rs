@@ -36,8 +36,11 @@ const ROBOTS: &str = "robots";
 /// The metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
+/// The metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
+const ERASED: &str = "erased";
+
 /// The metadata fields that [`Facts`] are written as.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "via",
     "hopsFromSeed",
     "fetchTimeMs",
@@ -54,6 +57,7 @@ const FIELDS: [&str; 18] = [
     FIELD_ENTITY_DIGEST,
     FIELD_IMPORTED,
     "error",
+    ERASED,
     PROBLEM,
     OUTLINK,
 ];
@@ -142,6 +146,8 @@ pub struct Facts {
     pub robots: bool,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// What is left of a capture that was erased.
+    pub erased: Option<Erasure>,
     /// The WARC file of another archive that the capture was imported from.
     pub imported: Option<String>,
     /// What of the document was cut, repaired or not understood, a sentence each.
@@ -291,6 +297,9 @@ impl Facts {
         if let Some(error) = &self.error {
             put("error", one_line(error, TITLE_CHARACTERS_MAX));
         }
+        if let Some(erased) = &self.erased {
+            put(ERASED, erased.to_field());
+        }
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
             put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
         }
@@ -334,12 +343,44 @@ impl Facts {
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 "error" => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
+                ERASED => facts.erased = Erasure::from_field(value),
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(read_link(value)),
                 _ => {}
             }
         }
         facts
+    }
+}
+
+/// That a capture was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// When, RFC 3339.
+    pub time: String,
+    /// Whether it went because it stood on the payload of an erased page, and its own page was not erased.
+    pub is_copy: bool,
+    /// Why.
+    pub reason: String,
+}
+
+impl Erasure {
+    fn to_field(&self) -> String {
+        let what = if self.is_copy { "copy" } else { "page" };
+        format!("{} {what} {}", self.time, one_line(&self.reason, TITLE_CHARACTERS_MAX))
+    }
+
+    fn from_field(value: &str) -> Option<Self> {
+        let mut words = value.splitn(3, ' ');
+        let (time, what, reason) = (words.next()?, words.next()?, words.next().unwrap_or_default());
+        Some(Self { time: time.to_owned(), is_copy: what == "copy", reason: reason.to_owned() })
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let copy = if self.is_copy { "it had the content of an erased page: " } else { "" };
+        format!("erased on {}: {copy}{}", self.time, self.reason)
     }
 }
 
@@ -430,6 +471,11 @@ mod tests {
             entity_digest: Some(Digest::sha256(b"x")),
             robots: true,
             error: Some("no route".to_owned()),
+            erased: Some(Erasure {
+                time: "2026-01-01T00:00:00Z".to_owned(),
+                is_copy: true,
+                reason: "a b".to_owned(),
+            }),
             imported: Some("old.warc.gz".to_owned()),
             problems: vec!["cut".to_owned(), "odd".to_owned()],
             links: vec![OutLink {

@@ -12,6 +12,7 @@ use super::late::is_page;
 use super::near_duplicates::NearDuplicates;
 use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
+use super::refusal::Refusal;
 use crate::refresh::rate::{ChangeObservations, Observation};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -81,6 +82,47 @@ impl Credits {
             count(state, page.host, outcome, is_new_page)?;
         }
         append(state, id, outcome, location, change_flags)
+    }
+}
+
+impl Credits {
+    /// Books a tombstone: that there was a capture, and nothing of what it was. A page that was erased is not fetched again
+    /// by itself.
+    pub(super) fn bury(
+        state: &mut State,
+        id: UrlId,
+        outcome: &Outcome,
+        location: Location,
+    ) -> Result<CaptureId, CreditError> {
+        let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
+        let capture = append(state, id, outcome, location, capture_flags::ERASED)?;
+        state.update_visit(id, |visit| {
+            visit.last_seen = visit.last_seen.max(seconds);
+            visit.first_seen = if visit.captures == 1 { seconds } else { visit.first_seen.min(seconds) };
+        })?;
+        if outcome.facts.erased.as_ref().is_some_and(|erased| !erased.is_copy) {
+            Self::put_away(state, id)?;
+        }
+        let page = state.page(id)?;
+        if !page.flags.has_any(flags::ROBOTS) {
+            let site = state.update_host(page.host, |host| {
+                host.captures += 1;
+                host.site
+            })?;
+            state.update_site(site, |site| site.captures += 1)?;
+        }
+        Ok(capture)
+    }
+
+    /// Says that a page was erased: it counts as one that was never fetched and must not be.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_away(state: &mut State, id: UrlId) -> Result<(), StateError> {
+        let mut page = state.page(id)?;
+        page.flags.set(flags::FETCHED | flags::PUBLISHED, false);
+        refuse_in(&mut page, Some(Refusal::Erased));
+        state.set_page(id, &page)
     }
 }
 

@@ -33,10 +33,12 @@ pub enum Refusal {
     Ignored = 11,
     /// It cannot be asked for over HTTP.
     Unfetchable = 12,
+    /// What was captured of it was erased, and it is not to be fetched again.
+    Erased = 13,
 }
 
 impl Refusal {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Robots,
         Self::RobotsUnreachable,
         Self::Unresolved,
@@ -49,6 +51,7 @@ impl Refusal {
         Self::NoFollow,
         Self::Ignored,
         Self::Unfetchable,
+        Self::Erased,
     ];
 
     /// The number in page states, 1 to 15.
@@ -81,6 +84,7 @@ impl Refusal {
             Self::NoFollow => "only links that are not to be followed lead to it (--obey-nofollow)",
             Self::Ignored => "an ignore rule of the settings file leaves it out",
             Self::Unfetchable => "it cannot be asked for over HTTP",
+            Self::Erased => "it was erased, and is not to be fetched again (`archive erase --lift`)",
         }
     }
 }

@@ -7,8 +7,9 @@ use archive_storage::{Page, SiteId, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, SiteRule, language, page_flags as flags};
+use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
 use crate::parse::DocumentKind;
 
 /// Why an archive has no rows.
@@ -30,6 +31,7 @@ pub enum ArchiveRowsError {
 #[derive(Debug)]
 pub struct ArchiveRows<'a> {
     state: &'a State,
+    access: Access,
     credits: Credits,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
@@ -79,15 +81,16 @@ struct Sums {
 }
 
 impl<'a> ArchiveRows<'a> {
-    /// The rows of `store`.
+    /// The rows of `store`, without pages whose newest capture `access` hides.
     ///
     /// # Errors
     /// When its state or its columns cannot be read.
-    pub fn new(store: &'a Store) -> Result<Self, ArchiveRowsError> {
+    pub fn new(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
         let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
         Ok(Self {
             state,
+            access,
             credits: Credits::open(state)?,
             sites,
             page_columns: NamedColumns::read(store, Kind::Page)?,
@@ -120,13 +123,17 @@ impl<'a> ArchiveRows<'a> {
         Ok(found)
     }
 
-    /// A row, or none for what is no page: robots.txt.
+    /// A row, or none for what is no page (robots.txt) and for what nobody is to see.
     fn row(&self, id: UrlId, page: &Page) -> Result<Option<PageRow>, StateError> {
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
         let visit = self.state.visit(id)?;
-        let seen = visit.filter(|visit| visit.captures > 0);
+        if !self.access.shows_page(self.state, visit.as_ref())? {
+            return Ok(None);
+        }
+        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
+        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
         let importance = if !page.flags.has_any(flags::ALIAS) {
             self.credits.importance(page, visit.as_ref())
         } else {

@@ -4,6 +4,7 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::{Answer, ArchiveRows, Context, Error, FullText, Plan};
+use crate::access::Access;
 use crate::search::{self, Reader};
 
 /// The pages that a query for pages finds, in its order and within its limits.
@@ -11,8 +12,8 @@ use crate::search::{self, Reader};
 /// # Errors
 /// [`Error::Query`] for a mistake in the text, [`Error::Sites`] for a query for sites, [`Error::NoIndex`] where the archive has
 /// no full text, and what cannot be read.
-pub fn select(store: &Store, text: &str) -> Result<Vec<UrlId>, Error> {
-    Question::new(store, text, Utc::now())?.of_pages()?.pages()
+pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, Error> {
+    Question::new(store, access, text, Utc::now())?.of_pages()?.pages()
 }
 
 /// A query that makes sense for an archive, ready to be asked.
@@ -26,12 +27,12 @@ pub struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// Reads a query as of `now`, from which `30 days ago` counts.
+    /// Reads a query as of `now`, from which `30 days ago` counts; pages that `access` hides are not found.
     ///
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, and what cannot be read.
-    pub fn new(store: &'a Store, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = ArchiveRows::new(store).map_err(|error| Error::Rows(error.into()))?;
+    pub fn new(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = ArchiveRows::new(store, access).map_err(|error| Error::Rows(error.into()))?;
         let plan = Plan::parse(text, &Context { now, ..Context::of(&rows) })?;
         Ok(Self { store, rows, plan })
     }

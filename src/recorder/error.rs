@@ -5,6 +5,7 @@ use std::io;
 use archive_storage::segment::SegmentError;
 use archive_storage::{StateError, StoreError};
 
+use crate::erased::ErasedError;
 use crate::ledger::CreditError;
 use crate::search;
 
@@ -21,6 +22,9 @@ pub enum RecorderError {
     /// The full-text index failed.
     #[error(transparent)]
     Search(#[from] search::Error),
+    /// What was erased is not known.
+    #[error(transparent)]
+    Erased(#[from] ErasedError),
     /// There are no threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

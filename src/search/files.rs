@@ -58,6 +58,25 @@ pub(super) fn seal(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Puts the files of a closed index into another folder, which is made: files that are written once are the same on disk.
+pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for name in names(from)?.into_iter().chain([LIST.to_owned(), OPEN_LIST.to_owned()]) {
+        let (source, target) = (from.join(&name), to.join(&name));
+        let is_shared = ![LIST, OPEN_LIST].contains(&name.as_str())
+            && !REWRITTEN.contains(&name.as_str())
+            && fs::hard_link(&source, &target).is_ok();
+        if is_shared {
+            continue;
+        }
+        match fs::copy(&source, &target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// What is wrong with the files of the index in `folder` of a state with this identity. Nobody may be writing to it.
 #[must_use]
 pub fn check(folder: &Path, state: u64) -> Vec<String> {

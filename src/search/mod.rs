@@ -31,12 +31,34 @@ pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 
+use std::path::Path;
+
+use archive_storage::UrlId;
+
 /// The folder of the index in an archive's folder. The index names pages by their numbers in the state, so it lies within
 /// the state's folder: a rebuild puts both in place as one.
 pub const FOLDER: &str = "state/fulltext";
 
 /// The name of that folder in the state's folder.
 pub const NAME: &str = "fulltext";
+
+/// Makes a copy of the index in `from` without some pages: nothing of them is in its files.
+///
+/// # Errors
+/// When the index cannot be read or the copy not be written.
+pub fn copy_without(
+    from: &Path,
+    to: &Path,
+    pages: impl IntoIterator<Item = UrlId>,
+    options: Options,
+) -> Result<(), Error> {
+    files::share(from, to).map_err(|source| Error::of(to, source.into()))?;
+    let mut writer = Writer::open(to, options)?;
+    pages.into_iter().for_each(|page| writer.remove(page));
+    writer.commit(writer.watermark())?;
+    writer.expunge()?;
+    writer.close()
+}
 
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive_storage::UrlId;
 use tantivy::directory::MmapDirectory;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::schema::{TantivyDocument, Term};
 use tantivy::{Directory, Index, IndexWriter};
 
@@ -179,6 +179,23 @@ impl Writer {
         commit.set_payload(&format!("{watermark} {:016x}", self.state));
         commit.commit().map_err(error)?;
         self.watermark = watermark;
+        Ok(())
+    }
+
+    /// Writes every file that still holds words of removed pages anew, without them. To be called after a commit.
+    ///
+    /// # Errors
+    /// When the disk fails; what was committed before stays.
+    pub fn expunge(&mut self) -> Result<(), Error> {
+        let folder = self.folder.clone();
+        let error = |source| Error::of(&folder, source);
+        self.writer.set_merge_policy(Box::new(NoMergePolicy));
+        for segment in self.writer.index().searchable_segment_metas().map_err(error)? {
+            if segment.num_deleted_docs() > 0 {
+                self.writer.merge(&[segment.id()]).wait().map_err(error)?;
+            }
+        }
+        self.writer.garbage_collect_files().wait().map_err(error)?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::policy::CrawlPolicy;
 use super::stored_robots;
+use crate::access::Access;
 use crate::fetch::robots::{Ground, Robots};
 use crate::ledger::{Facts, authority};
 use crate::recorder::RecorderError;
@@ -31,6 +32,9 @@ pub struct Visit {
     pub robots: Option<RobotsAnswer>,
     /// Why nothing came back.
     pub error: Option<String>,
+    /// When and why it was erased, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<String>,
     /// Why the body is not all of it (`WARC-Truncated`).
     pub truncated: Option<String>,
     /// What was cut, repaired or not understood when it was read, and why its links are not followed.
@@ -57,23 +61,29 @@ pub struct RobotsAnswer {
     pub crawl_delay: Option<f64>,
 }
 
-/// The newest visits of a URL, at most so many, newest first.
+/// The newest visits of a URL that `access` shows, at most so many, newest first.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn visits_of(store: &Store, id: UrlId, most: usize) -> Result<Vec<Visit>, RecorderError> {
-    visits(store, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
+pub fn visits_of(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    most: usize,
+) -> Result<Vec<Visit>, RecorderError> {
+    visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
 /// The same, for a crawler of this name.
 pub(super) fn visits(
     store: &Store,
+    access: &Access,
     id: UrlId,
     robots_name: &str,
     most: usize,
 ) -> Result<Vec<Visit>, RecorderError> {
     let url = store.state().url(id)?;
-    let captures = store.state().history(id)?.take(most).collect::<Result<Vec<_>, _>>()?;
+    let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
     for (_, capture) in captures {
         let facts = Facts::from_fields(&store.metadata(&capture)?);
@@ -88,6 +98,7 @@ pub(super) fn visits(
             hops: facts.hops,
             importance: facts.importance,
             error: facts.error,
+            erased: facts.erased.map(|erased| erased.sentence()),
             truncated: match capture.kind {
                 CaptureKind::Response => {
                     store.record(capture.location)?.header.get("WARC-Truncated").map(str::to_owned)

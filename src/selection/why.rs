@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::due::{self, Choice, RefreshRules, Weights};
 use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, Visit, utc};
+use crate::access::Access;
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
 
@@ -121,6 +122,7 @@ pub struct Outlook {
 /// When the store cannot be read.
 pub fn why(
     store: &Store,
+    access: &Access,
     id: UrlId,
     weights: Weights,
     fetches_per_day: Option<f64>,
@@ -134,7 +136,7 @@ pub fn why(
     let host = authority(&url);
     let found = found(store, id, &page)?;
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
-    let last_fetch = last_fetch(store, id, &policy)?;
+    let last_fetch = last_fetch(store, access, id, &policy)?;
     let verdict = verdict(&page, refusal, last_fetch.as_ref());
     Ok(Why {
         verdict,
@@ -155,6 +157,9 @@ fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> S
     let flags = page.flags;
     let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
     match (last, refusal) {
+        (Some(LastFetch { visit: Visit { erased: Some(erased), .. }, .. }), Some(Refusal::Erased)) => {
+            format!("was {erased}")
+        }
         (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
             format!("was asked for without an answer: {error}")
         }
@@ -249,8 +254,15 @@ fn spent(
     })
 }
 
-fn last_fetch(store: &Store, id: UrlId, policy: &CrawlPolicy) -> Result<Option<LastFetch>, RecorderError> {
-    let Some(visit) = visits::visits(store, id, &policy.robots_name, 1)?.pop() else { return Ok(None) };
+fn last_fetch(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    policy: &CrawlPolicy,
+) -> Result<Option<LastFetch>, RecorderError> {
+    let Some(visit) = visits::visits(store, access, id, &policy.robots_name, 1)?.pop() else {
+        return Ok(None);
+    };
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
 

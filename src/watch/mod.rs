@@ -18,6 +18,7 @@ mod tests;
 mod text;
 mod time;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
@@ -28,9 +29,10 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::access::{Access, AccessError};
 use crate::change::VersionError;
 use crate::files::{self, WholeFile, make_folder, refuse_link};
-use crate::query::{self, Question};
+use crate::query::{self, Question, Rows as _};
 
 pub use report::{News, PageNews, Report};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
@@ -97,6 +99,9 @@ pub enum WatchError {
     /// Versions cannot be read.
     #[error(transparent)]
     Version(#[from] VersionError),
+    /// The access rules cannot be read.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] archive_storage::StateError),
@@ -169,23 +174,19 @@ impl Watch {
     /// # Errors
     /// When the query cannot be answered.
     pub fn pages(&self, store: &Store, now: DateTime<Utc>) -> Result<Vec<UrlId>, WatchError> {
-        let mut found = question(store, &self.query, now)?.pages()?;
-        let mut outcome = Ok(());
-        found.retain(|&page| match store.state().visit(page) {
-            Ok(visit) => visit.is_some_and(|visit| visit.captures > 0),
-            Err(error) => {
-                outcome = Err(error);
-                false
-            }
-        });
-        outcome?;
+        let question = question(store, &self.query, now)?;
+        let mut found = Vec::new();
+        for page in question.pages()? {
+            let row = question.rows.page(page).map_err(query::Error::from)?;
+            found.extend(row.filter(|row| row.captures > 0).map(|row| row.id));
+        }
         Ok(found)
     }
 }
 
 /// A watch's query, if it asks for pages.
-fn question<'a>(store: &'a Store, query: &str, now: DateTime<Utc>) -> Result<Question<'a>, query::Error> {
-    let mut question = Question::new(store, query, now)?.of_pages()?;
+fn question<'a>(store: &'a Store, query: &str, now: DateTime<Utc>) -> Result<Question<'a>, WatchError> {
+    let mut question = Question::new(store, Access::read(store.path())?, query, now)?.of_pages()?;
     question.plan.limit_if_unlimited(PAGES_MAX);
     Ok(question)
 }
@@ -339,6 +340,33 @@ pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, W
         Format::Json => report.to_json(),
         _ => text::of(&report),
     })
+}
+
+/// Takes pages out of every report, and makes the feeds anew; gives the number of reports that named one. What a watch wrote
+/// to a file of its own is not touched.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn forget_pages(archive: &Path, urls: &HashSet<String>) -> Result<u64, WatchError> {
+    let mut changed = 0;
+    for watch in list(archive)? {
+        let path = file(archive, &watch.name);
+        let mut named = 0;
+        for path in json_files(&path.with_extension(""))? {
+            let mut report: Report = read_json(&path)?;
+            let before = report.news.len();
+            report.news.retain(|page| !urls.contains(&page.url));
+            if report.news.len() < before {
+                write_json(&path, &report)?;
+                named += 1;
+            }
+        }
+        if named > 0 {
+            replace(&path.with_extension("atom"), render(archive, &watch, Format::Atom)?.as_bytes())?;
+        }
+        changed += named;
+    }
+    Ok(changed)
 }
 
 /// The JSON files of a folder by name, which of reports is their time.

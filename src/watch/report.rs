@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{Watch, WatchError};
+use crate::access::Access;
 use crate::change::{Comparison, compare, is_version, version_until};
 use crate::ledger::{capture_flags, page_flags};
 
@@ -80,6 +81,7 @@ impl Report {
         fetched_from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Self, WatchError> {
+        let access = Access::read(store.path())?;
         let pages = watch.pages(store, until)?;
         let mut report = Self {
             watch: watch.name.clone(),
@@ -97,7 +99,7 @@ impl Report {
             // What must not be fetched is not waited for.
             let is_refused = page_flags::refusal_code(store.state().page(id)?.flags) != 0;
             report.not_fetched += usize::from(!is_fetched && !is_refused);
-            report.news.extend(page_news(store, id, watch.since.timestamp_micros())?);
+            report.news.extend(page_news(store, &access, id, watch.since.timestamp_micros())?);
         }
         Ok(report)
     }
@@ -111,9 +113,9 @@ impl Report {
 }
 
 /// What happened to a page after `since`, in microseconds since 1970.
-fn page_news(store: &Store, id: UrlId, since: i64) -> Result<Option<PageNews>, WatchError> {
-    let seen = Seen::of(store, id, since)?;
-    let before = version_until(store, id, since)?;
+fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Option<PageNews>, WatchError> {
+    let seen = Seen::of(store, access, id, since)?;
+    let before = version_until(store, access, id, since)?;
     let Some((news, capture)) = seen.news(before.is_some()) else { return Ok(None) };
     let difference = match (news, before) {
         (News::Changed, Some(before)) => Some(compare(store, &before, &capture)?),
@@ -143,9 +145,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(store: &Store, id: UrlId, since: i64) -> Result<Self, WatchError> {
+    fn of(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Self, WatchError> {
         let mut seen = Self::default();
-        for capture in store.state().history(id)? {
+        for capture in access.history(store.state(), id)? {
             let (_, capture) = capture?;
             if capture.time <= since {
                 break;

@@ -109,7 +109,7 @@ pub use pages::{
 pub use quietly::quietly;
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
-    CashWritten, Checkpointed, Inconsistency, Ledger, Mode, SETTING_BYTES_MAX, State, StateOptions,
+    CashWritten, Checkpointed, Inconsistency, Ledger, Mode, SETTING_BYTES_MAX, Scrub, State, StateOptions,
     TITLE_BYTES_MAX, TitleCursor, Totals, UrlCursor,
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};

@@ -1,4 +1,4 @@
-//! A state made anew from the segments, beside the old one, which stays until the new one is whole.
+//! A state made anew, from the segments or without what was erased, beside the old one, which stays until the new one is whole.
 //!
 //! The new state grows in the folder `rebuild/` of the archive, with whatever else the caller keeps in the state's folder.
 //! Putting it in place is one exchange of two folders, so a crash leaves the one or the other whole, and so does a reader
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile, OpenMode, RealDisk};
-use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER, REWRITES};
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
-use crate::segment::{Catalogued, SegmentOptions, Segments};
-use crate::state::{FOLDER as STATE, Mode, State};
+use crate::segment::{self, Catalogued, SegmentOptions, Segments};
+use crate::state::{FOLDER as STATE, Mode, Scrub, State};
 use crate::store::{Store, StoreError};
 
 /// The folder in which a new state grows.
@@ -60,12 +60,33 @@ impl Rebuild {
         let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
         // Whoever read the old state knows by these numbers that all ids are others now.
         state.follow(old.number(NUMBER), old.number(GENERATION));
+        // Which segments count, only the old state knows.
+        let is_known = old.number(NUMBER) > 0;
+        segment::settle(disk.as_ref(), path, is_known.then(|| old.number(REWRITES)))?;
         options.relied_on = Watermarks::default();
         options.catalogue = old.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let store = Store::of_parts(path, state, segments, recovered);
         let settings = has_settings.then(|| old.settings.into_iter().collect());
         Ok(Self { path: path.to_owned(), store, settings, _owner: owner })
+    }
+
+    /// Makes a copy of a state beside it, without what was erased: of an archive that was changed nowhere since its last
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// When the disk refuses; the archive is then as it was.
+    pub fn scrub(store: Store, scrub: &Scrub) -> Result<Self, StoreError> {
+        let path = store.path().to_owned();
+        let shadow = path.join(FOLDER);
+        let failed = |error| StateError::io(&shadow, error);
+        remove(&shadow).map_err(failed)?;
+        fs::create_dir(&shadow).map_err(failed)?;
+        let (state, segments) = store.into_parts()?;
+        let owner = state.owner()?;
+        let copy = state.scrubbed(&shadow, scrub)?;
+        let store = Store::of_parts(&path, copy, segments, Vec::new());
+        Ok(Self { path, store, settings: None, _owner: owner })
     }
 
     /// The archive with the state as far as it has grown.

@@ -16,11 +16,14 @@ use crate::checkpoint::StateError;
 use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions, SegmentReader,
-    Segments, StoredRecord, SyncHandle,
+    self, Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
+    SegmentReader, Segments, StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
+
 use crate::warc::Broken;
+
+mod rewrite;
 
 /// Compressed bytes that may be written and not yet synced: before more follow, [`Store::append`] syncs. The bound in time
 /// is the caller's, who has a clock: [`Store::sync`] at least once a second.
@@ -115,6 +118,7 @@ impl Store {
     /// As [`Store::own`].
     pub fn own_on(disk: Arc<dyn Disk>, path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
         let state = State::open(disk.clone(), path, Mode::Own)?;
+        segment::settle(disk.as_ref(), path, state.rewrites())?;
         options.relied_on = state.watermarks();
         options.catalogue = state.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
@@ -148,6 +152,11 @@ impl Store {
     pub(crate) fn of_parts(path: &Path, state: State, segments: Segments, recovered: Vec<Recovered>) -> Self {
         let reader = segments.reader();
         Self::assemble(path, state, Some(segments), reader, recovered)
+    }
+
+    /// The state and what writes segments.
+    pub(crate) fn into_parts(self) -> Result<(State, Segments), StateError> {
+        Ok((self.state, self.segments.ok_or(StateError::ReadOnly)?))
     }
 
     /// The folder.
@@ -317,16 +326,7 @@ impl Store {
         let watermarks = self.sync()?;
         let segments = self.segments.as_ref().ok_or(StateError::ReadOnly)?;
         for info in segments.list() {
-            let entry = SegmentEntry {
-                file: info.name,
-                state: if info.is_open { SegmentState::Open } else { SegmentState::Closed },
-                records: info.records,
-                captures: info.captures,
-                bytes: info.bytes,
-                first_time: info.first.map(|time| time.timestamp_micros()),
-                last_time: info.last.map(|time| time.timestamp_micros()),
-                sha256: info.sha256.map(|digest| digest.to_string()),
-            };
+            let entry = entry(&info);
             if self.state.segment(info.id) != Some(&entry) {
                 self.state.set_segment(info.id, Some(entry))?;
             }
@@ -396,5 +396,19 @@ impl Store {
             Some(original) => Ok(Some(self.record(original.location)?.payload())),
             None => Ok(None),
         }
+    }
+}
+
+/// What the catalogue says of a segment.
+fn entry(info: &SegmentInfo) -> SegmentEntry {
+    SegmentEntry {
+        file: info.name.clone(),
+        state: if info.is_open { SegmentState::Open } else { SegmentState::Closed },
+        records: info.records,
+        captures: info.captures,
+        bytes: info.bytes,
+        first_time: info.first.map(|time| time.timestamp_micros()),
+        last_time: info.last.map(|time| time.timestamp_micros()),
+        sha256: info.sha256.map(|digest| digest.to_string()),
     }
 }

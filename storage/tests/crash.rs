@@ -1,8 +1,8 @@
 //! A whole store on a disk that fails: whatever happens, every acknowledged capture is there once, none is invented,
 //! histories are in order, revisits resolve, cash adds up, and opening again changes nothing.
 //!
-//! One seed is one story of appends, copies found by digest, syncs, checkpoints, rotations and rebuilds, cut short several
-//! times by the power failing with a random operation; the disk then keeps what it likes of the unsynced writes.
+//! One seed is one story of appends, copies found by digest, syncs, checkpoints, rotations, rewritings and rebuilds, cut short
+//! several times by the power failing with a random operation; the disk then keeps what it likes of the unsynced writes.
 //! `ARCHIVE_CRASH_SEEDS` says how many seeds are tried, `ARCHIVE_CRASH_SEED` runs one again.
 
 mod support;
@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::{Disk, Faults, SimulatedDisk};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Codec, ReplayedCapture, SegmentOptions};
+use archive_storage::segment::{
+    CaptureBody, CaptureGroup, Codec, KeepAll, ReplayedCapture, RewriteOptions, SegmentOptions,
+};
 use archive_storage::{
     Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, Ledger, Location, MimeId, State, Store,
     StoreError, UrlId,
@@ -125,6 +127,8 @@ struct Story {
     acknowledged: usize,
     count: u64,
     power_failures: u64,
+    /// Rewritings that were carried out.
+    rewritings: u64,
     /// A capture was stored that the state does not know: no checkpoint may be made any more, so the process ends.
     is_unbooked: bool,
 }
@@ -153,6 +157,7 @@ impl Story {
             acknowledged: 0,
             count: 0,
             power_failures: 0,
+            rewritings: 0,
             is_unbooked: false,
         }
     }
@@ -316,7 +321,8 @@ impl Story {
                 store.sync()?;
                 self.acknowledged = self.given.len();
             }
-            17..19 => {
+            17 => self.rewrite(store)?,
+            18 => {
                 // The records are durable whatever becomes of the state.
                 let before = store.acknowledged();
                 let outcome = store.checkpoint();
@@ -327,6 +333,30 @@ impl Story {
             }
             _ => self.read_some(store),
         }
+        Ok(())
+    }
+
+    /// Rewrites some of the closed segments.
+    fn rewrite(&mut self, store: &mut Store) -> Result<(), StoreError> {
+        let closed = store.closed_segments();
+        let chosen: Vec<_> = closed.iter().filter(|_| self.random.u64(..3) > 0).map(|info| info.id).collect();
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let options = RewriteOptions { level: Some(1), ..RewriteOptions::default() };
+        let rewritten = store.rewrite(&chosen, &options, &mut KeepAll)?;
+        if self.random.u64(..8) == 0 {
+            // Given up.
+            return Ok(());
+        }
+        let before = store.acknowledged();
+        let outcome = store.put_in_place(&rewritten);
+        if store.acknowledged() > before || outcome.is_ok() {
+            self.acknowledged = self.given.len();
+        }
+        // What the state says now is not what is on disk.
+        outcome.inspect_err(|_| self.is_unbooked = true)?;
+        self.rewritings += 1;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use archive::access::Access;
 use archive::columns::{self, Kind};
 use archive::graphs::{self, PageGraph, SiteGraph};
 use archive::importance::Graph;
@@ -92,7 +93,7 @@ impl Source {
 /// Weight 1 for each page that a query finds.
 fn by_query(text: &str, store: &Store, urls: &[UrlId]) -> anyhow::Result<Vec<f64>> {
     let mut weights = vec![0.0; urls.len()];
-    for id in query::select(store, text)? {
+    for id in query::select(store, Access::unlimited(), text)? {
         if let Ok(page) = urls.binary_search(&id) {
             weights[page] = 1.0;
         }

@@ -30,6 +30,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
+use crate::erased::Erased;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
 use crate::parse::Limits;
@@ -104,6 +105,7 @@ pub fn run(
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
     options.policy.keep(store.state_mut())?;
+    let erased = Erased::read(store.path())?;
     let Options { memory, checkpoint_every, full_text, .. } = *options;
     let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
@@ -143,6 +145,7 @@ pub fn run(
             control,
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
+            erased,
             seed_delays: HashMap::new(),
             policy: options.policy.clone(),
             ordering: None,
@@ -195,6 +198,8 @@ struct Run<'a> {
     control: &'a Control,
     monitor: Option<Monitor>,
     operation: Operation,
+    /// What must not be fetched again.
+    erased: Erased,
     /// Delays that seeds ask for.
     seed_delays: HashMap<HostId, Duration>,
     policy: CrawlPolicy,

@@ -98,6 +98,9 @@ impl Run<'_> {
         if let Some(why) = self.forbidden(host, url)? {
             return Ok(Some(why));
         }
+        if self.erased.of(url.as_str()).is_some() {
+            return Ok(Some(Refusal::Erased));
+        }
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
             return Ok(Some(Refusal::Ignored));
         }

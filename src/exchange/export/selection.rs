@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
 use super::ExportError;
+use crate::access::Access;
 
 /// Captures of an archive as of its last checkpoint.
 #[derive(Debug, Clone)]
@@ -22,36 +23,66 @@ struct Chosen {
     places: BTreeMap<SegmentId, Vec<u64>>,
 }
 
-impl Selection {
-    /// Every capture.
-    #[must_use]
-    pub fn all() -> Self {
-        Self { chosen: None, words: None }
-    }
-
-    /// Every capture of some pages, and the captures of others that have their payloads.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn of_pages(store: &Store, pages: HashSet<UrlId>, words: String) -> Result<Self, StoreError> {
-        let mut places: BTreeMap<SegmentId, Vec<u64>> = BTreeMap::new();
+impl Chosen {
+    fn add(&mut self, store: &Store, access: &Access, page: UrlId) -> Result<(), StoreError> {
         let mut add = |capture: &Capture| {
-            places.entry(capture.location.segment).or_default().push(capture.location.offset);
+            self.places.entry(capture.location.segment).or_default().push(capture.location.offset);
         };
-        for page in &pages {
-            for capture in store.state().history(*page)? {
-                let (_, capture) = capture?;
-                add(&capture);
-                if let Some(original) = capture.original {
-                    add(&store.state().capture(original)?);
-                }
+        for capture in access.history(store.state(), page)? {
+            let (_, capture) = capture?;
+            add(&capture);
+            if let Some(original) = capture.original {
+                add(&store.state().capture(original)?);
             }
         }
-        for offsets in places.values_mut() {
+        Ok(())
+    }
+
+    fn in_order(mut self) -> Self {
+        for offsets in self.places.values_mut() {
             offsets.sort_unstable();
             offsets.dedup();
         }
-        Ok(Self { chosen: Some(Chosen { pages, places }), words: Some(words) })
+        self
+    }
+}
+
+impl Selection {
+    /// Every capture that `access` shows.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn all(store: &Store, access: &Access) -> Result<Self, StoreError> {
+        if access.is_unlimited() {
+            return Ok(Self { chosen: None, words: None });
+        }
+        let state = store.state();
+        let mut chosen = Chosen::default();
+        for visit in state.visits() {
+            let (page, visit) = visit?;
+            chosen.add(store, access, page)?;
+            if access.shows_page(state, Some(&visit))? {
+                chosen.pages.insert(page);
+            }
+        }
+        Ok(Self { chosen: Some(chosen.in_order()), words: None })
+    }
+
+    /// Every capture of some pages that `access` shows, and the captures of others that have their payloads.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn of_pages(
+        store: &Store,
+        access: &Access,
+        pages: HashSet<UrlId>,
+        words: String,
+    ) -> Result<Self, StoreError> {
+        let mut chosen = Chosen::default();
+        for page in &pages {
+            chosen.add(store, access, *page)?;
+        }
+        Ok(Self { chosen: Some(Chosen { pages, ..chosen.in_order() }), words: Some(words) })
     }
 
     /// What was asked for, in words; nothing when everything was.

@@ -57,6 +57,8 @@ pub struct Status {
     pub open_revisits: u64,
     /// Captures that the archive had already.
     pub duplicates: u64,
+    /// Captures of URLs that were erased, which are left out.
+    pub erased: u64,
     /// Places that could not be read, and captures without a URL or date.
     pub broken: u64,
     /// Records whose stated digest is not that of their content.

@@ -19,6 +19,7 @@ use super::prepare::{Prepared, Reading, Refused, Why, prepare};
 use super::read::{Item, Queued, Reader};
 use super::room::Place;
 use super::{Listener, Note, NoteKind, Options, Status};
+use crate::erased::Erased;
 use crate::ledger::{Candidate, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
@@ -61,6 +62,7 @@ pub fn run(
     let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
     let Options { checkpoint_every, full_text, .. } = *options;
+    let erased = Erased::read(store.path())?;
     let recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
     thread::scope(|scope| {
@@ -85,6 +87,7 @@ pub fn run(
         let mut import = Import {
             recorder,
             known: Known::new(memory.state() / 4),
+            erased,
             candidates: Vec::new(),
             status: Status::default(),
             left_out: LeftOut::default(),
@@ -162,6 +165,8 @@ impl Preparing {
 struct Import<'a> {
     recorder: Recorder<'a>,
     known: Known,
+    /// What must not come back.
+    erased: Erased,
     candidates: Vec<Candidate>,
     status: Status,
     /// Of the file under way.
@@ -251,6 +256,10 @@ impl Import<'_> {
         self.status.records += prepared.count;
         for record_type in std::mem::take(&mut prepared.left_out) {
             self.leave_out(&record_type, 1);
+        }
+        if self.erased.of(&prepared.outcome.url).is_some() {
+            self.status.erased += 1;
+            return Ok(());
         }
         match self.known.look(self.recorder.store(), &prepared)? {
             Seen::Before => {

@@ -31,6 +31,8 @@ pub(crate) const NUMBER: &str = "checkpoint";
 pub(crate) const GENERATION: &str = "generation";
 /// What distinguishes the files of one state from those of another, in [`Contents::numbers`]: they are sealed with it.
 pub(crate) const IDENTITY: &str = "identity";
+/// How often segments were rewritten, in [`Contents::numbers`]: what an interrupted rewriting looks at.
+pub(crate) const REWRITES: &str = "rewrites";
 /// The format of all state files, in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.

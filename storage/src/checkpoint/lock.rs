@@ -18,6 +18,9 @@ const RETRY: Duration = Duration::from_millis(5);
 /// An owner has this long to write its name after it has locked the file.
 const HOLDER_WAIT: Duration = Duration::from_millis(500);
 
+/// Words of an owner's command that are told: the program and what it does.
+const COMMAND_WORDS: usize = 2;
+
 /// Bytes of an owner's name that are read.
 const HOLDER_BYTES_MAX: usize = 4096;
 
@@ -35,7 +38,9 @@ pub(crate) fn own(disk: &dyn Disk, folder: &Path) -> Result<Arc<dyn DiskFile>> {
         let holder = holder(file.as_ref()).map_err(failed)?;
         return Err(StateError::Locked { path: folder.to_owned(), holder });
     }
-    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Of the command only its name: what it is about may be what has to be forgotten.
+    let words = std::env::args_os().take(COMMAND_WORDS);
+    let command: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let text = format!("process {} ({})\n", std::process::id(), command.join(" "));
     file.set_len(0).map_err(failed)?;
     file.write_at(text.as_bytes(), 0).map_err(failed)?;

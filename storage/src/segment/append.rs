@@ -41,19 +41,19 @@ pub struct Appended {
 /// The segments of an archive and their one owner.
 #[derive(Debug)]
 pub struct Segments {
-    disk: Arc<dyn Disk>,
-    folder: PathBuf,
-    options: SegmentOptions,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) folder: PathBuf,
+    pub(super) options: SegmentOptions,
     /// The compression of new segments.
-    codec: Codec,
+    pub(super) codec: Codec,
     /// How their dictionaries are guarded.
-    guard: Guard,
-    encoder: Encoder,
-    reader: SegmentReader,
-    durability: Arc<Durability>,
-    closed: Closed,
+    pub(super) guard: Guard,
+    pub(super) encoder: Encoder,
+    pub(super) reader: SegmentReader,
+    pub(super) durability: Arc<Durability>,
+    pub(super) closed: Closed,
     /// Segments that were closed once and are not there: what is known of them is not forgotten.
-    missing: Closed,
+    pub(super) missing: Closed,
     /// One for each group of hosts; together they hold every host.
     writers: Vec<Writer>,
     /// Captures appended so far: the number of the next one.
@@ -141,7 +141,7 @@ impl Segments {
         Watermarks { captures: self.captures, next: self.next_id(), open }
     }
 
-    fn next_id(&self) -> SegmentId {
+    pub(super) fn next_id(&self) -> SegmentId {
         // An id that something relies on is not given again, even if its file was taken away.
         let open = self.active().map(|active| active.info.id);
         let closed = self.closed.keys().next_back().into_iter().chain(self.missing.keys().next_back());

@@ -46,7 +46,7 @@ const FRAME_BYTES: usize = 4 << 20;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The line ends after a record's content.
-const RECORD_END: &[u8] = b"\r\n\r\n";
+pub(super) const RECORD_END: &[u8] = b"\r\n\r\n";
 
 /// What one thread needs for compressing; kept, because setting it up costs more than a small record.
 pub struct Compressor {
@@ -107,29 +107,37 @@ impl Compressor {
         body: &Spool,
         output: &mut Spool,
     ) -> Result<(), SpoolingError> {
+        self.pieces(output, |put| {
+            put(head)?;
+            put(beginning)?;
+            body.pieces(FRAME_BYTES, &mut *put)?;
+            put(RECORD_END)
+        })
+    }
+
+    /// Compresses a long record, head and line ends included, that `give` hands over piece by piece: each becomes a zstd
+    /// frame, or all of them one gzip member.
+    pub(super) fn pieces(
+        &mut self,
+        output: &mut Spool,
+        give: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), SpoolingError>) -> Result<(), SpoolingError>,
+    ) -> Result<(), SpoolingError> {
         let mut packed = Vec::new();
         if let Kind::Gzip(deflater) = &mut self.kind {
-            // One member holds the whole record.
             deflater.reset();
             let mut put = |piece: &[u8], flush| -> Result<(), SpoolingError> {
                 packed.clear();
                 deflate(deflater, piece, flush, &mut packed)?;
                 Ok(output.append(&packed)?)
             };
-            put(head, FlushCompress::None)?;
-            put(beginning, FlushCompress::None)?;
-            body.pieces(FRAME_BYTES, |piece| put(piece, FlushCompress::None))?;
-            return put(RECORD_END, FlushCompress::Finish);
+            give(&mut |piece| put(piece, FlushCompress::None))?;
+            return put(&[], FlushCompress::Finish);
         }
-        let mut put = |parts: &[&[u8]]| -> Result<(), SpoolingError> {
+        give(&mut |piece| {
             packed.clear();
-            self.frame(parts, &mut packed)?;
+            self.frame(&[piece], &mut packed)?;
             Ok(output.append(&packed)?)
-        };
-        put(&[head])?;
-        put(&[beginning])?;
-        body.pieces(FRAME_BYTES, |piece| put(&[piece]))?;
-        put(&[RECORD_END])
+        })
     }
 
     fn frame(&mut self, parts: &[&[u8]], output: &mut Vec<u8>) -> Result<(), SegmentError> {

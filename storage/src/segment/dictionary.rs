@@ -32,6 +32,9 @@ const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 const PACKING_LEVEL: i32 = 19;
 /// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
 const TRAINED_PACKING_LEVEL: i32 = 9;
+/// The level at which it is looked at how much a dictionary will take, and what it takes well packed, of that, at least.
+const QUICK_LEVEL: i32 = 3;
+const WELL_SHARE: f64 = 0.75;
 /// log2 of the window within which a dictionary is packed: all of it.
 const PACKING_WINDOW_LOG: u32 = 23;
 
@@ -52,6 +55,9 @@ const ENTROPY_TABLES: [u8; 156] = [
     0x06, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x08,
     0x00, 0x00, 0x00,
 ];
+
+/// Bytes of a dictionary before its content: magic, number, tables.
+const BEFORE_CONTENT_BYTES: usize = 4 + 4 + ENTROPY_TABLES.len();
 
 /// A stored version that a dictionary is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,42 +112,26 @@ impl Dictionary {
         if chosen.is_empty() {
             return Ok(None);
         }
-        loop {
+        // Packing it well takes seconds, so what surely does not fit leaves before.
+        let quickly = pack(&content(&chosen, &heads), QUICK_LEVEL)?.len();
+        leave(&mut chosen, (quickly as f64 * WELL_SHARE) as usize);
+        while !chosen.is_empty() {
             let dictionary = Self::of(&chosen, &heads)?;
             let packed = dictionary.packed.len();
             if packed <= PACKED_BYTES_MAX {
                 return Ok(Some(dictionary));
             }
-            // The least valuable leave, as many as an even density says and at least one.
-            let content: usize = chosen.iter().map(|base| base.content.len()).sum();
-            let mut surplus = content - (content as f64 * PACKED_BYTES_MAX as f64 / packed as f64) as usize;
-            while let Some(base) = chosen.pop() {
-                surplus = surplus.saturating_sub(base.content.len());
-                if surplus == 0 {
-                    break;
-                }
-            }
-            if chosen.is_empty() {
-                // Bases that don't compress at all, such as images, gain nothing as bases either.
-                return Ok(None);
-            }
+            leave(&mut chosen, packed);
         }
+        // Bases that don't compress at all, such as images, gain nothing as bases either.
+        Ok(None)
     }
 
     fn of(chosen: &[&Base], heads: &[u8]) -> Result<Self, SegmentError> {
-        let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX);
-        bytes.extend_from_slice(&DICTIONARY_MAGIC);
-        bytes.extend_from_slice(&[0; 4]);
-        bytes.extend_from_slice(&ENTROPY_TABLES);
-        let before = bytes.len();
-        // What stands last is nearest to the data, and near offsets cost less.
-        for base in chosen.iter().rev() {
-            bytes.extend_from_slice(&base.content);
-        }
-        bytes.extend_from_slice(heads);
+        let mut bytes = content(chosen, heads);
         name(&mut bytes);
         let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
-        let before = bytes.get(..before).unwrap_or_default().to_vec();
+        let before = bytes.get(..BEFORE_CONTENT_BYTES).unwrap_or_default().to_vec();
         let origins = records.map(|records| Origins { records, before, behind: heads.to_vec() });
         let packed = pack(&bytes, PACKING_LEVEL)?;
         Ok(Self { bytes, packed, is_trained: false, origins })
@@ -216,6 +206,36 @@ impl Dictionary {
             return Err("the dictionary is not in the format of RFC 8878 section 5".into());
         }
         Ok(Self { bytes, packed, is_trained: false, origins: None })
+    }
+}
+
+/// What a dictionary of these bases is, without its number.
+fn content(chosen: &[&Base], heads: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX);
+    bytes.extend_from_slice(&DICTIONARY_MAGIC);
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&ENTROPY_TABLES);
+    // What stands last is nearest to the data, and near offsets cost less.
+    for base in chosen.iter().rev() {
+        bytes.extend_from_slice(&base.content);
+    }
+    bytes.extend_from_slice(heads);
+    bytes
+}
+
+/// Where a dictionary takes so many bytes when it is packed, and that is too much, lets the least valuable bases leave: as
+/// many as an even density says, and at least one.
+fn leave(chosen: &mut Vec<&Base>, packed: usize) {
+    if packed <= PACKED_BYTES_MAX {
+        return;
+    }
+    let content: usize = chosen.iter().map(|base| base.content.len()).sum();
+    let mut surplus = content - (content as f64 * PACKED_BYTES_MAX as f64 / packed as f64) as usize;
+    while let Some(base) = chosen.pop() {
+        surplus = surplus.saturating_sub(base.content.len());
+        if surplus == 0 {
+            break;
+        }
     }
 }
 

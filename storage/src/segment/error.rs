@@ -51,6 +51,9 @@ pub enum SegmentError {
         /// What would be allowed.
         maximum: u64,
     },
+    /// Somebody wanted it to end; nothing was changed.
+    #[error("stopped before the end; nothing was changed")]
+    Stopped,
     /// The compressor refused, which it never does but for lack of memory.
     #[error("cannot compress a record: {0}")]
     Compression(String),

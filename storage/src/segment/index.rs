@@ -169,9 +169,11 @@ struct Found {
 /// means that there are fewer.
 pub(super) fn recall(disk: &dyn Disk, folder: &Path, closed: &Closed, versions: &mut Versions) {
     let mut captures = 0;
-    let newest: Vec<&SegmentInfo> = closed
-        .values()
-        .rev()
+    let mut newest: Vec<&SegmentInfo> = closed.values().collect();
+    // A segment that was rewritten has a later number than some with newer captures.
+    newest.sort_by_key(|info| std::cmp::Reverse((info.captures_until, info.id)));
+    let newest: Vec<&SegmentInfo> = newest
+        .into_iter()
         .take_while(|info| {
             captures += info.captures;
             captures <= PAGES_MAX as u64

@@ -11,6 +11,7 @@ use super::ledger::{self, MANIFEST, SUMMARIES, SegmentInfo};
 use super::name::SegmentName;
 use super::quarantine::{PutAside, put_aside};
 use super::recover::{self, segments};
+use super::rewrite::{self, Intent};
 use super::stated::{Catalogued, Stated};
 use super::survey::{Survey, survey};
 use crate::backend::{Disk, OpenMode, RealDisk};
@@ -104,6 +105,13 @@ pub fn inspect(
         let what =
             "has the number of another segment and is on no list; `archive repair` takes in what it holds";
         found.find(FaultKind::Stray, Some(name.id), &name.to_string(), what);
+    }
+    if Intent::load(&disk, &folder)?.is_some() {
+        let what = "says that segments are being rewritten, which was interrupted; the next command that changes the archive \
+                    ends it";
+        found.find(FaultKind::Unfinished, None, rewrite::FILE, what);
+        // Until then some files have two names or none.
+        return Ok(found);
     }
     let aside = look_at_quarantine(archive, &mut found)?;
     look_for_missing(&folder, &stated, &names, &aside, &mut found);

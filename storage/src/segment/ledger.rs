@@ -60,6 +60,9 @@ pub struct SegmentInfo {
     /// The digest of the index beside it, once it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Digest>,
+    /// Whether it was written when all its captures were known.
+    #[serde(default, rename = "rewritten", skip_serializing_if = "std::ops::Not::not")]
+    pub is_rewritten: bool,
 }
 
 /// What is known of closed segments.
@@ -87,7 +90,9 @@ mod date_text {
 }
 
 impl SegmentInfo {
-    pub(crate) fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
+    /// A segment without captures that is begun after so many captures of the archive.
+    #[must_use]
+    pub fn new(id: SegmentId, name: &str, captures_before: u64) -> Self {
         Self {
             id,
             name: name.to_owned(),
@@ -104,6 +109,7 @@ impl SegmentInfo {
             dictionary: None,
             guard: None,
             index: None,
+            is_rewritten: false,
         }
     }
 
@@ -193,16 +199,39 @@ pub(super) fn save(disk: &dyn Disk, folder: &Path, segments: &Closed) -> Result<
     let manifest = segments.values().filter_map(|info| Some(manifest_line(&info.name, info.sha256?)));
     let manifest = manifest.map(String::into_bytes).collect();
     for (file, lines) in [(SUMMARIES, summaries), (MANIFEST, manifest)] {
-        let mut text: Vec<u8> = lines.join(&b'\n');
-        if !text.is_empty() {
-            text.push(b'\n');
-        }
-        let path = folder.join(file);
-        if !read_file(disk, &path).is_ok_and(|found| found == text) {
-            replace_file(disk, &path, &text).context("write", &path)?;
-        }
+        save_lines(disk, folder, file, &lines)?;
     }
     Ok(())
+}
+
+fn save_lines(disk: &dyn Disk, folder: &Path, file: &str, lines: &[Vec<u8>]) -> Result<(), SegmentError> {
+    let mut text: Vec<u8> = lines.join(&b'\n');
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
+    let path = folder.join(file);
+    if read_file(disk, &path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    replace_file(disk, &path, &text).context("write", &path)
+}
+
+/// Puts new segments in the place of old ones in both files, durably; what they say of others stays as it is.
+pub(super) fn exchange(
+    disk: &dyn Disk,
+    folder: &Path,
+    old: &[String],
+    new: &[SegmentInfo],
+) -> Result<(), SegmentError> {
+    let is_changed = |name: &String| old.contains(name) || new.iter().any(|info| info.name == *name);
+    let (mut summaries, _) = lines(disk, folder, SUMMARIES)?;
+    summaries.retain(|line| !parse_summary(line).is_some_and(|info| is_changed(&info.name)));
+    summaries.extend(new.iter().filter_map(summary));
+    let (mut manifest, _) = lines(disk, folder, MANIFEST)?;
+    manifest.retain(|line| !parse_manifest(line).is_some_and(|(name, _)| is_changed(&name)));
+    manifest.extend(new.iter().filter_map(|info| Some(manifest_line(&info.name, info.sha256?).into_bytes())));
+    save_lines(disk, folder, SUMMARIES, &summaries)?;
+    save_lines(disk, folder, MANIFEST, &manifest)
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ mod quarantine;
 mod read;
 mod recover;
 mod replay;
+mod rewrite;
 mod samples;
 mod stated;
 mod survey;
@@ -92,6 +93,8 @@ pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_a
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
+pub(crate) use rewrite::settle;
+pub use rewrite::{Author, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewritten};
 pub use stated::Catalogued;
 pub use survey::{BROKEN_MAX, Restored, Survey, files, records, restore, survey};
 pub use writer::SyncHandle;

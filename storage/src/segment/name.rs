@@ -10,6 +10,8 @@ use crate::ids::SegmentId;
 
 /// The suffix of a segment that is not closed.
 const OPEN: &str = ".open";
+/// The suffix of one that is to take the place of others.
+pub(super) const REWRITTEN: &str = ".rewrite";
 
 /// A segment's name, read or about to be given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +45,19 @@ impl SegmentName {
         Some(Self { base: base.to_owned(), id, codec, is_open })
     }
 
+    /// Reads the name of a file that is to take the place of closed segments.
+    pub(super) fn parse_rewritten(file: &str) -> Option<Self> {
+        Self::parse(file.strip_suffix(REWRITTEN)?).filter(|name| !name.is_open)
+    }
+
     /// The name when closed.
     pub(super) fn closed(&self) -> &str {
         &self.base
+    }
+
+    /// The name of one that is to take the place of others, before it does.
+    pub(super) fn rewritten(&self) -> String {
+        format!("{}{REWRITTEN}", self.base)
     }
 
     /// The name while written to.

@@ -15,9 +15,11 @@ use std::thread;
 use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::replay::{Assembler, ReplayedCapture, Seen};
-use crate::backend::{DiskFile, FileReader, read_exact_at};
+use crate::backend::{Disk, DiskFile, FileReader, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{Broken, ReadError, Record, RecordReader, SKIPPABLE_MAGIC, parse_fields, skippable_frame};
+use crate::warc::{
+    Broken, ReadError, Record, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields, skippable_frame,
+};
 
 /// The skippable frame that holds the number of the capture after it.
 pub const SKIPPABLE_NUMBER: u32 = SKIPPABLE_MAGIC + 3;
@@ -124,14 +126,23 @@ impl Captures for StreamAhead {
 /// What a stream of captures comes upon.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// The record that describes the segment, which ends before this offset, and the file name that it says.
-    Warcinfo(u64, Option<String>),
+    /// The record that describes the segment.
+    Warcinfo {
+        /// Where it ends.
+        end: u64,
+        /// The file name that it says.
+        name: Option<String>,
+        /// The fields in it.
+        fields: Vec<(String, String)>,
+    },
     /// A whole capture.
     Capture {
         /// Captures of the archive before it.
         number: u64,
         /// Records that it consists of, with strays before it.
         records: u64,
+        /// Where the first of them starts.
+        start: u64,
         /// Bytes of its last record's content.
         plain_bytes: u64,
         /// The capture.
@@ -153,6 +164,8 @@ pub(super) struct CaptureStream {
     /// The number of the next capture, unless a frame says another.
     number: u64,
     pending: u64,
+    /// Where the first pending record starts.
+    start: u64,
 }
 
 impl CaptureStream {
@@ -172,6 +185,14 @@ impl CaptureStream {
     ) -> Result<Self, SegmentError> {
         let records = reader(file.clone(), from, path)?;
         Ok(Self::over(records, file, from, path, number))
+    }
+
+    /// Lets contents that are too long for memory go to files without a name in a folder; of these captures give only the
+    /// beginning.
+    pub(super) fn with_spools(mut self, disk: Arc<dyn Disk>, folder: &Path) -> Self {
+        let Records(reader) = self.records;
+        self.records = Records(reader.with_spools(disk, folder.to_owned()));
+        self
     }
 
     /// Goes on decoding on a thread of its own, a little ahead of whoever asks. The thread ends when nobody does.
@@ -206,6 +227,7 @@ impl CaptureStream {
             end: Some(from.offset),
             number,
             pending: 0,
+            start: from.offset,
         }
     }
 
@@ -229,23 +251,27 @@ impl CaptureStream {
             }
             let end = record.offset + record.length;
             self.end = Some(end);
+            if self.pending == 0 {
+                self.start = record.offset;
+            }
             self.pending += 1;
             let plain_bytes = record.content.len() as u64;
-            if record.header.record_type() == crate::warc::RecordType::Warcinfo
-                && let Some(number) = captures_before(&record.content)
-            {
-                self.number = number;
+            let mut fields = Vec::new();
+            if record.header.record_type() == RecordType::Warcinfo {
+                fields = parse_fields(&record.content);
+                self.number = captures_before(&fields).unwrap_or(self.number);
             }
             let name = record.header.get("WARC-Filename").map(str::to_owned);
             match self.assembler.take(self.segment, record) {
                 Seen::Capture(capture) => {
                     let (number, records) = (self.number, std::mem::take(&mut self.pending));
                     self.number += 1;
-                    return Ok(Some(Found::Capture { number, records, plain_bytes, capture }));
+                    let start = self.start;
+                    return Ok(Some(Found::Capture { number, records, start, plain_bytes, capture }));
                 }
                 Seen::Warcinfo => {
                     self.pending = 0;
-                    return Ok(Some(Found::Warcinfo(end, name)));
+                    return Ok(Some(Found::Warcinfo { end, name, fields }));
                 }
                 Seen::Part | Seen::Stray => {}
             }
@@ -259,8 +285,7 @@ impl CaptureStream {
     }
 }
 
-fn captures_before(content: &[u8]) -> Option<u64> {
-    let fields = parse_fields(content);
+fn captures_before(fields: &[(String, String)]) -> Option<u64> {
     let field = fields.iter().find(|(name, _)| name == FIELD_CAPTURES_BEFORE);
     field.and_then(|(_, value)| value.trim().parse().ok())
 }
@@ -311,7 +336,7 @@ fn advance<S: Captures>(
                 return Ok(());
             }
             Found::Broken(place) => broken.push((stream.segment(), *place)),
-            Found::Warcinfo(..) => {}
+            Found::Warcinfo { .. } => {}
         }
     }
     Ok(())

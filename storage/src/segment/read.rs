@@ -21,7 +21,7 @@ use crate::warc::{self, Header, parse_fields};
 
 /// Segments that are kept open for reading.
 const FILES_MAX: usize = 128;
-/// Bytes of dictionaries that are kept ready. Making one ready takes milliseconds, so this is as many as a history of some
+/// Bytes of dictionaries that are kept ready, unless somebody sets another limit. Making one ready takes milliseconds, so this is as many as a history of some
 /// years has segments.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
 /// Bytes that hold a record's first frame or member, packed: its head, and the content unless that is long.
@@ -74,6 +74,8 @@ struct Files {
     open: HashMap<SegmentId, Arc<OpenSegment>>,
     /// Segments with a loaded dictionary, the one used last at the end.
     dictionaries: Vec<(SegmentId, Arc<Prepared>)>,
+    /// Another limit of their bytes.
+    dictionaries_max: Option<usize>,
 }
 
 /// A dictionary that is ready for decompressing.
@@ -84,7 +86,8 @@ struct Prepared {
 
 struct OpenSegment {
     file: Arc<dyn DiskFile>,
-    name: SegmentName,
+    path: PathBuf,
+    codec: Codec,
 }
 
 impl std::fmt::Debug for SegmentReader {
@@ -113,7 +116,7 @@ impl SegmentReader {
     /// When the segment is missing, cannot be read, or holds something else at this place.
     pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
         let segment = self.segment(location.segment)?;
-        let path = || self.shared.folder.join(segment.name.to_string());
+        let path = || segment.path.clone();
         // A location that somebody made up must not cost memory.
         let length = segment.file.len().context("read", &path())?;
         if location.offset.checked_add(u64::from(location.length)).is_none_or(|end| end > length) {
@@ -127,7 +130,7 @@ impl SegmentReader {
             offset: location.offset,
             what,
         };
-        let record = match segment.name.codec {
+        let record = match segment.codec {
             Codec::Gzip => inflate(&packed, |_| false).map_err(corrupted)?,
             Codec::Zstd => self.unpack(location.segment, &packed)?.map_err(corrupted)?,
         };
@@ -141,7 +144,7 @@ impl SegmentReader {
     /// As [`SegmentReader::read`].
     pub fn header(&self, location: Location) -> Result<Header, SegmentError> {
         let segment = self.segment(location.segment)?;
-        let path = || self.shared.folder.join(segment.name.to_string());
+        let path = || segment.path.clone();
         let corrupted = |what: String| SegmentError::Corrupted {
             segment: location.segment,
             offset: location.offset,
@@ -151,7 +154,7 @@ impl SegmentReader {
         let count = u64::from(location.length).min(length).min(FIRST_FRAME_BYTES_MAX);
         let mut packed = vec![0; count as usize];
         read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
-        let beginning = match segment.name.codec {
+        let beginning = match segment.codec {
             Codec::Gzip => {
                 inflate(&packed, |record| warc::head_length(record).is_some()).map_err(corrupted)?
             }
@@ -165,8 +168,20 @@ impl SegmentReader {
         Ok(Header::parse(&beginning).map_err(|error| corrupted(error.to_string()))?.0)
     }
 
+    /// The bytes of a segment's dictionary, its tables among them; none when it has no dictionary.
+    ///
+    /// # Errors
+    /// When the segment is missing, or its dictionary damaged.
+    pub fn dictionary_bytes(&self, id: SegmentId) -> Result<Option<Vec<u8>>, SegmentError> {
+        Ok(self.load_dictionary(id)?.map(|dictionary| dictionary.as_bytes().to_vec()))
+    }
+
     /// Unpacks whole frames of a segment; what is wrong with them is handed back in words.
-    fn unpack(&self, segment: SegmentId, packed: &[u8]) -> Result<Result<Vec<u8>, String>, SegmentError> {
+    pub(super) fn unpack(
+        &self,
+        segment: SegmentId,
+        packed: &[u8],
+    ) -> Result<Result<Vec<u8>, String>, SegmentError> {
         let dictionary = match zstd_safe::get_dict_id_from_frame(packed) {
             None => None,
             Some(_) => Some(self.dictionary(segment)?),
@@ -181,12 +196,24 @@ impl SegmentReader {
     /// The file of a segment, and where it lies.
     pub(super) fn file(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, PathBuf), SegmentError> {
         let segment = self.segment(id)?;
-        Ok((segment.file.clone(), self.shared.folder.join(segment.name.to_string())))
+        Ok((segment.file.clone(), segment.path.clone()))
     }
 
-    /// Forgets a file's handle, because its name has changed.
+    /// How a segment is compressed.
+    pub(super) fn codec(&self, id: SegmentId) -> Result<Codec, SegmentError> {
+        Ok(self.segment(id)?.codec)
+    }
+
+    /// Keeps so many bytes of dictionaries ready from now on.
+    pub(super) fn keep_dictionaries(&self, bytes: usize) {
+        locked(&self.shared.files).dictionaries_max = Some(bytes);
+    }
+
+    /// Forgets a segment, because its name has changed or it is gone.
     pub(super) fn forget(&self, segment: SegmentId) {
-        locked(&self.shared.files).open.remove(&segment);
+        let mut files = locked(&self.shared.files);
+        files.open.remove(&segment);
+        files.dictionaries.retain(|(other, _)| *other != segment);
     }
 
     fn segment(&self, id: SegmentId) -> Result<Arc<OpenSegment>, SegmentError> {
@@ -196,12 +223,17 @@ impl SegmentReader {
         // The segment may be closed, and so renamed, between listing and opening: then look again.
         for _ in 0..3 {
             let entries = self.shared.disk.list(&self.shared.folder).context("list", &self.shared.folder)?;
-            let names = entries.iter().filter_map(|entry| SegmentName::parse(&entry.name));
-            let name = names.into_iter().find(|name| name.id == id).ok_or(SegmentError::Missing(id))?;
-            let path = self.shared.folder.join(name.to_string());
+            let find = |parse: fn(&str) -> Option<SegmentName>| {
+                let names = entries.iter().filter_map(|entry| Some((parse(&entry.name)?, &entry.name)));
+                names.into_iter().find(|(name, _)| name.id == id)
+            };
+            // Where a rewriting was interrupted, a segment may not have its final name yet.
+            let found = find(SegmentName::parse).or_else(|| find(SegmentName::parse_rewritten));
+            let (name, file) = found.ok_or(SegmentError::Missing(id))?;
+            let path = self.shared.folder.join(file);
             match self.shared.disk.open(&path, OpenMode::Read) {
                 Ok(file) => {
-                    let segment = Arc::new(OpenSegment { file, name });
+                    let segment = Arc::new(OpenSegment { file, path, codec: name.codec });
                     let mut files = locked(&self.shared.files);
                     if files.open.len() >= FILES_MAX {
                         files.open.clear();
@@ -235,7 +267,8 @@ impl SegmentReader {
         let mut files = locked(&self.shared.files);
         files.dictionaries.push((id, prepared.clone()));
         let mut held: usize = files.dictionaries.iter().map(|(_, prepared)| prepared.bytes).sum();
-        while held > DICTIONARIES_BYTES_MAX && files.dictionaries.len() > 1 {
+        let most = files.dictionaries_max.unwrap_or(DICTIONARIES_BYTES_MAX);
+        while held > most && files.dictionaries.len() > 1 {
             held -= files.dictionaries.remove(0).1.bytes;
         }
         Ok(prepared)

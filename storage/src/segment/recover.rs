@@ -192,7 +192,7 @@ fn scan(
     while let Some(found) = stream.next()? {
         match found {
             Found::Broken(place) => scan.broken.push(*place),
-            Found::Capture { number, records, plain_bytes, capture } => {
+            Found::Capture { number, records, plain_bytes, capture, .. } => {
                 scan.info.count(number, capture.time, records, plain_bytes);
                 if let Some(facts) = IndexFacts::of(&capture) {
                     let digest = capture.payload_digest;
@@ -205,7 +205,7 @@ fn scan(
                     scan.continues = true;
                 }
             }
-            Found::Warcinfo(end, _) => {
+            Found::Warcinfo { end, .. } => {
                 scan.info.records += 1;
                 if scan.info.captures == 0 {
                     (scan.info.captures_before, scan.info.captures_until) =

@@ -75,7 +75,7 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
             match found {
                 Found::Capture { .. } => survey.captures += 1,
                 Found::Broken(place) => survey.broken(place.offset, place.what),
-                Found::Warcinfo(_, name) => survey.written_as = name,
+                Found::Warcinfo { name, .. } => survey.written_as = name,
             }
         }
         Ok(())

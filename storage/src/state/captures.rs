@@ -5,7 +5,7 @@ use super::pages::unknown;
 use crate::capture_kind::CaptureKind;
 use crate::checkpoint::{Result, StateError, Table};
 use crate::history::{self, Capture, CaptureRecord, History, MimeId};
-use crate::ids::{CaptureId, UrlId};
+use crate::ids::{CaptureId, Location, UrlId};
 use crate::index::HashIndex;
 use crate::pages::VisitRecord;
 use crate::validators::Validators;
@@ -100,6 +100,21 @@ impl State {
     pub fn newest_version(&self, url: UrlId) -> Result<Option<(CaptureId, Capture)>> {
         let version = self.visit(url)?.and_then(|visit| visit.version);
         version.map(|id| Ok((id, self.capture(id)?))).transpose()
+    }
+
+    /// Says where a capture's main record lies from now on.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub(crate) fn move_capture(&mut self, capture: CaptureId, to: Location) -> Result<()> {
+        self.writable()?;
+        let outcome = self
+            .captures
+            .update(capture.0, |record| std::mem::replace(&mut record.capture.location, to).length);
+        let before = self.finish(outcome)?.unwrap_or_default();
+        self.take_away(super::small::STORED_BYTES, u64::from(before));
+        self.add(super::small::STORED_BYTES, u64::from(to.length));
+        Ok(())
     }
 
     /// Replaces the properties of a capture.

@@ -24,15 +24,24 @@ impl State {
     /// When the disk is full ([`StateError::is_disk_full`]) everything stays as it is in memory and the checkpoint may be
     /// tried again. After any other error the state is given up: open it again.
     pub fn checkpoint(&mut self, watermarks: impl Into<Watermarks>) -> Result<Checkpointed> {
+        self.checkpoint_then(watermarks, &mut || ())
+    }
+
+    /// The same, and does something right after the commit, before any reader sees it.
+    pub(crate) fn checkpoint_then(
+        &mut self,
+        watermarks: impl Into<Watermarks>,
+        then: &mut dyn FnMut(),
+    ) -> Result<Checkpointed> {
         self.writable()?;
-        let outcome = self.try_checkpoint(&watermarks.into());
+        let outcome = self.try_checkpoint(&watermarks.into(), then);
         match outcome {
             Err(error) if !error.is_disk_full() => self.finish(Err(error)),
             outcome => outcome,
         }
     }
 
-    fn try_checkpoint(&mut self, watermarks: &Watermarks) -> Result<Checkpointed> {
+    fn try_checkpoint(&mut self, watermarks: &Watermarks, then: &mut dyn FnMut()) -> Result<Checkpointed> {
         let number = self.checkpoint_number() + 1;
         self.write_appended()?;
         self.write_journal(number)?;
@@ -43,6 +52,9 @@ impl State {
             return Ok(Checkpointed::Deferred);
         }
         let outcome = self.commit_and_apply(number, watermarks);
+        if self.committed.number(NUMBER) == number {
+            then();
+        }
         let unlocked = lock.unlock().map_err(|error| StateError::io(&path, error));
         outcome?;
         unlocked?;

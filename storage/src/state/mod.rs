@@ -15,6 +15,7 @@ mod commit;
 mod names;
 mod open;
 mod pages;
+mod scrub;
 mod small;
 mod texts;
 
@@ -36,6 +37,7 @@ pub use check::Inconsistency;
 pub use commit::Checkpointed;
 pub use names::UrlCursor;
 pub(crate) use open::FOLDER;
+pub use scrub::Scrub;
 pub use small::{Ledger, SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
@@ -115,6 +117,11 @@ impl State {
         // A checkpoint that was deferred may have left a journal with the next number.
         self.committed.numbers.insert(NUMBER.to_owned(), checkpoint + 2);
         self.contents.numbers.insert(GENERATION.to_owned(), generation + 1);
+    }
+
+    /// What holds the archive for its owner.
+    pub(crate) fn owner(&self) -> Result<Arc<dyn DiskFile>> {
+        self.owner.clone().ok_or(StateError::ReadOnly)
     }
 
     /// The number of the last checkpoint; 0 before the first.

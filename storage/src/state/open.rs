@@ -148,7 +148,7 @@ impl State {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts that differ between owner and reader")]
-    fn assemble(
+    pub(super) fn assemble(
         disk: Arc<dyn Disk>,
         folder: &Path,
         mode: Mode,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::State;
-use crate::catalogue::{Contents, SegmentEntry};
+use crate::catalogue::{Contents, NUMBER, REWRITES, SegmentEntry};
 use crate::checkpoint::{Result, StateError};
 use crate::history::MimeId;
 use crate::ids::{SegmentId, Watermark, Watermarks};
@@ -162,6 +162,24 @@ impl State {
                 self.contents.numbers.insert(name.to_owned(), amount);
             }
         }
+    }
+
+    pub(super) fn take_away(&mut self, name: &'static str, amount: u64) {
+        if let Some(number) = self.contents.numbers.get_mut(name) {
+            *number = number.saturating_sub(amount);
+        }
+    }
+
+    /// How often segments were rewritten, with what the next checkpoint will have; nothing before the first checkpoint.
+    pub(crate) fn rewrites(&self) -> Option<u64> {
+        (self.contents.number(NUMBER) > 0).then(|| self.contents.number(REWRITES))
+    }
+
+    /// Counts a rewriting from the next checkpoint on.
+    pub(crate) fn set_rewrites(&mut self, number: u64) -> Result<()> {
+        self.writable()?;
+        self.contents.numbers.insert(REWRITES.to_owned(), number);
+        Ok(())
     }
 
     /// The global numbers of the importance computation.

@@ -8,6 +8,7 @@ use sha2::Digest as _;
 
 use super::super::encode::Generation;
 use super::super::error::{Context, SegmentError};
+use super::super::ledger::SegmentInfo;
 use super::super::name::SegmentName;
 use super::super::order::FIELD_CAPTURES_BEFORE;
 use super::super::recover;
@@ -51,33 +52,39 @@ impl Segments {
         if let Some(dictionary) = dictionary {
             active.write(&dictionary.first_frame())?;
         }
-        let warcinfo = self.warcinfo(&active, generation)?;
-        active.write(&warcinfo)?;
+        let (head, fields) = self.warcinfo(&active.info, opened, &self.options.info);
+        active.write(&self.encoder.single(generation, &head, fields.as_bytes())?)?;
         active.info.records += 1;
         self.durability.sync(active.file.as_ref(), &active.path)?;
         self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
         Ok(active)
     }
 
-    fn warcinfo(&self, active: &Active, generation: &Generation) -> Result<Vec<u8>, SegmentError> {
+    /// Head and content of the record that describes a segment.
+    pub(in super::super) fn warcinfo(
+        &self,
+        segment: &SegmentInfo,
+        opened: DateTime<Utc>,
+        info: &[(String, String)],
+    ) -> (String, String) {
         let mut fields = String::new();
         let mut line = |name: &str, value: &str| {
             fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
         };
-        for (name, value) in &self.options.info {
+        for (name, value) in info {
             line(name, value);
         }
         line("format", "WARC File Format 1.1");
         line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
-        line(FIELD_CAPTURES_BEFORE, &active.info.captures_before.to_string());
-        if let Some(digest) = active.info.dictionary {
+        line(FIELD_CAPTURES_BEFORE, &segment.captures_before.to_string());
+        if let Some(digest) = segment.dictionary {
             line("dictionary", &digest.to_string());
         }
-        let mut head = HeadWriter::new("warcinfo", &self.encoder.ids().next(), active.opened);
-        head.field("WARC-Filename", active.name.closed());
+        let mut head = HeadWriter::new("warcinfo", &self.encoder.ids().next(), opened);
+        head.field("WARC-Filename", &segment.name);
         head.field("Content-Type", "application/warc-fields");
         head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        self.encoder.single(generation, &head.finish(fields.len() as u64), fields.as_bytes())
+        (head.finish(fields.len() as u64), fields)
     }
 
     /// Closes a writer's segment, if it has one.

@@ -1,0 +1,354 @@
+//! Access rules: which captures people may see, and from when on.
+//!
+//! They stand in `access.toml` in the archive's folder, and every command that shows captures asks here. They bind what is
+//! shown, not who can read the files. What keeps the archive whole (verify, repair, rebuild, crawl, refresh) sees everything.
+//!
+//! ```toml
+//! [[rule]]
+//! prefix = "org,example)/private"  # of the SURT; without a `)`, whole labels of the host name: "org,example"
+//! from = 2020-01-01                # captures of this time and later: a date (UTC, its whole day) or a time
+//! to = 2021-12-31                  # captures up to this time, its day included
+//!
+//! [[rule]]
+//! prefix = "com,example,news"
+//! until = 2030-01-01               # hidden until then
+//!
+//! [[rule]]
+//! prefix = ""                      # every URL
+//! for = "90d"                      # each capture is hidden for so long after it was made
+//! ```
+//!
+//! A rule hides for good unless it has `until` or `for`. No rule shows what another one hides. A revisit is as hidden as
+//! the capture that has its payload.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use archive_storage::address::surt;
+use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+use toml::value::Datetime;
+
+use crate::duration::read_duration;
+use crate::files;
+
+/// The name of the file in the archive's folder.
+pub const FILE: &str = "access.toml";
+
+/// A longer file is refused.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// Rules of a file: each is compared with every capture that is shown.
+pub const RULES_MAX: usize = 1000;
+
+/// Why nothing is shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// The file cannot be read.
+    #[error("cannot read the access rules {}: {source}; nothing is shown until they can be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is a mistake in it.
+    #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is mended", path.display())]
+    Mistake {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// In characters, counted from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What the SURTs of its URLs begin with.
+    pub prefix: String,
+    /// Captures of this time and later.
+    #[serde(default, deserialize_with = "start")]
+    pub from: Option<DateTime<Utc>>,
+    /// Captures before this time.
+    #[serde(default, rename = "to", deserialize_with = "end")]
+    pub before: Option<DateTime<Utc>>,
+    /// They are hidden until then.
+    #[serde(default, deserialize_with = "start")]
+    pub until: Option<DateTime<Utc>>,
+    /// Each is hidden for so long after it was made.
+    #[serde(default, rename = "for", deserialize_with = "span")]
+    pub span: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    #[serde(default)]
+    rule: Vec<Spanned<Rule>>,
+}
+
+/// What may be shown of an archive.
+#[derive(Debug, Clone)]
+pub struct Access {
+    rules: Vec<Rule>,
+    now: DateTime<Utc>,
+}
+
+impl Access {
+    /// Everything: for the archive's owner, and for what is not shown to anybody.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self { rules: Vec::new(), now: Utc::now() }
+    }
+
+    /// What the rules of the archive in `path` allow now. Without a file that is everything.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has a mistake.
+    pub fn read(path: &Path) -> Result<Self, AccessError> {
+        let path = path.join(FILE);
+        let unreadable = |source| AccessError::Unreadable { path: path.clone(), source };
+        let bytes = match files::read(&path, BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::unlimited()),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let text = String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))?;
+        let rules = parse(&text).map_err(|(at, problem)| {
+            let (line, column) = files::place(&text, at);
+            AccessError::Mistake { path: path.clone(), line, column, problem }
+        })?;
+        Ok(Self { rules, now: Utc::now() })
+    }
+
+    /// The rules, in the order of the file.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether anything is hidden at all.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The first rule that hides a capture of `url` made at `time`, microseconds since 1970, counted from 0.
+    #[must_use]
+    pub fn hiding(&self, url: &str, time: i64) -> Option<usize> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let (key, time) = (surt(url), DateTime::from_timestamp_micros(time)?);
+        self.rules.iter().position(|rule| rule.covers(&key) && rule.hides(time, self.now))
+    }
+
+    /// Whether a capture may be shown.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn shows(&self, state: &State, capture: &Capture) -> Result<bool, StateError> {
+        if self.is_unlimited() {
+            return Ok(true);
+        }
+        let shown = |capture: &Capture| -> Result<bool, StateError> {
+            Ok(self.hiding(&state.url(capture.url)?, capture.time).is_none())
+        };
+        let original = capture.original.map(|id| state.capture(id)).transpose()?;
+        Ok(shown(capture)? && original.map_or(Ok(true), |original| shown(&original))?)
+    }
+
+    /// Whether what is known of a page's newest capture may be shown: its title, text, status, links.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn shows_page(&self, state: &State, visit: Option<&Visit>) -> Result<bool, StateError> {
+        match visit.and_then(|visit| visit.last_capture).filter(|_| !self.is_unlimited()) {
+            Some(newest) => self.shows(state, &state.capture(newest)?),
+            None => Ok(true),
+        }
+    }
+
+    /// The captures of a URL that may be shown, from the newest to the oldest.
+    ///
+    /// # Errors
+    /// When the state cannot be read; so may each capture.
+    pub fn history<'a>(
+        &'a self,
+        state: &'a State,
+        url: UrlId,
+    ) -> Result<impl Iterator<Item = Result<(CaptureId, Capture), StateError>> + 'a, StateError> {
+        let shown = |found: Result<(CaptureId, Capture), StateError>| match found {
+            Ok((id, capture)) => match self.shows(state, &capture) {
+                Ok(shown) => shown.then_some(Ok((id, capture))),
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error)),
+        };
+        Ok(state.history(url)?.filter_map(shown))
+    }
+}
+
+impl Rule {
+    /// Whether it is about a URL with this SURT.
+    #[must_use]
+    pub fn covers(&self, surt: &str) -> bool {
+        let Some(rest) = surt.strip_prefix(self.prefix.as_str()) else { return false };
+        let is_whole = self.prefix.is_empty() || self.prefix.contains(')') || self.prefix.ends_with(',');
+        is_whole || rest.starts_with([',', ')', ':'])
+    }
+
+    fn hides(&self, time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        let is_meant =
+            self.from.is_none_or(|from| time >= from) && self.before.is_none_or(|before| time < before);
+        let ends = match self.span {
+            Some(span) => {
+                chrono::TimeDelta::from_std(span).ok().and_then(|span| time.checked_add_signed(span))
+            }
+            None => self.until,
+        };
+        let is_over = (self.span.is_some() || self.until.is_some()) && ends.is_some_and(|ends| now >= ends);
+        is_meant && !is_over
+    }
+}
+
+/// The rules of a file, or the byte of its first mistake, and what it is.
+fn parse(text: &str) -> Result<Vec<Rule>, (usize, String)> {
+    let rules: Rules = toml::from_str(text).map_err(|error: toml::de::Error| {
+        (error.span().map_or(0, |span| span.start), error.message().replace('\n', "; "))
+    })?;
+    for (number, rule) in rules.rule.iter().enumerate() {
+        check(rule.get_ref(), number).map_err(|problem| (rule.span().start, problem))?;
+    }
+    Ok(rules.rule.into_iter().map(Spanned::into_inner).collect())
+}
+
+fn check(rule: &Rule, number: usize) -> Result<(), String> {
+    if number >= RULES_MAX {
+        return Err(format!("there are more than {RULES_MAX} rules"));
+    }
+    if rule.prefix.contains("://") {
+        return Err(format!("'{}' is a URL; its SURT is '{}'", rule.prefix, surt(&rule.prefix)));
+    }
+    if rule.prefix.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii_graphic()) {
+        return Err(format!("no SURT begins with '{}': it has small letters and no spaces", rule.prefix));
+    }
+    if rule.until.is_some() && rule.span.is_some() {
+        return Err("a rule has either `until` or `for`".to_owned());
+    }
+    if rule.from.zip(rule.before).is_some_and(|(from, before)| from >= before) {
+        return Err("`from` is later than `to`".to_owned());
+    }
+    Ok(())
+}
+
+fn start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    Ok(Some(time(deserializer)?.0))
+}
+
+fn end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    Ok(Some(time(deserializer)?.1))
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    read_duration(&text).map(Some).map_err(de::Error::custom)
+}
+
+/// Where a date or a time begins and ends.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(DateTime<Utc>, DateTime<Utc>), D::Error> {
+    let text = Datetime::deserialize(deserializer)?.to_string();
+    let day = || {
+        let day = NaiveDate::parse_from_str(&text, "%Y-%m-%d").ok()?;
+        let next = day.checked_add_days(Days::new(1))?;
+        Some((day.and_hms_opt(0, 0, 0)?.and_utc(), next.and_hms_opt(0, 0, 0)?.and_utc()))
+    };
+    let moment = || {
+        let time = DateTime::parse_from_rfc3339(&text).ok()?.to_utc();
+        Some((time, time.checked_add_signed(chrono::TimeDelta::microseconds(1))?))
+    };
+    day().or_else(moment).ok_or_else(|| {
+        de::Error::custom(format!(
+            "'{text}' is neither a date nor a time with its zone; write it like 2026-01-31 or 2026-01-31T10:00:00Z"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, RULES_MAX, Utc, parse, surt};
+    use chrono::TimeDelta;
+
+    fn access(text: &str) -> Access {
+        Access { rules: parse(text).unwrap(), now: Utc::now() }
+    }
+
+    #[test]
+    fn prefixes_end_where_labels_do() {
+        let hides = |prefix: &str, url: &str| {
+            access(&format!("[[rule]]\nprefix = \"{prefix}\"")).rules[0].covers(&surt(url))
+        };
+        for url in ["http://example.org/", "https://a.example.org:8080/x", "http://example.org:81/"] {
+            assert!(hides("org,example", url), "{url}");
+            assert!(hides("", url), "{url}");
+        }
+        assert!(!hides("org,example", "http://exampleshop.org/"));
+        assert!(!hides("org,example,", "http://example.org/"));
+        assert!(hides("org,example,", "http://a.example.org/"));
+        assert!(hides("org,example)/a", "http://www.example.org/abc"));
+        assert!(!hides("org,example)/a", "http://example.org/b"));
+    }
+
+    #[test]
+    fn dates_are_whole_days_and_embargoes_end() {
+        let access = access(
+            "[[rule]]\nprefix = \"org,a\"\nfrom = 2020-01-01\nto = 2020-12-31\n\
+             [[rule]]\nprefix = \"org,b\"\nuntil = 2021-01-01\n\
+             [[rule]]\nprefix = \"org,c\"\nfor = \"90d\"\n\
+             [[rule]]\nprefix = \"org,d\"\nuntil = 2999-01-01T00:00:00Z\n",
+        );
+        let hidden = |url: &str, time: &str| {
+            access.hiding(url, time.parse::<chrono::DateTime<Utc>>().unwrap().timestamp_micros())
+        };
+        assert_eq!(hidden("http://a.org/", "2019-12-31T23:59:59.999999Z"), None);
+        assert_eq!(hidden("http://a.org/", "2020-01-01T00:00:00Z"), Some(0));
+        assert_eq!(hidden("http://a.org/", "2020-12-31T23:59:59.999999Z"), Some(0));
+        assert_eq!(hidden("http://a.org/", "2021-01-01T00:00:00Z"), None);
+        assert_eq!(hidden("http://b.org/", "2020-06-01T00:00:00Z"), None);
+        assert_eq!(hidden("http://d.org/", "2020-06-01T00:00:00Z"), Some(3));
+        let days_ago = |days| (access.now - TimeDelta::days(days)).timestamp_micros();
+        assert_eq!(access.hiding("http://c.org/", days_ago(89)), Some(2));
+        assert_eq!(access.hiding("http://c.org/", days_ago(91)), None);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place() {
+        for (text, at, problem) in [
+            ("[[rule]]\nprefx = \"a\"\n", 9, "unknown field"),
+            ("[[rule]]\nfrom = 2020-01-01\n", 0, "missing field `prefix`"),
+            ("[[rule]]\nprefix = \"http://a.org/B\"\n", 0, "its SURT is 'org,a)/b'"),
+            ("\n[[rule]]\nprefix = \"org,A\"\n", 1, "small letters"),
+            ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01\nfor = \"1d\"\n", 0, "either"),
+            ("[[rule]]\nprefix = \"\"\nfrom = 2021-01-01\nto = 2020-01-01\n", 0, "later than"),
+            ("[[rule]]\nprefix = \"\"\nfor = \"a while\"\n", 27, "is not a span of time"),
+            ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01T00:00:00\n", 29, "with its zone"),
+        ] {
+            let (found, message) = parse(text).unwrap_err();
+            assert!(message.contains(problem), "{text}: {message}");
+            assert_eq!(found, at, "{text}: {message}");
+        }
+        let many = "[[rule]]\nprefix = \"\"\n".repeat(RULES_MAX);
+        assert_eq!(parse(&many).unwrap().len(), RULES_MAX);
+        assert!(parse(&(many + "[[rule]]\nprefix = \"\"\n")).unwrap_err().1.contains("more than"));
+    }
+}

@@ -1,0 +1,155 @@
+//! `archive access`: what the access rules hide.
+
+use std::process::ExitCode;
+
+use archive::access::{Access, FILE, Rule};
+use archive_storage::Store;
+use archive_storage::address::surt;
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{find_url, open, output};
+
+/// Check the access rules, show them, or tell which captures of a URL they hide.
+///
+/// The rules stand in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export
+/// and watches show: a rule hides captures for good, until a date, or for a time after each was made. While the file has a mistake
+/// these commands show nothing. Verify, repair, rebuild, crawls and refreshes see everything. The rules bind what is shown: whoever
+/// can read the files can read all that is in them, and --as-archivist of these commands shows everything.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive access
+  archive access https://www.example.org/private/
+
+The file access.toml:
+  [[rule]]
+  prefix = \"org,example)/private\"   # of the SURT; without a ) whole labels of the host: \"org,example\"
+  from = 2020-01-01                 # only captures of this day (UTC) or time and later
+  to = 2021-12-31                   # only captures up to this day or time
+  [[rule]]
+  prefix = \"com,example,news\"
+  until = 2030-01-01                # hidden until then
+  [[rule]]
+  prefix = \"\"                       # every URL
+  for = \"90d\"                       # each capture is hidden for so long after it was made
+
+Commands that ask for pages leave out a page while its newest capture is hidden, as that is what they tell of.
+Numbers of hosts, sites and the whole archive count everything.")]
+pub(crate) struct Args {
+    /// Tell which captures of this URL are hidden
+    url: Option<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a rule or capture
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    rule: usize,
+    prefix: String,
+    from: Option<String>,
+    before: Option<String>,
+    until: Option<String>,
+    for_seconds: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    time: String,
+    surt: &'a str,
+    shown: bool,
+    /// The rule that hides it itself, counted from 1.
+    rule: Option<usize>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
+    let access = Access::read(&args.archive.path)?;
+    match &args.url {
+        Some(url) => test(args, &access, url)?,
+        None => show(args, &access)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
+    if access.is_unlimited() {
+        output::note(format_args!("no rules: {} hides nothing", args.archive.path.join(FILE).display()));
+    }
+    let mut table = output::table(&["rule", "prefix", "from", "before", "hidden"]);
+    for (number, rule) in access.rules().iter().enumerate() {
+        if args.json {
+            output::json_line(&Row::of(number + 1, rule))?;
+            continue;
+        }
+        let local = |time: Option<DateTime<Utc>>| time.map_or("-".to_owned(), local);
+        let hidden = match (rule.span, rule.until) {
+            (Some(span), _) => format!("{:.1} days after each capture", span.as_secs_f64() / 86_400.0),
+            (None, Some(until)) => format!("until {}", local(Some(until))),
+            (None, None) => "for good".to_owned(),
+        };
+        let prefix = if rule.prefix.is_empty() { "every URL" } else { &rule.prefix };
+        table.add_row([
+            (number + 1).to_string(),
+            prefix.to_owned(),
+            local(rule.from),
+            local(rule.before),
+            hidden,
+        ]);
+    }
+    if args.json || access.is_unlimited() { Ok(()) } else { output::print(&table) }
+}
+
+/// Tells of each capture of a URL whether it is shown.
+fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
+    let store = Store::read_only(&args.archive.path)?;
+    let state = store.state();
+    let id = find_url(&store, url)?;
+    let url = state.url(id)?;
+    let key = surt(&url);
+    let mut table = output::table(&["captured", "shown", "why"]);
+    for capture in state.history(id)? {
+        let (_, capture) = capture?;
+        let Some(time) = DateTime::from_timestamp_micros(capture.time) else { continue };
+        let (shown, rule) = (access.shows(state, &capture)?, access.hiding(&url, capture.time));
+        let rule = rule.map(|rule| rule + 1);
+        if args.json {
+            let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+            output::json_line(&Shown { time, surt: &key, shown, rule })?;
+            continue;
+        }
+        let why = match rule {
+            Some(rule) => format!("rule {rule} hides it"),
+            None if shown => "no rule hides it".to_owned(),
+            None => "the capture that has its content is hidden".to_owned(),
+        };
+        table.add_row([local(time), if shown { "yes" } else { "no" }.to_owned(), why]);
+    }
+    if args.json {
+        return Ok(());
+    }
+    output::line(&format!("{url} has the SURT {key}"))?;
+    output::line("")?;
+    output::print(&table)
+}
+
+impl Row {
+    fn of(number: usize, rule: &Rule) -> Self {
+        let data = |time: Option<DateTime<Utc>>| Some(time?.to_rfc3339_opts(SecondsFormat::AutoSi, true));
+        Self {
+            rule: number,
+            prefix: rule.prefix.clone(),
+            from: data(rule.from),
+            before: data(rule.before),
+            until: data(rule.until),
+            for_seconds: rule.span.map(|span| span.as_secs()),
+        }
+    }
+}
+
+fn local(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}

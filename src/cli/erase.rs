@@ -1,0 +1,321 @@
+//! `archive erase`: captures that go for good.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use archive::access::Access;
+use archive::erased::{Erased, REASON_BYTES_MAX};
+use archive::exchange::erase::{self, Done, Export, Order, Plan};
+use archive::files;
+use archive::query::Question;
+use archive_storage::{Owner, Store, UrlId, segment};
+use chrono::Utc;
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+
+use super::open::SegmentArgs;
+use super::options::ArchiveArgs;
+use super::{UsageError, find_url, open, output, progress};
+
+/// A longer list of URLs is refused.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// Exports that are named to people; --json names all.
+const EXPORTS_SHOWN: usize = 20;
+
+/// Erase every capture of some pages, for good.
+///
+/// Their records are taken out of the segments and out of all that was made of them: dictionaries, guards, indexes, histories,
+/// titles, links, full text, reports of watches, quarantined files. A tombstone stays, which says when a capture was made, and
+/// when and why it was erased. The URLs are not fetched or imported again until that is lifted. Revisits of other pages
+/// that stood on the content go too, unless --keep-copies gives them the content. What other pages say of an erased one stays with
+/// them: their links to it, and its content where they have it themselves; --dry-run counts these. Copies outside the archive
+/// stay: the exports that the archive knows of are listed. An erase that is interrupted is finished by the next command
+/// that writes to the archive.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive erase 'url = \"https://www.example.org/private/\"' --reason 'asked by the author' --dry-run
+  archive erase 'site = \"example.org\"' --reason 'court order 12/34' --yes
+  archive erase --urls list.txt --reason 'asked by the author' --forget-url
+  archive erase --lift https://www.example.org/private/
+  archive erase --list
+
+With sites, a query means all their pages. A list of URLs has one a line; # begins a comment.")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["query", "urls", "lift", "list", "resume"]))]
+pub(crate) struct Args {
+    /// Which pages, as for `archive query`
+    #[arg(value_name = "QUERY")]
+    query: Option<String>,
+    /// A file with a URL a line
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// Why; stands in the tombstones, in `archive history` and in `archive why`
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["lift", "list", "resume"])]
+    reason: Option<String>,
+    /// Only tell what would go
+    #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Keep revisits of other pages that stand on the content: the first of each page gets it
+    #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
+    keep_copies: bool,
+    /// Keep of the URLs only their digests. The names of hosts stay; pages that link to them or were found on them name
+    /// them still, in their content and in the metadata of their captures (--dry-run counts these pages)
+    #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
+    forget_url: bool,
+    /// Let a URL be fetched and imported again; one that is forgotten is told by its urn:sha256:…
+    #[arg(long, value_name = "URL")]
+    lift: Vec<String>,
+    /// List what must not be fetched or imported again
+    #[arg(long)]
+    list: bool,
+    /// Finish an erase that was interrupted
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object; with --list one a URL
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    dry_run: bool,
+    pages: u64,
+    captures: u64,
+    copies: usize,
+    kept: u64,
+    elsewhere: u64,
+    naming: u64,
+    segments: u64,
+    bytes_before: u64,
+    bytes_after: u64,
+    reports: u64,
+    removed_files: u64,
+    exports: &'a [Export],
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    open::check_exists(path)?;
+    if args.list {
+        return list(args);
+    }
+    if args.resume {
+        if erase::interrupted(path)?.is_none() {
+            output::note(format_args!("no erase was interrupted"));
+        }
+        open::finish_erase(path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.lift.is_empty() {
+        return lift(args);
+    }
+    let reason = reason(args)?;
+    segment::check_repaired(path)?;
+    open::finish_erase(path)?;
+    let plan = plan(args, reason)?;
+    if args.dry_run {
+        report(args, &plan, None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if plan.is_empty() {
+        bail!("nothing of this is left that was captured; nothing was changed");
+    }
+    if !args.yes && !is_confirmed(&plan)? {
+        bail!("nothing was changed");
+    }
+    let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
+    let outcome = erase::run(path, &open::options(SegmentArgs::default(), None), &plan, &mut |bytes, of| {
+        bar.set_length(of);
+        bar.set_position(bytes);
+    });
+    progress::end();
+    let done = outcome.context("the erase is not finished; `archive erase --resume` goes on with it")?;
+    report(args, &plan, Some(&done))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The reason, which only a trial need not have.
+fn reason(args: &Args) -> anyhow::Result<String> {
+    let reason = args.reason.as_deref().unwrap_or_default().trim();
+    let problem = if reason.is_empty() && !args.dry_run {
+        "say why with --reason TEXT: it stands in the tombstones".to_owned()
+    } else if reason.len() > REASON_BYTES_MAX {
+        format!("the reason is longer than {REASON_BYTES_MAX} bytes")
+    } else if reason.contains(char::is_control) {
+        "the reason has control characters".to_owned()
+    } else {
+        return Ok(reason.to_owned());
+    };
+    Err(UsageError(problem).into())
+}
+
+fn plan(args: &Args, reason: String) -> anyhow::Result<Plan> {
+    let store = Store::read_only(&args.archive.path)?;
+    let pages = match (&args.query, &args.urls) {
+        (Some(query), _) => {
+            let question = Question::new(&store, Access::unlimited(), query, Utc::now())?;
+            question.pages()?.into_iter().collect()
+        }
+        (None, Some(file)) => listed(&store, file)?,
+        (None, None) => BTreeSet::new(),
+    };
+    if pages.is_empty() {
+        bail!("no page fits; nothing was changed");
+    }
+    let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
+    Ok(Plan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
+}
+
+/// The pages of a list; a line that names none spoils all of it.
+fn listed(store: &Store, file: &Path) -> anyhow::Result<BTreeSet<UrlId>> {
+    let shown = file.display();
+    let bytes = files::read(file, LIST_BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| UsageError(format!("{shown} is not UTF-8")))?;
+    let mut pages = BTreeSet::new();
+    for (number, line) in text.lines().enumerate() {
+        let url = line.split(" #").next().unwrap_or_default().trim();
+        if url.is_empty() || url.starts_with('#') {
+            continue;
+        }
+        let found = find_url(store, url);
+        pages.insert(found.map_err(|error| UsageError(format!("{shown}, line {}: {error}", number + 1)))?);
+    }
+    Ok(pages)
+}
+
+fn is_confirmed(plan: &Plan) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        return Err(UsageError("add --yes to erase without being asked".to_owned()).into());
+    }
+    let mut out = io::stderr().lock();
+    write!(
+        out,
+        "Erase {} of {} for good? [y/N] ",
+        output::count((plan.captures.len() + plan.copies.len()) as u64, "capture"),
+        output::count(plan.pages.len() as u64, "page")
+    )?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
+    let nothing = Done {
+        pages: plan.pages.len() as u64,
+        captures: (plan.captures.len() + plan.copies.len()) as u64,
+        kept: plan.kept.len() as u64,
+        segments: plan.segments.len() as u64,
+        ..Done::default()
+    };
+    let is_trial = done.is_none();
+    let done = done.unwrap_or(&nothing);
+    if args.json {
+        return output::json_line(&Summary {
+            dry_run: is_trial,
+            pages: done.pages,
+            captures: done.captures,
+            copies: plan.copies.len(),
+            kept: done.kept,
+            elsewhere: plan.elsewhere,
+            naming: plan.naming,
+            segments: done.segments,
+            bytes_before: done.bytes_before,
+            bytes_after: done.bytes_after,
+            reports: done.reports,
+            removed_files: done.removed_files,
+            exports: &done.exports,
+        });
+    }
+    let would = if is_trial { " would be" } else { "" };
+    output::line(&format!(
+        "{} of {}{would} erased, {} of them of other pages with the same content; {} kept",
+        output::count(done.captures, "capture"),
+        output::count(done.pages, "page"),
+        HumanCount(plan.copies.len() as u64),
+        output::count(done.kept, "revisit"),
+    ))?;
+    if is_trial {
+        output::line(&format!(
+            "{} would be written anew, and those whose dictionaries hold the content",
+            output::count(done.segments, "segment")
+        ))?;
+    } else {
+        let (before, after) = (HumanBytes(done.bytes_before), HumanBytes(done.bytes_after));
+        output::line(&format!(
+            "{} written anew: {before} before, {after} now",
+            output::count(done.segments, "segment")
+        ))?;
+    }
+    if plan.elsewhere > 0 {
+        output::note(format_args!(
+            "{} of other pages have the same content and stay; erase these pages too if it has to go",
+            output::count(plan.elsewhere, "capture")
+        ));
+    }
+    if plan.naming > 0 {
+        output::note(format_args!(
+            "{} that stay name what goes, as they link to it or were found on it",
+            output::count(plan.naming, "page")
+        ));
+    }
+    for export in done.exports.iter().take(EXPORTS_SHOWN) {
+        let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));
+        output::note(format_args!(
+            "exported before: {}{query} to {} on {}",
+            export.format, export.output, export.time
+        ));
+    }
+    if done.exports.len() > EXPORTS_SHOWN {
+        output::note(format_args!("{} more exports; --json lists all", done.exports.len() - EXPORTS_SHOWN));
+    }
+    Ok(())
+}
+
+fn lift(args: &Args) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    let _owner = Owner::of(path)?;
+    let mut erased = Erased::read(path)?;
+    for url in &args.lift {
+        let canonical = url::Url::parse(url)
+            .map_or_else(|_| url.clone(), |url| archive_storage::address::canonical(&url));
+        if !erased.lift(&canonical) && !erased.lift(url) {
+            return Err(UsageError(format!(
+                "'{url}' is not on the list of what was erased; `archive erase --list` shows it"
+            ))
+            .into());
+        }
+    }
+    erased.write(path)?;
+    output::note(format_args!(
+        "{} may be fetched and imported again",
+        output::count(args.lift.len() as u64, "URL")
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &Args) -> anyhow::Result<ExitCode> {
+    let erased = Erased::read(&args.archive.path)?;
+    let mut table = output::table(&["erased", "URL", "why"]);
+    for entry in erased.entries() {
+        if args.json {
+            output::json_line(entry)?;
+            continue;
+        }
+        let url =
+            entry.url.clone().unwrap_or_else(|| format!("{}{}", archive::erased::FORGOTTEN, entry.sha256));
+        table.add_row([entry.time.clone(), url, entry.reason.clone()]);
+    }
+    if !args.json {
+        output::print(&table)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,202 @@
+//! `archive repack`: closed segments written anew, in fewer bytes.
+
+use std::process::ExitCode;
+use std::thread;
+
+use archive::exchange::repack::{self, Batch, Done, Listener, Options};
+use archive::memory::parse_bytes;
+use archive_storage::StoreError;
+use archive_storage::segment::SegmentError;
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use serde::Serialize;
+
+use super::open::SegmentArgs;
+use super::options::ArchiveArgs;
+use super::{EXIT_STOPPED, UsageError, interrupt, open, output, progress};
+
+/// The least memory that it can do with, in bytes.
+const MEMORY_MIN: usize = 256 << 20;
+
+/// Write closed segments anew, in fewer bytes: all their captures are known now.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Captures are put together by site and page, with dictionaries of what they have in common; their
+records stay byte for byte what they were, and every one is compared before anything is put in place.
+Segments that were repacked before are taken again only to gather small ones, so it can be run from
+cron as often as you like. Readers go on. It may be interrupted at any moment; what was put in place
+stays, and the same command goes on.
+
+Room on disk: the new segments of a batch beside the old ones, --room at most.
+
+Examples:
+  archive repack --dry-run         # reads the segments, and says what would be gained
+  archive repack
+  archive repack --level 19 --again --memory 2GiB"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    segments: SegmentArgs,
+    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 9]
+    #[arg(long, value_name = "N")]
+    level: Option<i32>,
+    /// Memory (256MiB at least); beside it the longest record goes through a file
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_bytes)]
+    memory: usize,
+    /// Bytes on disk that new segments may take beside the old ones; longer segments are left as they are
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_bytes)]
+    room: usize,
+    /// Threads that compress [default: one a core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Also segments that were repacked before
+    #[arg(long)]
+    again: bool,
+    /// Change nothing, say what would be gained
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON object a batch, and one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct BatchRow {
+    segments: usize,
+    captures: u64,
+    bytes_before: u64,
+    bytes_after: u64,
+    plain_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    dry_run: bool,
+    batches: u64,
+    segments_before: u64,
+    segments_after: u64,
+    left: u64,
+    captures: u64,
+    bytes_before: u64,
+    bytes_after: u64,
+    plain_bytes: u64,
+    complete: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
+    if args.memory < MEMORY_MIN {
+        return Err(UsageError(format!("--memory has to be at least {}MiB", MEMORY_MIN >> 20)).into());
+    }
+    let stop = interrupt::install()?;
+    let mut store = open::own(&args.archive.path, args.segments, None)?;
+    let options = Options {
+        codec: args.segments.codec(),
+        level: args.level,
+        threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+        memory: args.memory,
+        room: args.room as u64,
+        again: args.again,
+        dry_run: args.dry_run,
+    };
+    let (batches, left) = repack::plan(&store.closed_segments(), &options);
+    let total = batches.iter().map(|batch| batch.plain_bytes).sum();
+    let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}");
+    let mut display = Display { bar, json: args.json, done: Done::default(), batches: 0, failure: None };
+    let outcome = repack::run(&mut store, &batches, &options, &stop, &mut display);
+    progress::end();
+    let complete = outcome.map_err(advised)?;
+    store.close()?;
+    let Display { done, batches, failure, .. } = display;
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    if args.json {
+        output::json_line(&Summary {
+            dry_run: args.dry_run,
+            batches,
+            segments_before: done.segments.0,
+            segments_after: done.segments.1,
+            left,
+            captures: done.captures,
+            bytes_before: done.bytes.0,
+            bytes_after: done.bytes.1,
+            plain_bytes: done.plain_bytes,
+            complete,
+        })?;
+    } else {
+        output::line(&words(&done, left, args.dry_run, complete))?;
+    }
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
+}
+
+/// What to do about a damaged segment.
+fn advised(error: StoreError) -> anyhow::Error {
+    let is_damage = matches!(error, StoreError::Segment(SegmentError::Corrupted { .. }));
+    let error = anyhow::Error::from(error);
+    if is_damage { error.context("nothing was changed, run `archive repair` first") } else { error }
+}
+
+/// The outcome in words.
+fn words(done: &Done, left: u64, dry_run: bool, complete: bool) -> String {
+    let left = match left {
+        0 => String::new(),
+        left => format!("; {} left as they are", output::count(left, "segment")),
+    };
+    if done.segments.0 == 0 {
+        return format!("nothing to repack{left}");
+    }
+    let (before, after) = done.bytes;
+    let share = after as f64 / before.max(1) as f64;
+    let stopped = if complete { "" } else { "; stopped before the end, the same command goes on" };
+    let segments = output::count(done.segments.0, "segment");
+    let (before, after) = (HumanBytes(before), HumanBytes(after));
+    if dry_run {
+        return format!("{segments} of {before} would take about {after} ({share:.2} of it){left}{stopped}");
+    }
+    let captures = HumanCount(done.captures);
+    let new = done.segments.1;
+    format!(
+        "{segments} of {before} are now {new} of {after} ({share:.2} of it), {captures} captures{left}{stopped}"
+    )
+}
+
+/// What is shown while it runs.
+struct Display {
+    bar: ProgressBar,
+    json: bool,
+    done: Done,
+    batches: u64,
+    /// Why nothing could be printed.
+    failure: Option<anyhow::Error>,
+}
+
+impl Listener for Display {
+    fn progress(&mut self, plain_bytes: u64) {
+        self.bar.inc(plain_bytes);
+    }
+
+    fn batch(&mut self, batch: &Batch, done: &Done) {
+        self.batches += 1;
+        let sum = &mut self.done;
+        sum.segments.0 += batch.segments.len() as u64;
+        sum.segments.1 += done.segments.1;
+        sum.bytes.0 += done.bytes.0;
+        sum.bytes.1 += done.bytes.1;
+        sum.captures += batch.captures;
+        sum.plain_bytes += batch.plain_bytes;
+        if self.json {
+            let row = BatchRow {
+                segments: batch.segments.len(),
+                captures: batch.captures,
+                bytes_before: done.bytes.0,
+                bytes_after: done.bytes.1,
+                plain_bytes: batch.plain_bytes,
+            };
+            if let Err(error) = output::json_line(&row) {
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What was erased stays away: the list of URLs that must not be fetched or imported again.
+//!
+//! `erased.jsonl` in the archive's folder has a line for each: the SHA-256 of its canonical URL, the URL itself unless that is to
+//! be forgotten too, when and why. Like watches it is a file beside the state, because the state can be made again and the
+//! list cannot. Lifting takes the line out.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use archive_storage::Digest;
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, WholeFile};
+
+/// The name of the file in the archive's folder.
+pub const FILE: &str = "erased.jsonl";
+
+/// A longer file is refused: some 4 000 000 URLs.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of a reason.
+pub const REASON_BYTES_MAX: usize = 1000;
+
+/// What the name of a page begins with whose URL is forgotten; its digest follows.
+pub const FORGOTTEN: &str = "urn:sha256:";
+
+/// Why the list cannot be used. Nothing may be fetched or imported then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErasedError {
+    /// It cannot be read or written.
+    #[error("the list of what was erased, {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is none.
+    #[error("{}, line {line}: {problem}; nothing is fetched or imported until it is mended", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// A URL that was erased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// SHA-256 of the canonical URL, in hexadecimal.
+    pub sha256: String,
+    /// The URL, unless it is forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// When it was erased, RFC 3339.
+    pub time: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The list.
+#[derive(Debug, Clone, Default)]
+pub struct Erased {
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Erased {
+    /// The list of the archive in `path`; empty without the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or a line is wrong.
+    pub fn read(path: &Path) -> Result<Self, ErasedError> {
+        let path = path.join(FILE);
+        let bytes = match files::read(&path, BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(ErasedError::Io { path, source }),
+        };
+        let mut entries = BTreeMap::new();
+        for (number, line) in
+            bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
+            let entry: Entry = serde_json::from_slice(line).map_err(|error| ErasedError::Line {
+                path: path.clone(),
+                line: number + 1,
+                problem: error.to_string(),
+            })?;
+            entries.insert(entry.sha256.clone(), entry);
+        }
+        Ok(Self { entries })
+    }
+
+    /// Whether a canonical URL was erased, and when and why.
+    #[must_use]
+    pub fn of(&self, url: &str) -> Option<&Entry> {
+        if self.entries.is_empty() { None } else { self.entries.get(&digest_of(url)) }
+    }
+
+    /// All entries, in the order of their digests.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// Adds a canonical URL, or replaces what was said of it; its text too unless that is to be `forgotten`.
+    pub fn add(&mut self, url: &str, forgotten: bool, time: DateTime<Utc>, reason: &str) {
+        let sha256 = digest_of(url);
+        let entry = Entry {
+            sha256: sha256.clone(),
+            url: (!forgotten).then(|| url.to_owned()),
+            time: time.to_rfc3339_opts(SecondsFormat::Secs, true),
+            reason: reason.to_owned(),
+        };
+        self.entries.insert(sha256, entry);
+    }
+
+    /// Lets a canonical URL, or one that is forgotten and told by its digest, be fetched and imported again; whether it was on
+    /// the list.
+    pub fn lift(&mut self, url: &str) -> bool {
+        let digest = url.strip_prefix(FORGOTTEN).map_or_else(|| digest_of(url), str::to_owned);
+        self.entries.remove(&digest).is_some()
+    }
+
+    /// Replaces the file of the archive in `path`.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old file is then still there.
+    pub fn write(&self, path: &Path) -> Result<(), ErasedError> {
+        let path = path.join(FILE);
+        let write = || {
+            let mut file = io::BufWriter::new(WholeFile::begin(&path)?);
+            for entry in self.entries.values() {
+                serde_json::to_writer(&mut file, entry)?;
+                file.write_all(b"\n")?;
+            }
+            file.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
+        };
+        write().map_err(|source| ErasedError::Io { path: path.clone(), source })
+    }
+}
+
+/// The SHA-256 of a canonical URL, in hexadecimal.
+#[must_use]
+pub fn digest_of(url: &str) -> String {
+    let digest = Digest::sha256(url.as_bytes()).to_string();
+    digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
+}
+
+/// The name that a page has once its URL is forgotten.
+#[must_use]
+pub fn forgotten_name(url: &str) -> String {
+    format!("{FORGOTTEN}{}", digest_of(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Erased, FILE, Utc, forgotten_name};
+
+    #[test]
+    fn a_url_is_on_the_list_until_it_is_lifted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut erased = Erased::read(folder.path()).unwrap();
+        erased.add("http://a.test/1", false, Utc::now(), "asked for");
+        erased.add("http://a.test/2", true, Utc::now(), "a court said so");
+        erased.write(folder.path()).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert!(text.contains("http://a.test/1") && !text.contains("http://a.test/2"));
+        let mut erased = Erased::read(folder.path()).unwrap();
+        assert_eq!(erased.of("http://a.test/2").unwrap().reason, "a court said so");
+        assert!(erased.of("http://a.test/3").is_none());
+        assert!(erased.lift(&forgotten_name("http://a.test/2")) && erased.lift("http://a.test/1"));
+        assert!(!erased.lift("http://a.test/1"));
+        erased.write(folder.path()).unwrap();
+        assert_eq!(Erased::read(folder.path()).unwrap().entries().count(), 0);
+    }
+
+    #[test]
+    fn a_bad_line_is_told_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), "\n{\"sha256\":\"00\"}\n").unwrap();
+        let error = Erased::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("line 2: missing field `time`"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What an erase is about, written down before its first step and taken away after its last.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use archive_storage::{CaptureId, SegmentId, UrlId};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{EraseError, Plan};
+use crate::files::{self, WholeFile};
+
+/// The name of the file in the archive's folder.
+pub const FILE: &str = "erase.json";
+
+/// A longer file is none of ours: some 20 000 000 captures.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// An erase that was begun. Numbers are those of the state, which nothing but an erase changes while the file is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Intent {
+    /// When it was begun, RFC 3339.
+    time: String,
+    /// The state by whose numbers it goes.
+    pub(super) identity: u64,
+    /// Why.
+    pub(super) reason: String,
+    /// Whether only digests of the URLs are kept.
+    pub(super) forget_url: bool,
+    /// URLs.
+    #[serde(with = "numbers")]
+    pub(super) pages: Vec<UrlId>,
+    /// Their captures.
+    #[serde(with = "numbers")]
+    pub(super) captures: Vec<CaptureId>,
+    /// Captures of other pages that stand on these, and go with them.
+    #[serde(with = "numbers")]
+    pub(super) copies: Vec<CaptureId>,
+    /// Captures of other pages that stand on these, and stay: each with the one among them that gets the payload.
+    pub(super) kept: Vec<(u32, u32)>,
+    /// Segments whose dictionaries hold bytes of the captures, once they were looked for.
+    #[serde(with = "numbers::maybe")]
+    pub(super) dictionaries: Option<Vec<SegmentId>>,
+}
+
+impl Intent {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            time: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
+            identity: plan.identity,
+            reason: plan.order.reason.clone(),
+            forget_url: plan.order.forget_url,
+            pages: plan.pages.iter().copied().collect(),
+            captures: plan.captures.iter().copied().collect(),
+            copies: plan.copies.iter().copied().collect(),
+            kept: plan.kept.iter().map(|(copy, holder)| (copy.0, holder.0)).collect(),
+            dictionaries: None,
+        }
+    }
+
+    pub(super) fn time(&self) -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339(&self.time).map_or_else(|_| Utc::now(), |time| time.to_utc())
+    }
+
+    pub(super) fn stated_time(&self) -> &str {
+        &self.time
+    }
+
+    /// Captures that go.
+    pub(super) fn all(&self) -> impl Iterator<Item = CaptureId> + '_ {
+        self.captures.iter().chain(&self.copies).copied()
+    }
+
+    /// How many captures go.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.captures.len() + self.copies.len()
+    }
+
+    pub(super) fn save(&self, archive: &Path) -> Result<(), EraseError> {
+        let path = archive.join(FILE);
+        let write = || WholeFile::replace(&path, &serde_json::to_vec(self)?);
+        write().map_err(|source| EraseError::Io { path: path.clone(), source })
+    }
+}
+
+/// The erase of the archive in this folder that was begun and is not finished.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
+    let path = archive.join(FILE);
+    let bytes = match files::read(&path, BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(EraseError::Io { path, source }),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| EraseError::Intent { path, problem: error.to_string() })
+}
+
+/// Says durably that the erase is finished.
+pub(super) fn forget(archive: &Path) -> Result<(), EraseError> {
+    let path = archive.join(FILE);
+    let remove = || {
+        fs::remove_file(&path)?;
+        File::open(archive)?.sync_all()
+    };
+    remove().map_err(|source| EraseError::Io { path: path.clone(), source })
+}
+
+/// Ids as numbers.
+mod numbers {
+    use archive_storage::{CaptureId, SegmentId, UrlId};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) trait Number: Copy {
+        fn number(self) -> u32;
+        fn of(number: u32) -> Self;
+    }
+
+    macro_rules! number {
+        ($($id:ident),*) => {
+            $(impl Number for $id {
+                fn number(self) -> u32 {
+                    self.0
+                }
+                fn of(number: u32) -> Self {
+                    Self(number)
+                }
+            })*
+        };
+    }
+    number!(CaptureId, SegmentId, UrlId);
+
+    pub(super) fn serialize<T: Number, S: Serializer>(ids: &[T], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(ids.iter().map(|id| id.number()))
+    }
+
+    pub(super) fn deserialize<'de, T: Number, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+        Ok(Vec::<u32>::deserialize(from)?.into_iter().map(T::of).collect())
+    }
+
+    pub(super) mod maybe {
+        use archive_storage::SegmentId;
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            ids: &Option<Vec<SegmentId>>,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            let ids: Option<Vec<u32>> = ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect());
+            ids.serialize(to)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Option<Vec<SegmentId>>, D::Error> {
+            let ids = Option::<Vec<u32>>::deserialize(from)?;
+            Ok(ids.map(|ids| ids.into_iter().map(SegmentId).collect()))
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Erasing: captures that go for good, with everything in the archive's folder that holds their bytes.
+//!
+//! An erase is a list of captures ([`Plan`]), written down durably before the first step (`intent`). Every step may be repeated, so
+//! whoever opens the archive for writing after a crash goes on with the list ([`resume`]):
+//!
+//! 1. The URLs go on the list of what must not come back ([`crate::erased`]).
+//! 2. Revisits that are to stay get the payload that they stood on (`--keep-copies`).
+//! 3. Segments that have the captures, or bytes of theirs in their dictionaries (`dictionaries`), are rewritten with tombstones in
+//!    their places; the state says so in the same commit.
+//! 4. A copy of the state without titles, links, words and names takes the state's place: deleted bytes stay in files for long.
+//! 5. Reports, quarantined files and the list of exports are gone over (`traces`).
+//!
+//! A tombstone is a `metadata` record with the time of the capture and the field `erased`; a replay knows by it what was there.
+
+mod author;
+mod copies;
+mod dictionaries;
+mod intent;
+mod plan;
+mod traces;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use archive_storage::segment::{RewriteOptions, SegmentError, SegmentOptions};
+use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::export::ExportError;
+use crate::columns;
+use crate::erased::{Erased, FORGOTTEN, forgotten_name};
+use crate::ledger::{Credits, capture_flags};
+use crate::recorder::{self, RecorderError};
+use crate::search;
+use crate::watch::WatchError;
+
+use self::author::{Fate, Writer};
+pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
+pub use self::plan::{Order, Plan};
+pub use super::exports::Export;
+
+/// Bytes of segments that are rewritten together: their new segments stand beside them meanwhile.
+const BATCH_BYTES: u64 = 512 << 20;
+
+/// Captures that are rewritten together.
+const BATCH_CAPTURES: u64 = 1 << 19;
+
+/// Why an erase broke off. What was begun is finished by the next command that writes to the archive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EraseError {
+    /// The archive failed.
+    #[error(transparent)]
+    Recorder(RecorderError),
+    /// A file beside the segments and the state.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// What was begun cannot be read.
+    #[error("{}: {problem}; the erase that it describes is not finished: give the same command again after taking the file away", path.display())]
+    Intent {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A segment cannot be read to its end.
+    #[error(transparent)]
+    Unreadable(ExportError),
+    /// The reports of a watch.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}
+
+impl<E: Into<RecorderError>> From<E> for EraseError {
+    fn from(error: E) -> Self {
+        Self::Recorder(error.into())
+    }
+}
+
+/// What an erase did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Pages that must not come back.
+    pub pages: u64,
+    /// Captures that are tombstones now.
+    pub captures: u64,
+    /// Revisits that were kept with a payload of their own or of another kept one.
+    pub kept: u64,
+    /// Segments that were written anew, and their bytes before and after.
+    pub segments: u64,
+    /// Bytes of these segments before.
+    pub bytes_before: u64,
+    /// Bytes of the new ones.
+    pub bytes_after: u64,
+    /// Reports of watches from which something was taken out.
+    pub reports: u64,
+    /// Quarantined files and cut-off tails that were removed.
+    pub removed_files: u64,
+    /// Exports that were made since the first of the captures, as far as the archive has noted them.
+    pub exports: Vec<Export>,
+}
+
+/// Erases what a plan lists from the archive in `path`, which nobody else may own. `progress` gets bytes before compression
+/// that were written, and about how many it will be.
+///
+/// # Errors
+/// When the disk refuses. An erase that was begun is finished by [`resume`].
+pub fn run(
+    path: &Path,
+    options: &SegmentOptions,
+    plan: &Plan,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Done, EraseError> {
+    let intent = Intent::of(plan);
+    intent.save(path)?;
+    carry_out(path, options, intent, progress)
+}
+
+/// Finishes an erase that was interrupted; nothing if none was.
+///
+/// # Errors
+/// As [`run`].
+pub fn resume(
+    path: &Path,
+    options: &SegmentOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Option<Done>, EraseError> {
+    match interrupted(path)? {
+        Some(intent) => carry_out(path, options, intent, progress).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn carry_out(
+    path: &Path,
+    options: &SegmentOptions,
+    mut intent: Intent,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Done, EraseError> {
+    let mut store = recorder::open(path, options.clone())?.store;
+    if intent.identity != store.state().identity() {
+        let problem = "the state was made anew since".to_owned();
+        return Err(EraseError::Intent { path: path.join(INTENT_FILE), problem });
+    }
+    // Rewriting knows segments by what the last checkpoint says of them.
+    store.checkpoint_waiting()?;
+    forbid(path, store.state(), &intent)?;
+    let mut done = Done {
+        pages: intent.pages.len() as u64,
+        captures: (intent.captures.len() + intent.copies.len()) as u64,
+        kept: intent.kept.len() as u64,
+        ..Done::default()
+    };
+    copies::keep(&mut store, &intent, &mut done, progress)?;
+    if intent.dictionaries.is_none() {
+        intent.dictionaries = Some(dictionaries::holding(&store, &intent)?);
+        intent.save(path)?;
+    }
+    bury(&mut store, &intent, &mut done, progress)?;
+    let first = first_time(store.state(), &intent)?;
+    let urls = urls(store.state(), &intent)?;
+    renew_state(store, &intent)?;
+    traces::remove(path, &intent, &urls, &mut done)?;
+    done.exports = super::exports::since(path, first)?;
+    intent::forget(path)?;
+    Ok(done)
+}
+
+/// Puts the pages on the list of what must not come back.
+fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError> {
+    let mut erased = Erased::read(path)?;
+    for page in &intent.pages {
+        let url = state.url(*page)?;
+        // A page whose name is gone already was put on the list before.
+        if !url.starts_with(FORGOTTEN) {
+            erased.add(&url, intent.forget_url, intent.time(), &intent.reason);
+        }
+    }
+    Ok(erased.write(path)?)
+}
+
+/// The pages' URLs, as far as they are still known.
+fn urls(state: &State, intent: &Intent) -> Result<HashSet<String>, StateError> {
+    intent.pages.iter().map(|page| state.url(*page)).collect()
+}
+
+/// The time of the oldest capture that goes.
+fn first_time(state: &State, intent: &Intent) -> Result<Option<DateTime<Utc>>, StateError> {
+    let mut first = None;
+    for id in intent.all() {
+        let time = state.capture(id)?.time;
+        first = Some(first.map_or(time, |first: i64| first.min(time)));
+    }
+    Ok(first.and_then(DateTime::from_timestamp_micros))
+}
+
+/// Puts tombstones in the place of the captures.
+fn bury(
+    store: &mut Store,
+    intent: &Intent,
+    done: &mut Done,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), EraseError> {
+    let mut fates = Vec::new();
+    for (ids, is_copy) in [(&intent.captures, false), (&intent.copies, true)] {
+        for id in ids {
+            let capture = store.state().capture(*id)?;
+            if !capture_flags::is_erased(&capture) {
+                fates.push((*id, capture.location, Fate::Tombstone { is_copy }));
+            }
+        }
+    }
+    let dictionaries = intent.dictionaries.clone().unwrap_or_default();
+    rewrite(store, intent, &fates, &dictionaries, done, progress)
+}
+
+/// Rewrites the segments of captures with fates, and others, batch by batch; the state changes with them.
+fn rewrite(
+    store: &mut Store,
+    intent: &Intent,
+    fates: &[(CaptureId, Location, Fate)],
+    others: &[SegmentId],
+    done: &mut Done,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), EraseError> {
+    let mut wanted: HashSet<SegmentId> = fates.iter().map(|(_, place, _)| place.segment).collect();
+    wanted.extend(others);
+    let segments: Vec<_> =
+        store.closed_segments().into_iter().filter(|info| wanted.contains(&info.id)).collect();
+    if let Some(missing) =
+        fates.iter().map(|(_, place, _)| place.segment).find(|id| segments.iter().all(|info| info.id != *id))
+    {
+        return Err(SegmentError::Missing(missing).into());
+    }
+    let total: u64 = segments.iter().map(|info| info.plain_bytes).sum();
+    let mut written = 0;
+    let mut rest = segments.as_slice();
+    while !rest.is_empty() {
+        let (mut bytes, mut captures) = (0, 0);
+        let fits = |info: &&archive_storage::segment::SegmentInfo| {
+            (bytes, captures) = (bytes + info.bytes, captures + info.captures);
+            bytes <= BATCH_BYTES && captures <= BATCH_CAPTURES
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (batch, later) = rest.split_at(count);
+        rest = later;
+        let ids: Vec<SegmentId> = batch.iter().map(|info| info.id).collect();
+        let mine: Vec<_> =
+            fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).copied().collect();
+        let mut count = |bytes| {
+            written += bytes;
+            progress(written, total);
+        };
+        let mut writer = Writer::new(store, intent, &mine, &mut count)?;
+        let rewritten = store.rewrite(&ids, &RewriteOptions::default(), &mut writer)?;
+        drop(writer);
+        for (id, _, fate) in &mine {
+            let state = store.state_mut();
+            match fate {
+                Fate::Tombstone { .. } => {
+                    state.erase_capture(*id)?;
+                    state.set_capture_flags(*id, capture_flags::ERASED)?;
+                }
+                Fate::Own => state.keep_copy(*id, None)?,
+                Fate::Refer(holder) => state.keep_copy(*id, Some(*holder))?,
+            }
+        }
+        let (before, after) = rewritten.bytes();
+        done.segments += ids.len() as u64;
+        (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
+        store.put_in_place(&rewritten)?;
+    }
+    Ok(())
+}
+
+/// Puts a copy of the state without what was erased in its place.
+fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
+    let path = store.path().to_owned();
+    let mut pages: HashSet<UrlId> = intent.pages.iter().copied().collect();
+    for id in &intent.copies {
+        pages.insert(store.state().capture(*id)?.url);
+    }
+    let mut names = std::collections::HashMap::new();
+    for page in intent.pages.iter().filter(|_| intent.forget_url) {
+        let url = store.state().url(*page)?;
+        if !url.starts_with(FORGOTTEN) {
+            names.insert(*page, forgotten_name(&url));
+        }
+    }
+    let forgotten: Vec<String> =
+        names.keys().map(|page| store.state().url(*page)).collect::<Result<_, _>>()?;
+    let credits = Credits::open(store.state())?;
+    let mut clusters = credits.clusters(store.state())?;
+    clusters.values_mut().for_each(|urls| urls.retain(|url| !forgotten.contains(url)));
+    credits.set_clusters(store.state_mut(), &clusters)?;
+    for page in &intent.pages {
+        Credits::put_away(store.state_mut(), *page)?;
+    }
+    store.checkpoint_waiting()?;
+    let scrub = Scrub { pages, names };
+    let mut renewal = Rebuild::scrub(store, &scrub)?;
+    let folder = renewal.folder();
+    for page in scrub.pages.iter().filter(|page| !intent.pages.contains(page)) {
+        copies::retell(renewal.store(), *page)?;
+    }
+    renewal.store().checkpoint_waiting()?;
+    let index = path.join(search::FOLDER);
+    if index.is_dir() {
+        let options =
+            search::Options { state: renewal.store().state().identity(), ..search::Options::default() };
+        search::copy_without(&index, &folder.join(search::FOLDER), scrub.pages.iter().copied(), options)
+            .map_err(RecorderError::from)?;
+    }
+    columns::share(&path, &folder)
+        .map_err(|source| EraseError::Io { path: path.join(columns::FOLDER), source })?;
+    Ok(renewal.finish()?)
+}

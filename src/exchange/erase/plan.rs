@@ -1,0 +1,126 @@
+//! What an erase would take.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use archive_storage::{CaptureId, CaptureKind, SegmentId, Store, StoreError, UrlId};
+
+use crate::ledger::capture_flags;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Why.
+    pub reason: String,
+    /// Whether revisits of other pages stay that stand on a payload that goes.
+    pub keep_copies: bool,
+    /// Whether only digests of the URLs are kept.
+    pub forget_url: bool,
+}
+
+/// What an erase takes, and what it does not.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) order: Order,
+    /// The state by whose numbers it goes.
+    pub(super) identity: u64,
+    /// The pages.
+    pub pages: BTreeSet<UrlId>,
+    /// Their captures.
+    pub captures: BTreeSet<CaptureId>,
+    /// Captures of other pages that stand on these and go with them.
+    pub copies: BTreeSet<CaptureId>,
+    /// Captures of other pages that stand on these and stay, each with the one that gets the payload.
+    pub kept: BTreeMap<CaptureId, CaptureId>,
+    /// Captures of other pages that have one of the payloads themselves: they stay.
+    pub elsewhere: u64,
+    /// Pages that link to one of the pages, or were found on one: they name it in their content or in the metadata of their
+    /// captures.
+    pub naming: u64,
+    /// Segments that have the captures.
+    pub segments: BTreeSet<SegmentId>,
+}
+
+impl Plan {
+    /// What erasing these pages takes.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn of(store: &Store, pages: BTreeSet<UrlId>, order: Order) -> Result<Self, StoreError> {
+        let state = store.state();
+        let mut plan = Self {
+            order,
+            identity: state.identity(),
+            pages,
+            captures: BTreeSet::new(),
+            copies: BTreeSet::new(),
+            kept: BTreeMap::new(),
+            elsewhere: 0,
+            naming: 0,
+            segments: BTreeSet::new(),
+        };
+        let mut payloads = HashSet::new();
+        for page in &plan.pages {
+            for found in state.history(*page)? {
+                let (id, capture) = found?;
+                if capture_flags::is_erased(&capture) {
+                    continue;
+                }
+                plan.captures.insert(id);
+                plan.segments.insert(capture.location.segment);
+                if capture.digest != [0; 16] {
+                    payloads.insert(capture.digest);
+                }
+            }
+        }
+        plan.find_copies(store, &payloads)?;
+        let mut naming = HashSet::new();
+        state.newest_links(|source, links| {
+            if links.iter().any(|link| plan.pages.contains(&link.target)) {
+                naming.insert(source);
+            }
+            Ok(())
+        })?;
+        for found in state.pages(UrlId(0)) {
+            let (id, page) = found?;
+            if page.visit.is_some() && page.via.is_some_and(|via| plan.pages.contains(&via)) {
+                naming.insert(id);
+            }
+        }
+        plan.naming = naming.difference(&plan.pages.iter().copied().collect()).count() as u64;
+        Ok(plan)
+    }
+
+    /// Finds what stands on the captures, and what has the same content.
+    fn find_copies(&mut self, store: &Store, payloads: &HashSet<[u8; 16]>) -> Result<(), StoreError> {
+        // For each page and payload the first revisit, which holds the payload for the later ones.
+        let mut holders: HashMap<(UrlId, CaptureId), CaptureId> = HashMap::new();
+        for found in store.state().captures() {
+            let (id, capture) = found?;
+            if self.pages.contains(&capture.url) {
+                continue;
+            }
+            let Some(original) = capture.original.filter(|original| self.captures.contains(original)) else {
+                self.elsewhere += u64::from(capture.kind.has_payload() && payloads.contains(&capture.digest));
+                continue;
+            };
+            let holder = match capture.kind {
+                CaptureKind::Identical => Some(*holders.entry((capture.url, original)).or_insert(id)),
+                _ => holders.get(&(capture.url, original)).copied(),
+            };
+            match holder.filter(|_| self.order.keep_copies) {
+                Some(holder) => drop(self.kept.insert(id, holder)),
+                None => {
+                    self.copies.insert(id);
+                    self.segments.insert(capture.location.segment);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to erase: no capture is left of these pages.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.captures.is_empty()
+    }
+}

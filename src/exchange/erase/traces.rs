@@ -1,0 +1,87 @@
+//! What else in an archive's folder holds bytes of what goes.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use archive_storage::SegmentId;
+use archive_storage::backend::RealDisk;
+use archive_storage::segment::{self, QUARANTINE};
+
+use super::{Done, EraseError, Intent};
+use crate::exchange::exports;
+use crate::ledger::canonical_of;
+use crate::watch;
+
+/// What recovery cut off a segment has this in its name.
+const CUT: &str = ".cut-";
+
+/// Takes the pages out of the reports of watches and out of the list of exports; removes what was cut off segments, and
+/// quarantined segments that hold one of the pages or that cannot be read to their end.
+pub(super) fn remove(
+    archive: &Path,
+    intent: &Intent,
+    urls: &HashSet<String>,
+    done: &mut Done,
+) -> Result<(), EraseError> {
+    done.reports = watch::forget_pages(archive, urls)?;
+    if intent.forget_url {
+        exports::forget(archive, urls)?;
+    }
+    let folder = archive.join(segment::FOLDER);
+    for name in names(&folder)?.into_iter().filter(|name| name.contains(CUT)) {
+        take_away(&folder.join(name), done)?;
+    }
+    clear_quarantine(archive, urls, done)
+}
+
+fn clear_quarantine(archive: &Path, urls: &HashSet<String>, done: &mut Done) -> Result<(), EraseError> {
+    let (mut list, _) = segment::put_aside(&RealDisk, archive)?;
+    let mut is_changed = false;
+    for entry in &mut list {
+        let Some(file) = entry.file.clone() else { continue };
+        if holds(archive, &file, urls) {
+            take_away(&archive.join(QUARANTINE).join(file), done)?;
+            entry.file = None;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        segment::save_put_aside(&RealDisk, archive, &list)?;
+    }
+    Ok(())
+}
+
+/// Whether a quarantined segment holds a page, or may: what cannot be read may be anything.
+fn holds(archive: &Path, file: &str, urls: &HashSet<String>) -> bool {
+    let path = format!("../{QUARANTINE}/{file}");
+    let Ok(mut records) = segment::records(archive, SegmentId(0), &path, 0) else {
+        return true;
+    };
+    records.any(|record| match record {
+        Ok(record) => record.header.target_uri().is_some_and(|url| urls.contains(&canonical_of(url))),
+        Err(_) => true,
+    })
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, EraseError> {
+    let failed = |source| EraseError::Io { path: folder.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+fn take_away(path: &PathBuf, done: &mut Done) -> Result<(), EraseError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(EraseError::Io { path: path.clone(), source })
+        }
+        outcome => {
+            done.removed_files += u64::from(outcome.is_ok());
+            Ok(())
+        }
+    }
+}

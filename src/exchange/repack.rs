@@ -1,0 +1,251 @@
+//! Segments written anew when all their captures are known: the same records in fewer bytes and fewer files.
+//!
+//! What is worth it: every closed segment that was not rewritten yet, unless its records don't compress; and of those that
+//! were, small ones beside new ones of their size, so that a refresh an hour leaves few files after a year and each
+//! capture is written anew a few times only (as in log-structured merging: O'Neil et al., "The log-structured merge-tree",
+//! 1996). Segments are taken in batches, oldest captures first; a batch needs room on disk for its new segments beside the old
+//! ones, and each is put in place by itself.
+
+use archive_storage::segment::{
+    Author, CaptureGroup, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, SegmentError,
+    SegmentInfo,
+};
+use archive_storage::{SegmentId, Store, StoreError};
+
+use crate::recorder::Control;
+
+/// Bytes of a rewritten segment, of those of the others that are gathered with it, up to which it is written once more.
+const GATHERED_SHARE: u64 = 2;
+/// A segment whose records take more of their bytes before compression, in hundredths, is left as it is.
+const COMPRESSED_PERCENT_MAX: u64 = 90;
+/// Beside others of its kind a segment of fewer bytes is gathered whatever it holds.
+const SMALL_BYTES: u64 = 8 << 20;
+/// Bytes of memory for a capture while its batch is rewritten: its places, and the name of its page.
+const CAPTURE_BYTES: u64 = 320;
+/// A byte of memory holds the samples of so many bytes of records.
+const PLAIN_PER_BYTE: u64 = 16;
+/// What a thread takes that compresses: a compressor with a dictionary of 8 MiB, and records.
+const THREAD_BYTES: usize = 64 << 20;
+
+/// What to repack, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The compression of new segments; nothing for that of the newest one.
+    pub codec: Option<Codec>,
+    /// The level.
+    pub level: Option<i32>,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of memory.
+    pub memory: usize,
+    /// Bytes on disk that new segments may take beside the old ones.
+    pub room: u64,
+    /// Also those that were rewritten before.
+    pub again: bool,
+    /// Only says what would be gained.
+    pub dry_run: bool,
+}
+
+/// Segments that are rewritten together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The old ones.
+    pub segments: Vec<SegmentId>,
+    /// Their captures.
+    pub captures: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of their records before compression.
+    pub plain_bytes: u64,
+}
+
+/// What came of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done {
+    /// Segments before and after.
+    pub segments: (u64, u64),
+    /// Bytes before and after.
+    pub bytes: (u64, u64),
+    /// Captures.
+    pub captures: u64,
+    /// Bytes of records before compression.
+    pub plain_bytes: u64,
+}
+
+/// Hears how far it is.
+pub trait Listener {
+    /// So many bytes of records, before compression, were written since the last time.
+    fn progress(&mut self, plain_bytes: u64);
+    /// A batch is in place, or in a dry run: was estimated.
+    fn batch(&mut self, batch: &Batch, done: &Done);
+}
+
+/// What is worth repacking, in batches, and how many segments are left as they are.
+#[must_use]
+pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
+    let chosen = choose(segments, options.again);
+    let mut left = segments.len() - chosen.len();
+    let captures_max = (options.memory as u64 / 4 / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
+    let plain_max = options.memory as u64 / 4 * PLAIN_PER_BYTE;
+    let mut batches: Vec<Batch> = Vec::new();
+    for info in chosen {
+        let fits = |batch: &Batch| {
+            batch.captures + info.captures <= captures_max
+                && batch.plain_bytes + info.plain_bytes <= plain_max
+                && batch.bytes + info.bytes <= options.room
+        };
+        if !fits(&Batch::default()) {
+            left += 1;
+            continue;
+        }
+        if !batches.last().is_some_and(fits) {
+            batches.push(Batch::default());
+        }
+        if let Some(batch) = batches.last_mut() {
+            batch.segments.push(info.id);
+            batch.captures += info.captures;
+            batch.bytes += info.bytes;
+            batch.plain_bytes += info.plain_bytes;
+        }
+    }
+    // One that was rewritten gains nothing alone.
+    let is_done = |id: &SegmentId| segments.iter().any(|info| info.id == *id && info.is_rewritten);
+    batches.retain(|batch| options.again || batch.segments.len() > 1 || !batch.segments.iter().all(is_done));
+    (batches, left as u64)
+}
+
+/// The segments that are worth it, those with the oldest captures first.
+fn choose(segments: &[SegmentInfo], again: bool) -> Vec<&SegmentInfo> {
+    let (rewritten, new): (Vec<&SegmentInfo>, Vec<&SegmentInfo>) =
+        segments.iter().partition(|info| info.is_rewritten && !again);
+    let is_worth = |info: &&SegmentInfo| {
+        let shrinks = info.bytes * 100 < info.plain_bytes * COMPRESSED_PERCENT_MAX;
+        shrinks || info.bytes < SMALL_BYTES && segments.len() > 1
+    };
+    let mut chosen: Vec<&SegmentInfo> = new.into_iter().filter(is_worth).collect();
+    let mut bytes: u64 = chosen.iter().map(|info| info.bytes).sum();
+    let mut smallest = rewritten;
+    smallest.sort_by_key(|info| info.bytes);
+    for info in smallest {
+        if info.bytes > bytes.saturating_mul(GATHERED_SHARE) {
+            break;
+        }
+        bytes += info.bytes;
+        chosen.push(info);
+    }
+    chosen.sort_by_key(|info| (info.captures_until, info.id));
+    chosen
+}
+
+/// Repacks what is worth it; `true` when all of it was, `false` when `stop` came first. What was put in place stays.
+///
+/// # Errors
+/// When a segment is damaged or the disk refuses: the batch under way is then as it was.
+pub fn run(
+    store: &mut Store,
+    batches: &[Batch],
+    options: &Options,
+    stop: &Control,
+    listener: &mut dyn Listener,
+) -> Result<bool, StoreError> {
+    let threads = options.threads.clamp(1, (options.memory / 4 / THREAD_BYTES).max(1));
+    let rewriting = RewriteOptions {
+        codec: options.codec,
+        level: options.level,
+        threads,
+        dictionary_bytes: options.memory / 4,
+    };
+    for batch in batches {
+        if stop.is_stopped() {
+            return Ok(false);
+        }
+        if options.dry_run {
+            let bytes = store.estimate_rewriting(&batch.segments, &rewriting)?;
+            let done = Done { bytes: (batch.bytes, bytes), ..Done::default() };
+            listener.batch(batch, &done);
+            continue;
+        }
+        let mut author = Keeping { stop, listener };
+        let rewritten = match store.rewrite(&batch.segments, &rewriting, &mut author) {
+            Err(StoreError::Segment(SegmentError::Stopped)) => return Ok(false),
+            rewritten => rewritten?,
+        };
+        let done = Done {
+            segments: (batch.segments.len() as u64, rewritten.new_segments().len() as u64),
+            bytes: rewritten.bytes(),
+            captures: rewritten.captures(),
+            plain_bytes: rewritten.plain_bytes(),
+        };
+        store.put_in_place(&rewritten)?;
+        listener.batch(batch, &done);
+    }
+    Ok(true)
+}
+
+/// Keeps all captures, unless it is stopped.
+struct Keeping<'a> {
+    stop: &'a Control,
+    listener: &'a mut dyn Listener,
+}
+
+impl Author for Keeping<'_> {
+    fn replaces(&mut self, _: &ReplayedCapture) -> Result<bool, SegmentError> {
+        if self.stop.is_stopped() { Err(SegmentError::Stopped) } else { Ok(false) }
+    }
+
+    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError> {
+        Err(SegmentError::Missing(capture.main.segment))
+    }
+
+    fn progress(&mut self, plain_bytes: u64) -> Result<(), SegmentError> {
+        self.listener.progress(plain_bytes);
+        if self.stop.is_stopped() { Err(SegmentError::Stopped) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(id: u32, bytes: u64, is_rewritten: bool) -> SegmentInfo {
+        let mut info = SegmentInfo::new(SegmentId(id), "A-1-00001-h.warc.zst", 0);
+        (info.bytes, info.plain_bytes, info.captures) = (bytes, bytes * 6, 100);
+        (info.captures_until, info.is_rewritten) = (u64::from(id) * 100, is_rewritten);
+        info
+    }
+
+    fn options(room: u64) -> Options {
+        Options { codec: None, level: None, threads: 1, memory: 1 << 30, room, again: false, dry_run: false }
+    }
+
+    #[test]
+    fn batches_stay_within_their_room_and_nothing_is_rewritten_without_need() {
+        let segments: Vec<SegmentInfo> = (0..10).map(|id| segment(id, 100, id == 9)).collect();
+        let (batches, left) = plan(&segments, &options(350));
+        assert_eq!(batches.iter().map(|batch| batch.segments.len()).collect::<Vec<_>>(), [3, 3, 3, 1]);
+        assert_eq!(left, 0);
+        let done: Vec<SegmentInfo> = (0..10).map(|id| segment(id, 100, true)).collect();
+        assert_eq!(plan(&done, &options(350)), (Vec::new(), 10));
+    }
+
+    #[test]
+    fn an_hour_s_segment_for_a_year_is_rewritten_a_few_times_and_leaves_few_files() {
+        let mut segments: Vec<SegmentInfo> = Vec::new();
+        let (mut written, mut id) = (0, 0);
+        for _day in 0..365 {
+            for _hour in 0..24 {
+                segments.push(segment(id, 1000, false));
+                id += 1;
+            }
+            for batch in plan(&segments, &options(u64::MAX)).0 {
+                written += batch.bytes;
+                segments.retain(|info| !batch.segments.contains(&info.id));
+                segments.push(segment(id, batch.bytes, true));
+                id += 1;
+            }
+        }
+        let all = 365 * 24 * 1000;
+        assert!(segments.len() < 12, "{} files", segments.len());
+        assert!(written < all * 12, "each byte was written {} times", written / all);
+    }
+}

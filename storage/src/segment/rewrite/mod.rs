@@ -1,0 +1,301 @@
+//! Closed segments rewritten: the same captures in fewer bytes, or with other records in the place of some.
+//!
+//! What is known of a segment's captures when it is closed is more than when they were appended: which pages share what, how
+//! often each of them came again. So the captures of some segments are read ([`plan`]), put together by site and page, and
+//! written into new segments whose dictionaries hold what they have in common ([`choice`]). A kept capture's records stay
+//! byte for byte as they were and its number stays, so a replay gives the same captures in the same order.
+//!
+//! Three steps, of which only the last changes what the archive says:
+//!
+//! 1. [`Segments::rewrite`] writes the new segments beside the old ones under names that nothing looks for, syncs them, reads
+//!    them back and compares every record with what was read ([`write`]).
+//! 2. The owner puts the captures' new places into the state.
+//! 3. The checkpoint that makes them durable carries the exchange of files with it ([`swap`]).
+//!
+//! Room on disk: the new segments of one call beside the old ones. Memory: [`RewriteOptions::memory_bytes`].
+
+mod choice;
+mod plan;
+mod raw;
+mod records;
+mod sample;
+mod swap;
+mod write;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::append::Segments;
+use super::codec::Codec;
+use super::error::{Context, SegmentError};
+use super::group::CaptureGroup;
+use super::ledger::SegmentInfo;
+use super::replay::ReplayedCapture;
+use crate::ids::{Location, SegmentId};
+use choice::{Choice, Counts};
+use plan::Plan;
+use write::NewSegment;
+
+pub(super) use swap::FILE;
+pub(crate) use swap::{Intent, settle};
+
+/// New segments of one call at most: a rebuild reads all of them side by side.
+const NEW_SEGMENTS_MAX: usize = 16;
+/// A stretch whose captures take fewer bytes before compression is not cut in two.
+const CUT_BYTES_MIN: u64 = 4 << 20;
+
+/// Captures that are rewritten by one call at most: what is known of each takes some memory.
+pub const REWRITTEN_CAPTURES_MAX: u64 = 1 << 20;
+
+/// How segments are rewritten.
+#[derive(Clone, Debug)]
+pub struct RewriteOptions {
+    /// The compression of the new segments; `None` is that of the newest segment.
+    pub codec: Option<Codec>,
+    /// The level: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 9.
+    pub level: Option<i32>,
+    /// Threads that compress: some 40 MB each.
+    pub threads: usize,
+    /// Bytes of dictionaries of old segments that are kept ready.
+    pub dictionary_bytes: usize,
+}
+
+impl Default for RewriteOptions {
+    fn default() -> Self {
+        Self { codec: None, level: None, threads: 1, dictionary_bytes: 128 << 20 }
+    }
+}
+
+impl RewriteOptions {
+    fn level(&self, codec: Codec) -> i32 {
+        self.level.unwrap_or(match codec {
+            Codec::Zstd => 9,
+            Codec::Gzip => 9,
+        })
+    }
+}
+
+/// Decides what becomes of each capture, and hears how far it is.
+pub trait Author {
+    /// Whether other records take the place of this capture's. It is asked once for each, in the order of the segments. The
+    /// content of a record that is too long for memory is its beginning.
+    ///
+    /// # Errors
+    /// What it returns ends the rewriting; nothing is changed then.
+    fn replaces(&mut self, _capture: &ReplayedCapture) -> Result<bool, SegmentError> {
+        Ok(false)
+    }
+
+    /// The capture whose records take the place of this one's: one for which [`Author::replaces`] said so. It keeps its
+    /// number, and so its place in the order of captures.
+    ///
+    /// # Errors
+    /// As [`Author::replaces`].
+    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError>;
+
+    /// So many more bytes, before compression, were written.
+    ///
+    /// # Errors
+    /// As [`Author::replaces`]; [`SegmentError::Stopped`] for who wants it to end.
+    fn progress(&mut self, _plain_bytes: u64) -> Result<(), SegmentError> {
+        Ok(())
+    }
+}
+
+/// Keeps every capture as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeepAll;
+
+impl Author for KeepAll {
+    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError> {
+        Err(SegmentError::Missing(capture.main.segment))
+    }
+}
+
+/// Where a capture's main record lies from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The old segment.
+    pub segment: SegmentId,
+    /// The main record's place in it.
+    pub offset: u64,
+    /// The new place.
+    pub to: Location,
+}
+
+/// New segments that wait to take the place of old ones. Dropped, they leave the archive as it was; their files are taken
+/// away when it is opened for writing.
+#[derive(Debug)]
+pub struct Rewritten {
+    pub(crate) old: Vec<SegmentInfo>,
+    pub(crate) new: Vec<SegmentInfo>,
+    /// By old segments and offsets.
+    pub(crate) moved: Vec<Moved>,
+}
+
+impl Rewritten {
+    /// The segments that go.
+    #[must_use]
+    pub fn old(&self) -> &[SegmentInfo] {
+        &self.old
+    }
+
+    /// The segments that come.
+    #[must_use]
+    pub fn new_segments(&self) -> &[SegmentInfo] {
+        &self.new
+    }
+
+    /// Bytes on disk before and after.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |segments: &[SegmentInfo]| segments.iter().map(|info| info.bytes).sum();
+        (sum(&self.old), sum(&self.new))
+    }
+
+    /// Captures that were read and written.
+    #[must_use]
+    pub fn captures(&self) -> u64 {
+        self.moved.len() as u64
+    }
+
+    /// Bytes of the records before compression.
+    #[must_use]
+    pub fn plain_bytes(&self) -> u64 {
+        self.new.iter().map(|info| info.plain_bytes).sum()
+    }
+}
+
+impl Segments {
+    /// Writes the captures of closed segments into new ones beside them; see the module.
+    ///
+    /// # Errors
+    /// When one of them is not there or damaged, and when the disk refuses: nothing is changed then.
+    pub(crate) fn rewrite(
+        &mut self,
+        old: &[SegmentId],
+        options: &RewriteOptions,
+        author: &mut dyn Author,
+    ) -> Result<Rewritten, SegmentError> {
+        let old = self.to_rewrite(old)?;
+        let (plan, stretches, codec) = self.plan(&old, options, author)?;
+        let mut rewritten = Rewritten { old, new: Vec::new(), moved: Vec::new() };
+        for (range, choice) in stretches {
+            let id = self.next_id();
+            // Whoever appends meanwhile gets another.
+            self.options.relied_on.next = SegmentId(id.0 + 1);
+            let segment = NewSegment { segments: self, options, codec, id };
+            let dictionary = segment.dictionary(&plan, &range, &choice)?.map(Arc::new);
+            let mut captures = plan.captures.get(range).unwrap_or_default().to_vec();
+            captures.sort_unstable_by_key(|capture| capture.number);
+            let written = segment.write(&plan, &captures, dictionary, author)?;
+            rewritten.new.push(written.info);
+            rewritten.moved.extend(written.moved);
+        }
+        rewritten.moved.sort_unstable_by_key(|moved| (moved.segment, moved.offset));
+        self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
+        Ok(rewritten)
+    }
+
+    /// Bytes that closed segments would take if they were rewritten, by a sample of their captures.
+    ///
+    /// # Errors
+    /// When one of them is not there or damaged.
+    pub(crate) fn estimate_rewriting(
+        &mut self,
+        old: &[SegmentId],
+        options: &RewriteOptions,
+    ) -> Result<u64, SegmentError> {
+        let old = self.to_rewrite(old)?;
+        let (plan, stretches, codec) = self.plan(&old, options, &mut KeepAll)?;
+        let segment = NewSegment { segments: self, options, codec, id: self.next_id() };
+        stretches.iter().map(|(range, choice)| segment.estimate(&plan, range, choice)).sum()
+    }
+
+    fn to_rewrite(&self, old: &[SegmentId]) -> Result<Vec<SegmentInfo>, SegmentError> {
+        // What another call left, which had the same ids.
+        swap::clear(self.disk.as_ref(), &self.folder)?;
+        old.iter().map(|id| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id))).collect()
+    }
+
+    /// Reads segments, and says which captures go together.
+    fn plan(
+        &self,
+        old: &[SegmentInfo],
+        options: &RewriteOptions,
+        author: &mut dyn Author,
+    ) -> Result<(Plan, Vec<Part>, Codec), SegmentError> {
+        self.reader.keep_dictionaries(options.dictionary_bytes);
+        let mut plan = Plan::default();
+        for info in old {
+            plan.read(&self.disk, &self.folder, info, &mut |capture| author.replaces(capture))?;
+        }
+        plan.arrange();
+        let codec = options.codec.unwrap_or(self.codec);
+        let stretches = match codec {
+            Codec::Zstd => stretches(&plan),
+            Codec::Gzip => vec![(0..plan.captures.len(), Choice::default())],
+        };
+        Ok((plan, stretches, codec))
+    }
+
+    /// Writes down, durably, that new segments are to take the place of old ones, once the catalogue has this number.
+    pub(crate) fn intend(&self, rewritten: &Rewritten, number: u64) -> Result<Intent, SegmentError> {
+        let old = rewritten.old.iter().map(|info| info.name.clone()).collect();
+        let intent = Intent { number, old, new: rewritten.new.clone() };
+        intent.save(self.disk.as_ref(), &self.folder)?;
+        Ok(intent)
+    }
+
+    /// Carries out what the catalogue has decided.
+    pub(crate) fn exchange(&mut self, intent: &Intent) -> Result<(), SegmentError> {
+        self.durability.check()?;
+        let outcome = intent.carry_out(self.disk.as_ref(), &self.folder);
+        if outcome.is_err() {
+            // What is in place is not known; the next opening goes on with it.
+            self.durability.poison();
+        }
+        outcome?;
+        self.closed.retain(|_, info| !intent.old.contains(&info.name));
+        for info in &intent.new {
+            self.reader.forget(info.id);
+            self.closed.insert(info.id, info.clone());
+        }
+        Ok(())
+    }
+}
+
+/// A stretch of captures that go into one new segment, and what its dictionary should hold.
+type Part = (Range<usize>, Choice);
+
+/// Cuts the captures into stretches.
+fn stretches(plan: &Plan) -> Vec<Part> {
+    let mut counts = plan.texts.counts();
+    let all = 0..plan.captures.len();
+    let choice = plan.texts.choose(&all, &mut counts);
+    let mut stretches = vec![(all, choice)];
+    let mut place = 0;
+    while let Some((range, choice)) = stretches.get(place) {
+        match halves(plan, range, choice.cost, &mut counts) {
+            Some(halves) if stretches.len() < NEW_SEGMENTS_MAX => {
+                stretches.splice(place..=place, halves);
+            }
+            _ => place += 1,
+        }
+    }
+    stretches
+}
+
+/// The two halves of a stretch, if two dictionaries save more than they cost.
+fn halves(plan: &Plan, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Part; 2]> {
+    let plain: u64 = plan.captures.get(range.clone())?.iter().map(|capture| capture.plain).sum();
+    if plain < CUT_BYTES_MIN {
+        return None;
+    }
+    let middle = plan.middle(range)?;
+    let halves = [range.start..middle, middle..range.end].map(|half| {
+        let choice = plan.texts.choose(&half, counts);
+        (half, choice)
+    });
+    (halves.iter().map(|(_, choice)| choice.cost).sum::<f64>() < cost).then_some(halves)
+}

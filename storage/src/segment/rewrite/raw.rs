@@ -1,0 +1,234 @@
+//! Records as they were before compression, byte for byte, in bounded memory.
+
+use std::sync::Arc;
+
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::zstd_safe;
+
+use super::super::codec::{Codec, FRAME_BYTES_MAX};
+use super::super::error::{Context, SegmentError};
+use super::super::read::SegmentReader;
+use crate::backend::{DiskFile, read_exact_at};
+use crate::ids::SegmentId;
+use crate::warc::{HEAD_BYTES_MAX, Header};
+
+/// Bytes of a segment that are read at once: more than a frame takes.
+const WINDOW_BYTES: usize = 2 * FRAME_BYTES_MAX;
+/// Bytes of a record up to which it is handled in one piece.
+const SHORT_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64;
+/// Bytes of a long gzip member that are unpacked at once.
+const PIECE_BYTES: usize = 4 << 20;
+/// Line ends after a content.
+const END_BYTES: u64 = 4;
+
+/// A stretch of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub segment: SegmentId,
+    pub offset: u64,
+    pub length: u64,
+}
+
+/// A record before compression, its head and line ends included.
+#[derive(Debug)]
+pub(super) enum Raw {
+    /// In memory.
+    Short(Vec<u8>),
+    /// Where it lies, because it is too long for memory, and its bytes before compression.
+    Long(Stretch, u64),
+}
+
+/// Reads a stretch of a file through a window.
+struct Window {
+    file: Arc<dyn DiskFile>,
+    end: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// The bytes from a position on: as many as the window holds, and after `refill` as many as it can hold.
+    fn at(&mut self, position: u64, refill: bool) -> std::io::Result<&[u8]> {
+        let held = self.start + self.bytes.len() as u64;
+        if refill || position < self.start || position >= held {
+            let count = usize::try_from(self.end - position).unwrap_or(usize::MAX).min(WINDOW_BYTES);
+            self.bytes.resize(count, 0);
+            self.start = position;
+            read_exact_at(self.file.as_ref(), &mut self.bytes, position)?;
+        }
+        let skip = usize::try_from(position - self.start).unwrap_or(usize::MAX);
+        Ok(self.bytes.get(skip..).unwrap_or_default())
+    }
+}
+
+/// Reads records of a segment.
+pub(super) struct RawReader<'a> {
+    reader: &'a SegmentReader,
+    segment: SegmentId,
+    codec: Codec,
+    path: std::path::PathBuf,
+    window: Window,
+}
+
+impl<'a> RawReader<'a> {
+    /// A reader of a stretch of whole records.
+    pub(super) fn new(reader: &'a SegmentReader, stretch: Stretch) -> Result<Self, SegmentError> {
+        let (file, path) = reader.file(stretch.segment)?;
+        let codec = reader.codec(stretch.segment)?;
+        let end = stretch.offset + stretch.length;
+        let window = Window { file, end, start: stretch.offset, bytes: Vec::new() };
+        Ok(Self { reader, segment: stretch.segment, codec, path, window })
+    }
+
+    fn corrupted(&self, offset: u64, what: impl Into<String>) -> SegmentError {
+        SegmentError::Corrupted { segment: self.segment, offset, what: what.into() }
+    }
+
+    /// All records of the stretch, with their compressed lengths.
+    pub(super) fn records(&mut self) -> Result<Vec<(Raw, u64)>, SegmentError> {
+        let (mut records, mut position) = (Vec::with_capacity(3), self.window.start);
+        while position < self.window.end {
+            let (raw, length) = match self.codec {
+                Codec::Zstd => self.frames(position)?,
+                Codec::Gzip => self.member(position)?,
+            };
+            records.push((raw, length));
+            position += length;
+        }
+        Ok(records)
+    }
+
+    /// The zstd frame at a position.
+    fn frame(&mut self, position: u64) -> Result<&[u8], SegmentError> {
+        let segment = self.segment;
+        let length = |bytes: &[u8]| zstd_safe::find_frame_compressed_size(bytes);
+        if length(self.window.at(position, false).context("read", &self.path)?).is_err() {
+            self.window.at(position, true).context("read", &self.path)?;
+        }
+        let bytes = self.window.at(position, false).context("read", &self.path)?;
+        length(bytes).ok().and_then(|length| bytes.get(..length)).ok_or_else(|| SegmentError::Corrupted {
+            segment,
+            offset: position,
+            what: "a frame has no end".into(),
+        })
+    }
+
+    /// The zstd frames of a record.
+    fn frames(&mut self, start: u64) -> Result<(Raw, u64), SegmentError> {
+        let (reader, segment) = (self.reader, self.segment);
+        let frame = self.frame(start)?;
+        let length = frame.len() as u64;
+        let raw = reader.unpack(segment, frame)?.map_err(|what| self.corrupted(start, what))?;
+        let whole = whole_length(&raw).ok_or_else(|| self.corrupted(start, "no record starts here"))?;
+        let mut unpacked = raw.len() as u64;
+        if unpacked == whole {
+            return Ok((Raw::Short(raw), length));
+        }
+        let mut position = start + length;
+        while unpacked < whole && position < self.window.end {
+            let frame = self.frame(position)?;
+            let length = frame.len() as u64;
+            unpacked += zstd_safe::get_frame_content_size(frame).ok().flatten().unwrap_or_default();
+            position += length;
+        }
+        if unpacked != whole {
+            return Err(self.corrupted(start, "the record is not as long as it says"));
+        }
+        let stretch = Stretch { segment, offset: start, length: position - start };
+        if whole > SHORT_BYTES_MAX {
+            return Ok((Raw::Long(stretch, whole), stretch.length));
+        }
+        let mut record = Vec::with_capacity(whole as usize);
+        self.frames_of(stretch, &mut |piece| {
+            record.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok((Raw::Short(record), stretch.length))
+    }
+
+    /// Hands over what the zstd frames of a stretch hold.
+    fn frames_of(&mut self, stretch: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
+        let (reader, segment) = (self.reader, self.segment);
+        let mut position = stretch.offset;
+        while position < stretch.offset + stretch.length {
+            let frame = self.frame(position)?;
+            let length = frame.len() as u64;
+            let piece = reader.unpack(segment, frame)?;
+            take(&piece.map_err(|what| self.corrupted(position, what))?)?;
+            position += length;
+        }
+        Ok(())
+    }
+
+    /// The gzip member at a position.
+    fn member(&mut self, start: u64) -> Result<(Raw, u64), SegmentError> {
+        let (mut record, mut whole) = (Vec::new(), 0_u64);
+        let length = self.inflate(start, &mut |piece| {
+            whole += piece.len() as u64;
+            if whole <= SHORT_BYTES_MAX {
+                record.extend_from_slice(piece);
+            }
+            Ok(())
+        })?;
+        if whole > SHORT_BYTES_MAX {
+            let stretch = Stretch { segment: self.segment, offset: start, length };
+            return Ok((Raw::Long(stretch, whole), length));
+        }
+        match whole_length(&record) {
+            Some(stated) if stated == whole => Ok((Raw::Short(record), length)),
+            _ => Err(self.corrupted(start, "the record is not as long as it says")),
+        }
+    }
+
+    /// Hands over what the member at a position holds, and says how long it is.
+    fn inflate(&mut self, start: u64, take: &mut Take<'_>) -> Result<u64, SegmentError> {
+        let mut inflater = Decompress::new_gzip(15);
+        let mut piece = Vec::with_capacity(PIECE_BYTES.min(256 << 10));
+        loop {
+            let position = start + inflater.total_in();
+            let at_end = position >= self.window.end;
+            let input =
+                if at_end { &[] } else { self.window.at(position, false).context("read", &self.path)? };
+            piece.clear();
+            let status = inflater.decompress_vec(input, &mut piece, FlushDecompress::None);
+            let status = status.map_err(|error| self.corrupted(start, error.to_string()))?;
+            if !piece.is_empty() {
+                take(&piece)?;
+            }
+            match status {
+                Status::StreamEnd => return Ok(inflater.total_in()),
+                _ if at_end && piece.is_empty() => return Err(self.corrupted(start, "the member has no end")),
+                _ => {}
+            }
+        }
+    }
+
+    /// Hands a long record over, piece by piece: the first holds its head.
+    pub(super) fn pieces(&mut self, record: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
+        match self.codec {
+            Codec::Zstd => self.frames_of(record, take),
+            Codec::Gzip => {
+                let mut gathered = Vec::with_capacity(PIECE_BYTES);
+                self.inflate(record.offset, &mut |piece| {
+                    gathered.extend_from_slice(piece);
+                    if gathered.len() >= PIECE_BYTES {
+                        take(&gathered)?;
+                        gathered.clear();
+                    }
+                    Ok(())
+                })?;
+                if gathered.is_empty() { Ok(()) } else { take(&gathered) }
+            }
+        }
+    }
+}
+
+/// What takes pieces.
+pub(super) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), SegmentError> + 'a;
+
+/// Bytes of the record whose beginning this is, as its head states them.
+fn whole_length(beginning: &[u8]) -> Option<u64> {
+    let head = beginning.get(..beginning.len().min(HEAD_BYTES_MAX))?;
+    let (header, length) = Header::parse(head).ok()?;
+    Some(length as u64 + header.content_length()? + END_BYTES)
+}

@@ -1,0 +1,72 @@
+//! What texts have in common, by a sample of their places.
+//!
+//! A rolling hash goes over a text (Xia et al., "Ddelta: a deduplication-inspired fast delta compression approach", 2014:
+//! the gear hash, whose value depends on the last [`GEAR_BYTES`] bytes). Where some of its bits are zero the place is
+//! sampled, so two texts have the same samples where they have the same stretches, wherever these stand. A sample
+//! stands for the bytes since the one before, [`SAMPLE_BYTES`] on average.
+
+/// Bytes for which a sample stands, on average.
+pub(super) const SAMPLE_BYTES: usize = 256;
+/// Bits of the hash that are looked at; the uppermost depend on the most bytes.
+const SAMPLE_BITS: u32 = SAMPLE_BYTES.trailing_zeros();
+/// Bytes on which the looked-at bits depend.
+#[cfg(test)]
+const GEAR_BYTES: usize = 64;
+
+/// A random number for each byte (SplitMix64).
+const GEAR: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut byte = 0;
+    while byte < 256 {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = state;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        table[byte] = value ^ (value >> 31);
+        byte += 1;
+    }
+    table
+};
+
+/// Hands over the samples of a text: the hash, and where it ends.
+pub(super) fn samples(text: &[u8], mut take: impl FnMut(u32, usize)) {
+    let mut hash = 0_u64;
+    for (place, byte) in text.iter().enumerate() {
+        hash = (hash << 1).wrapping_add(GEAR[usize::from(*byte)]);
+        if hash >> (64 - SAMPLE_BITS) == 0 {
+            // The looked-at bits are all zero: those below tell samples apart.
+            take((hash >> (32 - SAMPLE_BITS)) as u32, place + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_in_common_have_samples_in_common() {
+        let noise = |seed: u32, length: u32| -> Vec<u8> {
+            (0..length)
+                .map(|place| (place.wrapping_mul(2_654_435_761).wrapping_mul(seed) >> 13) as u8)
+                .collect()
+        };
+        let (shared, one, other) = (noise(3, 60_000), noise(5, 30_000), noise(7, 20_000));
+        let of = |text: &[u8]| {
+            let mut found = Vec::new();
+            samples(text, |hash, end| found.push((hash, end)));
+            found
+        };
+        let first = of(&[&one[..], &shared].concat());
+        let second = of(&[&other[..], &shared].concat());
+        let inside = |found: &[(u32, usize)], start: usize| -> Vec<(u32, usize)> {
+            let later = found.iter().filter(|(_, end)| *end > start + GEAR_BYTES);
+            later.map(|(hash, end)| (*hash, end - start)).collect()
+        };
+        let common = inside(&first, one.len());
+        assert_eq!(common, inside(&second, other.len()));
+        let expected = shared.len() / SAMPLE_BYTES;
+        assert!((expected / 2..expected * 2).contains(&common.len()), "{} for {expected}", common.len());
+    }
+}

@@ -1,0 +1,149 @@
+//! Putting rewritten segments in the place of old ones, so that a crash at any moment leaves the old ones or the new ones.
+//!
+//! New segments lie beside the old ones as `NAME.rewrite`, durable and compared record by record, when the intent
+//! ([`FILE`]) is written. Then the catalogue's transaction, which has the new places of the captures and the intent's
+//! number, decides. What follows can be carried out any number of times: new segments get their names, the lists are
+//! written anew, old segments go, and last the intent. Nothing is removed before all new segments have their names.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::super::error::{Context, SegmentError};
+use super::super::index;
+use super::super::ledger::{self, SegmentInfo};
+use super::super::name::{REWRITTEN, SegmentName};
+use crate::backend::{Disk, read_file, replace_file};
+
+/// What is to be put in the place of what, in the folder of segments; there only while that is done.
+pub(in super::super) const FILE: &str = "rewrite.json";
+
+/// New segments that are to take the place of old ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The number that the catalogue has once the new ones count.
+    pub number: u64,
+    /// The file names of the old segments.
+    pub old: Vec<String>,
+    /// What is known of the new ones.
+    pub new: Vec<SegmentInfo>,
+}
+
+/// The file's content: the intent and XXH3-64 of its JSON, so that no wrong byte removes a segment.
+#[derive(Serialize, Deserialize)]
+struct Checked {
+    intent: Intent,
+    check: String,
+}
+
+impl Intent {
+    fn check(&self) -> io::Result<String> {
+        Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(self)?)))
+    }
+
+    /// Writes it, durably.
+    pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+        let path = folder.join(FILE);
+        let checked = self.check().map(|check| Checked { intent: self.clone(), check });
+        let text = checked.and_then(|checked| Ok(serde_json::to_vec(&checked)?)).context("write", &path)?;
+        replace_file(disk, &path, &text).context("write", &path)
+    }
+
+    /// The one that is there.
+    pub(in super::super) fn load(disk: &dyn Disk, folder: &Path) -> Result<Option<Self>, SegmentError> {
+        let path = folder.join(FILE);
+        let text = match read_file(disk, &path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.context("read", &path)?,
+        };
+        let damaged = || io::Error::other("it is not as it was written; put back a copy of it");
+        let Checked { intent, check } =
+            serde_json::from_slice(&text).map_err(|_| damaged()).context("read", &path)?;
+        // Names of segments lead to no other folder.
+        let names = intent.old.iter().chain(intent.new.iter().map(|info| &info.name));
+        let are_names = names.clone().all(|name| SegmentName::parse(name).is_some_and(|name| !name.is_open));
+        if intent.check().context("read", &path)? != check || !are_names {
+            return Err(damaged()).context("read", &path);
+        }
+        Ok(Some(intent))
+    }
+
+    /// Puts the new segments in the place of the old ones, durably, as far as that is not done yet.
+    pub(super) fn carry_out(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+        for info in &self.new {
+            let target = folder.join(&info.name);
+            let source = folder.join(format!("{}{REWRITTEN}", info.name));
+            if disk.exists(&source).context("look for", &source)? {
+                disk.rename(&source, &target).context("rename", &source)?;
+            } else if !disk.exists(&target).context("look for", &target)? {
+                return Err(SegmentError::Missing(info.id));
+            }
+        }
+        disk.sync_dir(folder).context("sync", folder)?;
+        ledger::exchange(disk, folder, &self.old, &self.new)?;
+        for old in &self.old {
+            remove(disk, folder, &index::file_of(old))?;
+            remove(disk, folder, old)?;
+        }
+        self.end(disk, folder)
+    }
+
+    /// Takes the new segments away.
+    fn give_up(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+        for info in &self.new {
+            remove(disk, folder, &index::file_of(&info.name))?;
+            remove(disk, folder, &format!("{}{REWRITTEN}", info.name))?;
+            remove(disk, folder, &info.name)?;
+        }
+        let new: Vec<String> = self.new.iter().map(|info| info.name.clone()).collect();
+        ledger::exchange(disk, folder, &new, &[])?;
+        self.end(disk, folder)
+    }
+
+    fn end(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+        disk.sync_dir(folder).context("sync", folder)?;
+        remove(disk, folder, FILE)?;
+        disk.sync_dir(folder).context("sync", folder)
+    }
+}
+
+fn remove(disk: &dyn Disk, folder: &Path, file: &str) -> Result<(), SegmentError> {
+    let path = folder.join(file);
+    match disk.remove(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.context("remove", &path),
+    }
+}
+
+/// Ends a rewriting that a crash interrupted, to the one side or the other. `committed` is the number in the catalogue;
+/// nothing if there is no catalogue that could say.
+pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) -> Result<(), SegmentError> {
+    let folder = &archive.join(super::super::FOLDER);
+    if !disk.exists(folder).context("look for", folder)? {
+        return Ok(());
+    }
+    if let Some(intent) = Intent::load(disk, folder)? {
+        // Without a catalogue the new ones count once an old one is gone.
+        let has_lost = |old: &String| Ok(!disk.exists(&folder.join(old))?);
+        let lost: io::Result<Vec<bool>> = intent.old.iter().map(has_lost).collect();
+        let lost = lost.context("look for", folder)?;
+        let counts = committed.map_or_else(|| lost.contains(&true), |number| number == intent.number);
+        if counts { intent.carry_out(disk, folder)? } else { intent.give_up(disk, folder)? }
+    }
+    clear(disk, folder)
+}
+
+/// Takes away what was written and never meant to count.
+pub(super) fn clear(disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+    let entries = disk.list(folder).context("list", folder)?;
+    let left = entries.iter().filter_map(|entry| SegmentName::parse_rewritten(&entry.name));
+    for name in left {
+        let index = index::file_of(name.closed());
+        remove(disk, folder, &format!("{index}.new"))?;
+        remove(disk, folder, &index)?;
+        remove(disk, folder, &name.rewritten())?;
+    }
+    remove(disk, folder, &format!("{FILE}.new"))
+}

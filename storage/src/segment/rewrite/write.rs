@@ -1,0 +1,331 @@
+//! One new segment: written, made durable, and compared with the old ones.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use chrono::DateTime;
+use sha2::Digest as _;
+
+use super::super::append::Segments;
+use super::super::codec::{Codec, Compressor};
+use super::super::dictionary::{Base, Dictionary};
+use super::super::encode::Packed;
+use super::super::error::{Context, SegmentError};
+use super::super::group::{CaptureBody, blocks};
+use super::super::index::{Index, IndexFacts};
+use super::super::ledger::SegmentInfo;
+use super::super::name::SegmentName;
+use super::super::read::locked;
+use super::super::replay::ReplayedCapture;
+use super::super::writer::Active;
+use super::choice::Choice;
+use super::plan::{Plan, Planned, metadata_text};
+use super::raw::Stretch;
+use super::records::Records;
+use super::{Author, Moved, RewriteOptions};
+use crate::backend::OpenMode;
+use crate::digest::Digest;
+use crate::ids::{Location, SegmentId};
+
+/// Bytes of records before compression, about, that are worked on at once.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Captures that are worked on at once.
+const BATCH_CAPTURES: usize = 1024;
+/// Of so many captures one is compressed for an estimate.
+const SAMPLED_ONE_IN: usize = 16;
+
+/// A new segment in the making.
+pub(super) struct NewSegment<'a> {
+    pub segments: &'a Segments,
+    pub options: &'a RewriteOptions,
+    pub codec: Codec,
+    pub id: SegmentId,
+}
+
+/// A segment that was written.
+pub(super) struct Written {
+    pub info: SegmentInfo,
+    pub moved: Vec<Moved>,
+}
+
+/// A capture that was written.
+struct Copied {
+    records: Stretch,
+    main: Location,
+    digest: u128,
+}
+
+impl NewSegment<'_> {
+    /// Builds the dictionary that was chosen for a range of captures.
+    pub(super) fn dictionary(
+        &self,
+        plan: &Plan,
+        captures: &Range<usize>,
+        choice: &Choice,
+    ) -> Result<Option<Dictionary>, SegmentError> {
+        let mut taken = plan.texts.taken(captures);
+        let mut bases = Vec::with_capacity(choice.texts.len());
+        for text in &choice.texts {
+            let Some(planned) = plan.captures.get(text / 2) else { continue };
+            let mut records = Records::read(&self.segments.reader, planned.stretch, planned.main)?;
+            let capture = records.capture(planned.stretch)?;
+            let bytes = if text % 2 == 0 { capture.content.to_vec() } else { metadata_text(&capture) };
+            let stretches = plan.texts.stretches(&bytes, &mut taken).into_iter();
+            let content: Vec<u8> =
+                stretches.flat_map(|stretch| bytes.get(stretch).unwrap_or_default()).copied().collect();
+            bases.push(Base { url: capture.url.clone(), content: content.into(), origin: None });
+        }
+        Dictionary::build(&bases)
+    }
+
+    /// Bytes that a range of captures would take, by a sample of them.
+    pub(super) fn estimate(
+        &self,
+        plan: &Plan,
+        captures: &Range<usize>,
+        choice: &Choice,
+    ) -> Result<u64, SegmentError> {
+        let dictionary = self.dictionary(plan, captures, choice)?.map(Arc::new);
+        let mut compressors = self.compressors(dictionary.as_deref())?;
+        let all = plan.captures.get(captures.clone()).unwrap_or_default();
+        let sample: Vec<Planned> = all.iter().step_by(SAMPLED_ONE_IN).copied().collect();
+        let (mut packed, mut plain) = (0, 0);
+        for batch in batches(&sample) {
+            let packed_batch =
+                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut compressors)?;
+            packed += packed_batch.iter().map(|(_, packed)| packed.length()).sum::<u64>();
+            plain += batch.iter().map(|planned| planned.plain).sum::<u64>();
+        }
+        let all: u64 = all.iter().map(|planned| planned.plain).sum();
+        let records = u128::from(packed) * u128::from(all) / u128::from(plain.max(1));
+        let dictionary = dictionary.map_or(0, |dictionary| dictionary.stored_length(self.segments.guard));
+        Ok(u64::try_from(records).unwrap_or(u64::MAX).saturating_add(dictionary))
+    }
+
+    fn compressors(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Compressor>, SegmentError> {
+        let (level, loaded) = (self.options.level(self.codec), dictionary.map(Dictionary::as_bytes));
+        let threads = self.options.threads.max(1);
+        (0..threads).map(|_| Compressor::new(self.codec, level, loaded)).collect()
+    }
+
+    /// Writes captures, which are in the order of appending, and proves that they are what they were.
+    pub(super) fn write(
+        &self,
+        plan: &Plan,
+        captures: &[Planned],
+        dictionary: Option<Arc<Dictionary>>,
+        author: &mut dyn Author,
+    ) -> Result<Written, SegmentError> {
+        let mut compressors = self.compressors(dictionary.as_deref())?;
+        let before = captures.first().map_or(0, |capture| capture.number);
+        let mut active = self.begin(before, dictionary.clone())?;
+        self.describe(&mut active, plan, &mut compressors)?;
+        let mut copied = Vec::with_capacity(captures.len());
+        for batch in batches(captures) {
+            self.copy(batch, plan, &mut active, &mut compressors, author, &mut copied)?;
+            author.progress(batch.iter().map(|capture| capture.plain).sum())?;
+        }
+        drop(compressors);
+        self.close(&mut active)?;
+        self.compare(&mut active, captures, &copied)?;
+        let moved = captures.iter().zip(&copied).map(|(planned, copied)| Moved {
+            segment: planned.stretch.segment,
+            offset: planned.main,
+            to: copied.main,
+        });
+        Ok(Written { moved: moved.collect(), info: active.info })
+    }
+
+    fn begin(&self, before: u64, dictionary: Option<Arc<Dictionary>>) -> Result<Active, SegmentError> {
+        let Segments { disk, folder, options, reader, .. } = self.segments;
+        let opened = options.clock.now();
+        let name = SegmentName::new(&options.prefix, &options.host, self.id, self.codec, opened);
+        let path = folder.join(name.rewritten());
+        reader.forget(self.id);
+        let file = disk.open(&path, OpenMode::Create).context("create", &path)?;
+        file.set_len(0).context("write", &path)?;
+        let mut active = Active::new(name, &path, file, opened, dictionary.clone(), before);
+        if let Some(dictionary) = dictionary {
+            active.write(&dictionary.first_frame())?;
+        }
+        Ok(active)
+    }
+
+    /// Writes the record that describes the segment; once more within it, it says the number of the next capture.
+    fn describe(
+        &self,
+        active: &mut Active,
+        plan: &Plan,
+        compressors: &mut [Compressor],
+    ) -> Result<(), SegmentError> {
+        let mut info = self.segments.options.info.clone();
+        info.extend(plan.info.iter().filter(|field| !self.segments.options.info.contains(field)).cloned());
+        let (head, fields) = self.segments.warcinfo(&active.info, active.opened, &info);
+        let mut packed = Vec::new();
+        if let Some(compressor) = compressors.first_mut() {
+            compressor.record(head.as_bytes(), fields.as_bytes(), &mut packed)?;
+        }
+        active.write(&packed)?;
+        active.info.records += 1;
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        batch: &[Planned],
+        plan: &Plan,
+        active: &mut Active,
+        compressors: &mut [Compressor],
+        author: &mut dyn Author,
+        copied: &mut Vec<Copied>,
+    ) -> Result<(), SegmentError> {
+        let mut work = Vec::with_capacity(batch.len());
+        for planned in batch {
+            let made = if planned.is_replaced { Some(self.made(planned, author)?) } else { None };
+            work.push((*planned, made));
+        }
+        for (planned, (digest, packed)) in batch.iter().zip(self.pack(work, compressors)?) {
+            let jumps = active.info.captures > 0 && planned.number != active.info.captures_until;
+            if jumps && self.codec == Codec::Gzip {
+                // gzip has no frames for numbers.
+                let before = std::mem::replace(&mut active.info.captures_before, planned.number);
+                let described = self.describe(active, plan, compressors);
+                active.info.captures_before = before;
+                active.info.captures_until = planned.number;
+                described?;
+            }
+            let time = DateTime::from_timestamp_micros(planned.time).unwrap_or_default();
+            let main = active.append(&packed, time, planned.number)?;
+            let offset = main.offset - u64::from(packed.main.0);
+            let records = Stretch { segment: self.id, offset, length: packed.length() };
+            copied.push(Copied { records, main, digest });
+        }
+        Ok(())
+    }
+
+    /// Reads captures that are not made, compresses them, and gives their digests.
+    fn pack(
+        &self,
+        work: Vec<(Planned, Option<Records<'_>>)>,
+        compressors: &mut [Compressor],
+    ) -> Result<Vec<(u128, Packed)>, SegmentError> {
+        let Segments { disk, reader, folder, .. } = self.segments;
+        let pack = |compressor: &mut Compressor, (planned, made): (Planned, Option<Records<'_>>)| {
+            let mut records = match made {
+                Some(made) => made,
+                None => Records::read(reader, planned.stretch, planned.main)?,
+            };
+            let packed = records.pack(compressor, self.codec, (disk.as_ref(), folder))?;
+            Ok((records.digest()?, packed))
+        };
+        on_threads(work, compressors, &pack)
+    }
+
+    /// The records that take the place of a capture's.
+    fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<Records<'static>, SegmentError> {
+        let mut old = Records::read(&self.segments.reader, planned.stretch, planned.main)?;
+        let mut capture = old.capture(planned.stretch)?;
+        // What read the records does not know where they lie.
+        capture.main = Location { offset: planned.main, ..capture.main };
+        let group = author.replacement(&capture)?;
+        let encoder = &self.segments.encoder;
+        let folder = &self.segments.folder;
+        let blocks = blocks(&group, encoder.ids(), encoder.algorithm()).context("read", folder)?;
+        let main = if matches!(group.body, CaptureBody::Failed) { blocks.len() - 1 } else { 0 };
+        Records::made(&blocks, main).context("read", folder)
+    }
+
+    /// Ends the file, durably.
+    fn close(&self, active: &mut Active) -> Result<(), SegmentError> {
+        let guard = self.segments.guard;
+        if let Some(dictionary) = active.dictionary.clone() {
+            active.write(&dictionary.last_frames(guard)?)?;
+            active.info.guard = Some(guard);
+        }
+        active.info.is_open = false;
+        active.info.is_rewritten = true;
+        active.info.sha256 = Some(Digest::from_sha256(active.hasher.clone().finalize().into()));
+        active.file.sync().context("sync", &active.path)
+    }
+
+    /// Reads everything back, compares it with what it was, and writes the index.
+    fn compare(
+        &self,
+        active: &mut Active,
+        captures: &[Planned],
+        copied: &[Copied],
+    ) -> Result<(), SegmentError> {
+        let reader = &self.segments.reader;
+        let mut index = Index::new(&active.info.name);
+        let mut readers = vec![(); self.options.threads.max(1)];
+        let mut rest = copied;
+        for batch in batches(captures) {
+            let Some((some, others)) = rest.split_at_checked(batch.len()) else { break };
+            rest = others;
+            let look = |(): &mut (), copied: &Copied| {
+                let mut records = Records::read(reader, copied.records, copied.main.offset)?;
+                if records.digest()? != copied.digest {
+                    let (segment, offset) = (self.id, copied.records.offset);
+                    let what = "a rewritten record is not what it was; nothing was changed".to_owned();
+                    return Err(SegmentError::Corrupted { segment, offset, what });
+                }
+                records.capture(copied.records)
+            };
+            let found: Vec<Box<ReplayedCapture>> = on_threads(some.iter().collect(), &mut readers, &look)?;
+            for (capture, copied) in found.iter().zip(some) {
+                if let Some(facts) = IndexFacts::of(capture) {
+                    index.add(&capture.url, capture.time, &facts, capture.payload_digest, copied.main);
+                }
+            }
+        }
+        active.info.index = Some(index.save(self.segments.disk.as_ref(), &self.segments.folder)?);
+        Ok(())
+    }
+}
+
+/// Cuts captures into runs that are worked on at once.
+fn batches(captures: &[Planned]) -> impl Iterator<Item = &[Planned]> {
+    let mut rest = captures;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let within = rest.iter().take(BATCH_CAPTURES).take_while(|capture| {
+            bytes += capture.plain;
+            bytes <= BATCH_BYTES
+        });
+        let count = within.count().max(1);
+        let (batch, others) = rest.split_at_checked(count)?;
+        rest = others;
+        Some(batch)
+    })
+}
+
+/// Does work on a thread for each context, and gives what comes of it in order.
+fn on_threads<W: Send, C: Send, D: Send>(
+    work: Vec<W>,
+    contexts: &mut [C],
+    carry_out: &(dyn Fn(&mut C, W) -> Result<D, SegmentError> + Sync),
+) -> Result<Vec<D>, SegmentError> {
+    let queue = Mutex::new(work.into_iter().enumerate());
+    let take = || locked(&queue).next();
+    let work = |context: &mut C| {
+        let mut done = Vec::new();
+        while let Some((place, work)) = take() {
+            done.push((place, carry_out(context, work)?));
+        }
+        Ok::<_, SegmentError>(done)
+    };
+    let done = thread::scope(|scope| {
+        let threads: Vec<_> = contexts.iter_mut().map(|context| scope.spawn(|| work(context))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(SegmentError::Poisoned)))
+            .collect::<Vec<_>>()
+    });
+    let mut all = Vec::new();
+    for done in done {
+        all.extend(done?);
+    }
+    all.sort_unstable_by_key(|(place, _)| *place);
+    Ok(all.into_iter().map(|(_, done)| done).collect())
+}

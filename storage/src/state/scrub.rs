@@ -1,0 +1,189 @@
+//! A copy of a state without what was erased.
+//!
+//! Deleted bytes stay in files for long: in freed pages of the catalogue, in logs that only grow, in blocks that no checkpoint
+//! counts any more. So what has to be gone is left out of a copy, and the copy takes the state's place. All ids stay.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use super::open::FOLDER;
+use super::small::{LINKS, PAYLOAD_BYTES};
+use super::{Mode, State};
+use crate::address::{name_hash, url_hash};
+use crate::backend::OpenMode;
+use crate::capture_kind::CaptureKind;
+use crate::catalogue::{Catalogue, Contents, GENERATION, NUMBER};
+use crate::checkpoint::{Result, StateError, lock};
+use crate::history::MimeId;
+use crate::ids::{CaptureId, UrlId, Watermarks};
+use crate::links::LinkList;
+use crate::pages::{Page, Visit};
+
+/// Records that are copied between two checkpoints of the copy: what waits for one is in memory.
+const RECORDS_PER_CHECKPOINT: u32 = 1 << 20;
+
+/// What is left out of a copy of a state, and what takes its place. The segments and the captures must say so already.
+#[derive(Clone, Debug, Default)]
+pub struct Scrub {
+    /// Pages whose titles and links go; of their visits only the account, the times and the captures are left.
+    pub pages: HashSet<UrlId>,
+    /// URLs that get other names.
+    pub names: HashMap<UrlId, String>,
+}
+
+impl State {
+    /// Says that a tombstone has taken the place of a capture: of what it was only its time is left.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn erase_capture(&mut self, id: CaptureId) -> Result<()> {
+        self.writable()?;
+        let before = self.capture(id)?;
+        let outcome = self.captures.update(id.0, |record| {
+            let capture = &mut record.capture;
+            (capture.kind, capture.original) = (CaptureKind::Failed, None);
+            (capture.digest, capture.length) = ([0; 16], 0);
+            (capture.status, capture.mime, capture.flags) = (0, MimeId::default(), 0);
+        });
+        self.finish(outcome)?;
+        let bytes = if before.kind == CaptureKind::Failed { 0 } else { u64::from(before.length) };
+        self.take_away(PAYLOAD_BYTES, bytes);
+        let host = self.page(before.url)?.host;
+        if bytes == 0 || host == Page::HOST_UNKNOWN {
+            return Ok(());
+        }
+        let site = self.update_host(host, |host| {
+            host.bytes = host.bytes.saturating_sub(bytes);
+            host.robots = host.robots.filter(|robots| *robots != id);
+            host.site
+        })?;
+        self.update_site(site, |site| site.bytes = site.bytes.saturating_sub(bytes))
+    }
+
+    /// Says that a revisit of a capture that is gone has another original, or with `None` the payload itself.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn keep_copy(&mut self, revisit: CaptureId, original: Option<CaptureId>) -> Result<()> {
+        self.writable()?;
+        let outcome = self.captures.update(revisit.0, |record| {
+            record.capture.original = original;
+            if original.is_none() {
+                record.capture.kind = CaptureKind::Response;
+            }
+        });
+        self.finish(outcome).map(|_| ())
+    }
+
+    /// A checkpointed copy in `folder`, which has no state yet, of a state that is open for changing and has no changes
+    /// that no checkpoint has.
+    pub(crate) fn scrubbed(&self, folder: &Path, scrub: &Scrub) -> Result<Self> {
+        self.writable()?;
+        let mut copy = self.begin_copy(folder)?;
+        for found in self.captures.scan(0) {
+            let (number, record) = found?;
+            copy.captures.push(&record)?;
+            copy.copied(number)?;
+        }
+        self.copy_names(&mut copy, scrub)?;
+        self.copy_visits(&mut copy, scrub)?;
+        self.copy_links(&mut copy, scrub)?;
+        for found in self.hosts.scan(0) {
+            copy.hosts.push(&found?.1)?;
+        }
+        for found in self.sites.scan(0) {
+            copy.sites.push(&found?.1)?;
+        }
+        copy.checkpoint(self.watermarks())?;
+        Ok(copy)
+    }
+
+    /// A state without records, which has what is small from this one.
+    fn begin_copy(&self, folder: &Path) -> Result<Self> {
+        let state_folder = folder.join(FOLDER);
+        self.disk.create_dir_all(&state_folder).map_err(|error| StateError::io(&state_folder, error))?;
+        let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
+        let lock = self.disk.open(&lock_path, OpenMode::Create);
+        let lock = lock.map_err(|error| StateError::io(&lock_path, error))?;
+        let mut contents = Contents { blocks: BTreeMap::new(), ..self.contents.clone() };
+        let is_of_files = |name: &str| {
+            ["count.", "blocks.", "sum."].iter().any(|start| name.starts_with(start)) || name == LINKS
+        };
+        contents.numbers.retain(|name, _| !is_of_files(name));
+        // Names and lists have moved: what readers have made of them does not hold.
+        contents.numbers.insert(GENERATION.to_owned(), self.contents.number(GENERATION) + 1);
+        let catalogue = Catalogue::new(self.disk.clone(), &state_folder);
+        let (disk, owner) = (self.disk.clone(), self.owner.clone());
+        let mut copy =
+            Self::assemble(disk, folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
+        // A checkpoint that was deferred may have left a journal with the next number.
+        let number = self.checkpoint_number() + 2;
+        copy.committed = Contents { numbers: [(NUMBER.to_owned(), number)].into(), ..Contents::default() };
+        Ok(copy)
+    }
+
+    /// Makes what was copied so far durable, now and then. Nobody relies on it before it is whole.
+    fn copied(&mut self, records: u32) -> Result<()> {
+        if records % RECORDS_PER_CHECKPOINT == RECORDS_PER_CHECKPOINT - 1 {
+            self.checkpoint(Watermarks::default())?;
+        }
+        Ok(())
+    }
+
+    fn copy_names(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {
+        self.urls.scan(0..self.urls.len(), |id, url| {
+            let url = scrub.names.get(&UrlId(id)).map_or(url, String::as_str);
+            copy.urls.push(url, url_hash(url)).map(drop)
+        })?;
+        for (names, copies) in
+            [(&self.host_names, &mut copy.host_names), (&self.site_names, &mut copy.site_names)]
+        {
+            names.scan(0..names.len(), |_, name| copies.push(name, name_hash(name.as_bytes())).map(drop))?;
+        }
+        for found in self.pages.scan(0) {
+            let (number, page) = found?;
+            copy.pages.push(&page)?;
+            copy.copied(number)?;
+        }
+        Ok(())
+    }
+
+    /// Of a page of which something was erased only its account and its times are left.
+    fn copy_visits(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {
+        let mut titles = self.title_cursor();
+        for found in self.visits.scan(0) {
+            let (number, mut record) = found?;
+            let visit = record.visit;
+            if scrub.pages.contains(&record.url) {
+                let Visit { first_seen, last_seen, captures, last_capture, credit, .. } = visit;
+                record.visit =
+                    Visit { first_seen, last_seen, captures, last_capture, credit, ..Visit::default() };
+            } else if let Some(title) = visit.title {
+                record.visit.title = Some(copy.append_title(titles.get(title)?)?);
+            }
+            copy.visits.push(&record)?;
+            copy.copied(number)?;
+        }
+        Ok(())
+    }
+
+    fn copy_links(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {
+        let (mut scan, mut list, mut copied) = (self.links.scan(), LinkList::default(), 0);
+        while scan.read_next(&mut list)? {
+            let Some(source) = list.source.filter(|source| !scrub.pages.contains(source)) else {
+                continue;
+            };
+            let position = copy.links.push(source, &list.links)?;
+            copy.add(LINKS, list.links.len() as u64);
+            let page = self.page(source)?;
+            if let Some(visit) = page.visit
+                && self.visits.get(visit.0)?.is_some_and(|record| record.visit.links == list.position)
+            {
+                copy.visits.update(visit.0, |record| record.visit.links = Some(position))?;
+            }
+            copied += 1;
+            copy.copied(copied)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,434 @@
+//! What is erased is nowhere in the archive's folder any more, and everything else is as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use archive_storage::segment::{self, SegmentReader};
+use archive_storage::{CaptureKind, Digest, Store};
+use archive_testweb::Config;
+use serde_json::Value;
+
+use crate::support::program::start;
+use crate::support::warc::{member, record, response};
+use crate::support::{Archive, Dice, TestWeb, judges, kills, ledger_balances};
+
+/// How often an erase is killed, unless `ARCHIVE_KILLS` says otherwise.
+const KILLS: u64 = 10;
+
+/// Pages beside the one that goes, and how often each was captured.
+const PAGES: usize = 120;
+const ROUNDS: usize = 4;
+
+const SECRET: &str = "http://secret.example/dossier-of-zanzibar";
+const MIRROR: &str = "http://mirror.example/copy";
+/// What only the secret page says, in its text and in its title.
+const WORD: &str = "quokkamanifest";
+const TITLE: &str = "Wombatledger";
+
+/// What the secret page says in a round.
+fn secret(round: usize) -> String {
+    let lines: String =
+        (0..200).map(|line| format!("<p>{WORD} number {line} of round {round}</p>\n")).collect();
+    format!("<html><head><title>{TITLE} {round}</title></head><body>{}{lines}</body></html>", template())
+}
+
+/// What all pages have in common.
+fn template() -> String {
+    (0..60).map(|item| format!("<a href=\"http://site.example/{item}\">menu entry {item}</a>\n")).collect()
+}
+
+fn date(round: usize) -> String {
+    format!("2020-0{}-01T00:00:00Z", round + 1)
+}
+
+/// The file of a round: every page with a little that is new, the secret one, and in the second round revisits of another
+/// page that stand on the secret one.
+fn file(archive: &Archive, round: usize) -> PathBuf {
+    let mut bytes = Vec::new();
+    for number in 0..PAGES {
+        let url = format!("http://site.example/{number}");
+        let text: String = (0..40).map(|line| format!("<p>page {number} line {line}</p>")).collect();
+        let body = format!(
+            "<html><head><title>page {number}</title></head><body>{}{text}<p>round {round}</p></body></html>",
+            template()
+        );
+        bytes.extend(member(&response(&format!("urn:page:{number}:{round}"), &url, &date(round), &body)));
+        if number == PAGES / 2 {
+            bytes.extend(member(&response(
+                &format!("urn:secret:{round}"),
+                SECRET,
+                &date(round),
+                &secret(round),
+            )));
+        }
+    }
+    if round == 1 {
+        bytes.extend(member(&revisit(1, "identical-payload-digest", "2020-02-02T00:00:00Z")));
+        bytes.extend(member(&revisit(2, "identical-payload-digest", "2020-02-03T00:00:00Z")));
+        bytes.extend(member(&revisit(3, "server-not-modified", "2020-02-04T00:00:00Z")));
+    }
+    archive.file(&format!("round-{round}.warc.gz"), bytes)
+}
+
+/// A revisit of the mirror that stands on what the secret page said in the second round.
+fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
+    let stated = [
+        format!("WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}"),
+        format!("WARC-Record-ID: <urn:mirror:{number}>"),
+        format!("WARC-Target-URI: {MIRROR}"),
+        format!("WARC-Date: {date}"),
+        format!("WARC-Payload-Digest: {}", Digest::sha1(secret(1).as_bytes())),
+        format!("WARC-Refers-To-Target-URI: {SECRET}"),
+        "WARC-Refers-To-Date: 2020-02-01T00:00:00Z".to_owned(),
+    ];
+    let mut fields = vec!["WARC-Type: revisit", "Content-Type: application/http; msgtype=response"];
+    fields.extend(stated.iter().map(String::as_str));
+    let status = if profile.starts_with("server") { "304 Not Modified" } else { "200 OK" };
+    record(&fields, format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n"))
+}
+
+/// An archive of all rounds, a segment each at least.
+fn imported(codec: &str) -> Archive {
+    let archive = Archive::new();
+    for round in 0..ROUNDS {
+        let file = file(&archive, round);
+        start(archive.command("import").args(["--codec", codec]).arg(file)).wait().succeeded();
+    }
+    archive
+}
+
+/// All files of a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// Everything that the folder of an archive holds, by where: raw bytes, records and dictionaries of segments, frames of logs,
+/// words of the full-text index.
+fn streams(archive: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for path in files(archive) {
+        let name = path.strip_prefix(archive).unwrap().display().to_string();
+        let bytes = fs::read(&path).unwrap();
+        if name.ends_with(".zst") && name.starts_with("state") && !bytes.is_empty() {
+            found.push((format!("{name}, unpacked"), zstd::stream::decode_all(&bytes[..]).unwrap()));
+        }
+        found.push((name, bytes));
+    }
+    let reader = SegmentReader::new(std::sync::Arc::new(archive_storage::backend::RealDisk), archive);
+    for (id, file) in segment::files(archive).unwrap() {
+        if let Some(dictionary) = reader.dictionary_bytes(id).unwrap() {
+            found.push((format!("dictionary of {file}"), dictionary));
+        }
+        for record in segment::records(archive, id, &file, 0).unwrap() {
+            let record = record.unwrap();
+            let head: Vec<u8> = format!("{:?}", record.header).into_bytes();
+            found.push((format!("head in {file}"), head));
+            found.push((format!("content in {file}"), record.content.to_vec()));
+        }
+    }
+    found.push(("words of the index".to_owned(), words(&archive.join("state/fulltext"))));
+    found
+}
+
+/// The words of a full-text index, whether or not a page has them that is still there.
+fn words(folder: &Path) -> Vec<u8> {
+    if !folder.is_dir() {
+        return Vec::new();
+    }
+    let index = tantivy::Index::open_in_dir(folder).unwrap();
+    let mut words = Vec::new();
+    for segment in index.reader().unwrap().searcher().segment_readers() {
+        for (field, entry) in index.schema().fields() {
+            if matches!(entry.field_type(), tantivy::schema::FieldType::Str(_)) {
+                let inverted = segment.inverted_index(field).unwrap();
+                let mut terms = inverted.terms().stream().unwrap();
+                while terms.advance() {
+                    words.extend_from_slice(terms.key());
+                    words.push(b'\n');
+                }
+            }
+        }
+    }
+    words
+}
+
+/// Where some bytes are found, letters large or small.
+fn places(archive: &Path, needle: &str) -> Vec<String> {
+    let needle = needle.to_ascii_lowercase();
+    let holds = |bytes: &[u8]| memchr::memmem::find(&bytes.to_ascii_lowercase(), needle.as_bytes()).is_some();
+    streams(archive).into_iter().filter(|(_, bytes)| holds(bytes)).map(|(place, _)| place).collect()
+}
+
+/// Time, kind, digest, status and length of a capture.
+type Told = (i64, CaptureKind, [u8; 16], u16, u32);
+
+/// Every capture but those of some URLs, as the archive tells of it.
+fn others(archive: &Path, without: &[&str]) -> BTreeMap<String, Vec<Told>> {
+    let store = Store::read_only(archive).unwrap();
+    let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for capture in store.state().captures() {
+        let (_, capture) = capture.unwrap();
+        let url = store.state().url(capture.url).unwrap();
+        if !without.contains(&url.as_str()) {
+            let told = (capture.time, capture.kind, capture.digest, capture.status, capture.length);
+            found.entry(url).or_default().push(told);
+            if capture.kind.has_payload() {
+                assert!(store.payload(&capture).unwrap().is_some());
+            }
+        }
+    }
+    found
+}
+
+fn erase(archive: &Archive, more: &[&str]) -> Value {
+    let query = format!("url = \"{SECRET}\"");
+    let arguments = [&[query.as_str(), "--reason", "asked by the author", "--yes"], more].concat();
+    archive.json("erase", &arguments).remove(0)
+}
+
+#[test]
+fn what_is_erased_is_nowhere_in_the_folder() {
+    for codec in ["zstd", "gzip"] {
+        let archive = imported(codec);
+        for needle in [WORD, TITLE] {
+            let before = places(&archive.path, needle);
+            assert!(before.iter().any(|place| place.starts_with("content")), "{before:?}");
+            assert!(before.iter().any(|place| place == "words of the index"), "{before:?}");
+            if codec == "zstd" && needle == WORD {
+                assert!(before.iter().any(|place| place.starts_with("dictionary")), "{before:?}");
+            }
+        }
+        let before = others(&archive.path, &[SECRET, MIRROR]);
+        let out = archive.folder().join("all.warc.gz");
+        start(archive.command("export").arg("warc").arg("--output").arg(&out)).wait().succeeded();
+        let query = format!("url = \"{SECRET}\"");
+        let counted = archive.json("erase", &[query.as_str(), "--dry-run"]).remove(0);
+        assert_eq!(
+            (&counted["dry_run"], &counted["captures"]),
+            (&true.into(), &(ROUNDS + 3).into()),
+            "{counted}"
+        );
+        assert!(!places(&archive.path, WORD).is_empty(), "a trial changes nothing");
+
+        let done = erase(&archive, &[]);
+        assert_eq!((&done["captures"], &done["copies"]), (&(ROUNDS + 3).into(), &3.into()), "{done}");
+        assert_eq!(done["exports"][0]["format"], "warc", "{done}");
+        assert_eq!(places(&archive.path, WORD), [""; 0]);
+        assert_eq!(places(&archive.path, TITLE), [""; 0]);
+        assert_eq!(others(&archive.path, &[SECRET, MIRROR]), before);
+        assert_eq!(archive.verify(), (ROUNDS * (PAGES + 1) + 3) as u64);
+        ledger_balances(&archive.path);
+        told(&archive);
+        if let Some(judges) = judges::find() {
+            let read = judges.check(&archive.segments());
+            assert_eq!(read.captures(), (ROUNDS * PAGES) as u64);
+            assert!(!read.targets.contains_key(SECRET) && !read.targets.contains_key(MIRROR));
+        }
+        start(&mut archive.command("rebuild")).wait().succeeded();
+        assert_eq!(others(&archive.path, &[SECRET, MIRROR]), before);
+        assert_eq!(places(&archive.path, WORD), [""; 0]);
+        archive.verify();
+        told(&archive);
+    }
+}
+
+/// What the archive says of a page that was erased.
+fn told(archive: &Archive) {
+    let history = archive.json("history", &[SECRET]);
+    assert_eq!(history.len(), ROUNDS);
+    for row in &history {
+        assert!(row["erased"].as_str().unwrap().ends_with("asked by the author"), "{row}");
+        assert_eq!((&row["bytes"], &row["status"]), (&0.into(), &0.into()), "{row}");
+    }
+    let why = archive.json("why", &[SECRET]).remove(0);
+    assert_eq!(why["refusal"], "erased", "{why}");
+    assert!(why["verdict"].as_str().unwrap().starts_with("was erased on 20"), "{why}");
+    archive.run("get", &[SECRET]).refused(1, &["was erased on"]);
+    assert!(archive.json("query", &[&format!("page text contains \"{WORD}\"")]).is_empty());
+    assert!(archive.json("query", &["captures > 0 and host = \"secret.example\""]).is_empty());
+}
+
+#[test]
+fn a_url_that_is_forgotten_is_nowhere_either() {
+    let archive = imported("zstd");
+    assert!(!places(&archive.path, SECRET).is_empty());
+    erase(&archive, &["--forget-url"]);
+    for needle in [SECRET, WORD, TITLE, "dossier-of-zanzibar"] {
+        assert_eq!(places(&archive.path, needle), [""; 0], "{needle}");
+    }
+    archive.verify();
+    let listed = archive.json("erase", &["--list"]).remove(0);
+    let name = format!("urn:sha256:{}", listed["sha256"].as_str().unwrap());
+    assert_eq!(archive.json("history", &[&name]).len(), ROUNDS);
+    start(&mut archive.command("rebuild")).wait().succeeded();
+    assert_eq!(places(&archive.path, SECRET), [""; 0]);
+    assert_eq!(archive.json("history", &[&name]).len(), ROUNDS);
+    // What comes back is known by its digest.
+    let again = start(archive.command("import").arg("--json").arg(file(&archive, 0))).wait().succeeded();
+    assert_eq!(again.json().pop().unwrap()["erased"], 1);
+    archive.run("erase", &["--lift", &name]).succeeded();
+    assert!(archive.json("erase", &["--list"]).is_empty());
+}
+
+#[test]
+fn copies_that_are_kept_have_the_content_themselves() {
+    for codec in ["zstd", "gzip"] {
+        let archive = imported(codec);
+        let before = archive.run("get", &[MIRROR]).succeeded().output;
+        let done = erase(&archive, &["--keep-copies"]);
+        assert_eq!((&done["kept"], &done["captures"]), (&3.into(), &ROUNDS.into()), "{done}");
+        assert_eq!(archive.run("get", &[MIRROR]).succeeded().output, before);
+        archive.run("get", &[SECRET]).refused(1, &["was erased on"]);
+        let kinds = |archive: &Archive| -> Vec<Value> {
+            archive.json("history", &[MIRROR]).iter().map(|row| row["kind"].clone()).collect()
+        };
+        let kept = kinds(&archive);
+        assert_eq!(kept.len(), 3);
+        assert_eq!(kept[2], "response", "{kept:?}");
+        archive.verify();
+        if let Some(judges) = judges::find() {
+            assert_eq!(judges.check(&archive.segments()).targets[MIRROR], 3);
+        }
+        start(&mut archive.command("rebuild")).wait().succeeded();
+        assert_eq!(kinds(&archive), kept);
+        assert_eq!(archive.run("get", &[MIRROR]).succeeded().output, before);
+        let other = format!("round {}", 2);
+        assert!(places(&archive.path, &format!("of {other}</p>")).is_empty(), "another version went");
+    }
+}
+
+#[test]
+fn what_was_erased_does_not_come_back_until_that_is_lifted() {
+    let served = TestWeb::start(Config::plain(93, 1, 15));
+    let archive = Archive::new();
+    let home = served.web.seeds(1).remove(0);
+    let seeds = [format!("{home} scope=host")];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let pages = archive.json("query", &["page type = html and captures > 0 select url"]);
+    let page =
+        pages.iter().filter_map(|page| page["url"].as_str()).find(|url| *url != home).unwrap().to_owned();
+    let list = archive.file("list.txt", format!("# what goes\n\n{page}\n"));
+    let list = list.to_str().unwrap();
+    archive.run("erase", &["--urls", list, "--reason", "a test", "--yes"]).succeeded();
+    let captures = || archive.json("history", &[&page]).len();
+    assert_eq!(captures(), 1);
+    let again = [format!("{home} scope=host"), page.clone()];
+    start(&mut archive.crawl(&again, &served.at_once())).wait().succeeded();
+    start(archive.command("refresh").args(served.at_once()).args(["--budget", "100"])).wait().succeeded();
+    assert_eq!(captures(), 1, "neither a crawl nor a refresh fetches it");
+    assert_eq!(archive.json("why", &[&page])[0]["refusal"], "erased");
+    archive.run("erase", &["--lift", &page]).succeeded();
+    start(&mut archive.crawl(&again, &served.at_once())).wait().succeeded();
+    assert_eq!(captures(), 2, "after it is lifted");
+    assert_eq!(archive.json("why", &[&page])[0]["last_fetch"]["status"], 200);
+    archive.verify();
+    ledger_balances(&archive.path);
+}
+
+#[test]
+fn mistakes_change_nothing() {
+    let archive = imported("zstd");
+    // Whoever tries to own an archive writes its name into the lock.
+    let state = || {
+        streams(&archive.path)
+            .into_iter()
+            .filter(|(place, _)| place != "archive.lock")
+            .map(|(place, bytes)| (place, Digest::sha256(&bytes).to_string()))
+    };
+    let before: BTreeSet<(String, String)> = state().collect();
+    let query = format!("url = \"{SECRET}\"");
+    archive.run("erase", &[query.as_str(), "--yes"]).refused(2, &["--reason"]);
+    archive.run("erase", &[query.as_str(), "--reason", "  ", "--yes"]).refused(2, &["--reason"]);
+    let long = "x".repeat(1001);
+    archive.run("erase", &[query.as_str(), "--reason", &long, "--yes"]).refused(2, &["longer than 1000"]);
+    archive.run("erase", &[query.as_str(), "--reason", "a\u{1b}b", "--yes"]).refused(2, &["control"]);
+    archive.run("erase", &[query.as_str(), "--reason", "why"]).refused(2, &["--yes"]);
+    archive
+        .run("erase", &["url = \"http://none.example/\"", "--reason", "why", "--yes"])
+        .refused(1, &["no page fits"]);
+    archive.run("erase", &["url = ", "--reason", "why", "--yes"]).refused(2, &["in the query"]);
+    for (text, words) in [
+        (format!("{SECRET}\nhttp://none.example/\n"), ["line 2", "knows nothing of"]),
+        (format!("{SECRET}\n\nhttp://[\n"), ["line 3", "is not a URL"]),
+    ] {
+        let list = archive.file("list.txt", text);
+        archive
+            .run("erase", &["--urls", list.to_str().unwrap(), "--reason", "why", "--yes"])
+            .refused(2, &words);
+    }
+    archive.run("erase", &["--lift", SECRET]).refused(2, &["is not on the list"]);
+    archive
+        .run("erase", &["--urls", "/nowhere/list.txt", "--reason", "why", "--yes"])
+        .refused(1, &["list.txt"]);
+    let now: BTreeSet<(String, String)> = state().collect();
+    let differ: Vec<_> = now.symmetric_difference(&before).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+}
+
+#[test]
+fn an_erase_killed_again_and_again_is_finished_by_the_next_command_that_writes() {
+    let mut dice = Dice::new("kill erase");
+    let sound = imported("zstd");
+    let without = [SECRET, MIRROR];
+    let before = others(&sound.path, &without);
+    let calm = sound.copy();
+    let query = format!("url = \"{SECRET}\"");
+    let arguments = [query.as_str(), "--reason", "asked by the author", "--yes"];
+    let elapsed = start(calm.command("erase").args(arguments)).wait().succeeded().elapsed;
+    let (mut told_of, mut begun) = (0, 0);
+    for number in 1..=kills(KILLS) {
+        let archive = sound.copy();
+        let keep = number % 3 == 0;
+        let mut command = archive.command("erase");
+        command.args(arguments).args(keep.then_some("--keep-copies"));
+        let running = start(&mut command);
+        thread::sleep(Duration::from_micros(dice.below(elapsed.as_micros() as u64)));
+        running.kill();
+        let is_begun = archive.path.join("erase.json").exists();
+        begun += u64::from(is_begun);
+        let read = archive.run("query", &["page captures > 0 limit 1"]).succeeded();
+        told_of += u64::from(read.errors.contains("is not finished"));
+        assert_eq!(read.errors.contains("is not finished"), is_begun, "{}", read.errors);
+        if is_begun && number % 2 == 0 {
+            // Killed while it is finished, too.
+            let running = start(archive.command("erase").arg("--resume"));
+            thread::sleep(Duration::from_micros(dice.below(elapsed.as_micros() as u64)));
+            running.kill();
+        }
+        match number % 4 {
+            0 => archive.run("erase", &["--resume"]),
+            1 => start(archive.command("import").arg(file(&archive, 0))).wait(),
+            2 => start(&mut archive.command("rebuild")).wait(),
+            _ => start(&mut archive.command("repair")).wait(),
+        }
+        .succeeded();
+        assert!(!archive.path.join("erase.json").exists(), "kill {number}");
+        if !is_begun {
+            let more: &[&str] = if keep { &["--keep-copies"] } else { &[] };
+            // It may have been killed after its end.
+            if !places(&archive.path, TITLE).is_empty() && archive.json("erase", &["--list"]).is_empty() {
+                erase(&archive, more);
+            }
+        }
+        if keep {
+            assert_eq!(archive.json("history", &[MIRROR]).len(), 3, "kill {number}");
+            archive.run("get", &[MIRROR]).succeeded();
+        } else {
+            assert_eq!(places(&archive.path, WORD), [""; 0], "kill {number}");
+            assert_eq!(places(&archive.path, TITLE), [""; 0], "kill {number}");
+        }
+        assert_eq!(others(&archive.path, &without), before, "kill {number}");
+        assert_eq!(archive.verify(), (ROUNDS * (PAGES + 1) + 3) as u64, "kill {number}");
+        ledger_balances(&archive.path);
+        println!("kill {number}: {}", if is_begun { "begun" } else { "before it or after it" });
+    }
+    println!("{begun} of {} were interrupted, {told_of} told of", kills(KILLS));
+}

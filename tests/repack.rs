@@ -1,0 +1,218 @@
+//! Repacking: fewer bytes, fewer files, and nothing else changes, whatever happens meanwhile.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use archive_storage::{CaptureKind, Store};
+use archive_testweb::{ChangeRates, Config};
+use chrono::TimeDelta;
+use serde_json::Value;
+
+use crate::change::clock;
+use crate::crawl::{everything, lively};
+use crate::support::program::start;
+use crate::support::small_disk::SmallDisk;
+use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, kills, ledger_balances};
+
+/// How often a repack is killed, unless `ARCHIVE_KILLS` says otherwise.
+const KILLS: u64 = 10;
+/// Refreshes after a crawl, each of which leaves a segment.
+const REFRESHES: u32 = 6;
+
+/// An archive of a crawl and of short runs after it.
+fn refreshed(seed: u64, codec: &str) -> Archive {
+    let config = lively(seed, 5, 120);
+    let changes = ChangeRates { median_per_day: 0.3, ..config.changes };
+    let served = TestWeb::start(Config { changes, ..config });
+    let archive = Archive::new();
+    let seeds = served.web.seeds(served.web.sites());
+    let mut crawl = archive.crawl(&seeds, &everything(&served));
+    start(crawl.args(clock(&served)).args(["--codec", codec])).wait().succeeded();
+    for _ in 0..REFRESHES {
+        served.web.clock().advance(TimeDelta::days(2));
+        let mut refresh = archive.command("refresh");
+        let options = ["--budget", "100", "--shortest", "0s"];
+        start(refresh.args(options).args(served.at_once()).args(clock(&served))).wait().succeeded();
+    }
+    archive
+}
+
+/// A capture but for its place.
+type Told = (String, i64, [u8; 16], CaptureKind, u16, u8);
+
+/// All captures in their order, and the digests of their payloads.
+fn told(archive: &Path) -> Vec<Told> {
+    let store = Store::read_only(archive).unwrap();
+    let told = store.state().captures().map(|capture| {
+        let (_, capture) = capture.unwrap();
+        let url = store.state().url(capture.url).unwrap();
+        assert!(capture.kind == CaptureKind::Failed || store.payload(&capture).unwrap().is_some(), "{url}");
+        (url, capture.time, capture.digest, capture.kind, capture.status, capture.flags)
+    });
+    told.collect()
+}
+
+/// What people see of an archive.
+fn answers(archive: &Archive) -> Vec<Vec<Value>> {
+    let queries =
+        ["page order by importance desc, url limit 200", "page text contains \"a\" order by url limit 100"];
+    let mut answers: Vec<Vec<Value>> = queries.map(|query| archive.json("query", &[query])).into();
+    let urls = captures(&archive.path).urls();
+    answers.extend(urls.iter().take(10).map(|url| archive.json("history", &[url])));
+    answers
+}
+
+fn repack(archive: &Archive, arguments: &[&str]) -> Value {
+    archive.json("repack", arguments).pop().unwrap()
+}
+
+fn segment_bytes(archive: &Archive) -> u64 {
+    files_with(&archive.segments(), &[".warc.zst", ".warc.gz"])
+        .iter()
+        .map(|file| file.metadata().unwrap().len())
+        .sum()
+}
+
+/// No file of a repack that did not come to its end.
+fn is_tidy(archive: &Archive) -> bool {
+    files_with(&archive.segments(), &[".rewrite", "rewrite.json", ".new", ".open"]).is_empty()
+}
+
+#[test]
+fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
+    for codec in ["zstd", "gzip"] {
+        let archive = refreshed(501, codec);
+        let (before, seen, bytes) = (told(&archive.path), answers(&archive), segment_bytes(&archive));
+        let judged = judges::find().map(|judges| (judges.check(&archive.segments()), judges));
+        let dry = repack(&archive, &["--dry-run"]);
+        assert_eq!((segment_bytes(&archive), told(&archive.path)), (bytes, before.clone()));
+        let summary = repack(&archive, &[]);
+        println!("{codec}: {summary}, estimated {}", dry["bytes_after"]);
+        assert_eq!(summary["bytes_before"], bytes);
+        assert_eq!(summary["bytes_after"], segment_bytes(&archive));
+        let limit = if codec == "zstd" { bytes * 9 / 10 } else { bytes };
+        assert!(segment_bytes(&archive) < limit);
+        assert!(summary["segments_after"].as_u64() < summary["segments_before"].as_u64());
+        assert_eq!(summary["captures"].as_u64(), Some(before.len() as u64));
+        assert_eq!(told(&archive.path), before);
+        assert_eq!(answers(&archive), seen);
+        assert_eq!(archive.verify(), before.len() as u64);
+        if let Some((counts, judges)) = judged {
+            let after = judges.check(&archive.segments());
+            assert_eq!(
+                (after.targets, after.warcio.get("response")),
+                (counts.targets, counts.warcio.get("response"))
+            );
+        }
+        assert!(is_tidy(&archive));
+        assert_eq!(repack(&archive, &[])["segments_before"], 0, "once is enough");
+        start(&mut archive.command("rebuild")).wait().succeeded();
+        assert_eq!(told(&archive.path), before, "after a rebuild");
+        assert_eq!(archive.verify(), before.len() as u64);
+        ledger_balances(&archive.path);
+    }
+}
+
+#[test]
+fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
+    let mut dice = Dice::new("kill repack");
+    let sound = refreshed(502, "zstd");
+    let before = told(&sound.path);
+    let peace = start(&mut sound.copy().command("repack")).wait().succeeded().elapsed;
+    let mut done = 0;
+    for number in 1..=kills(KILLS) {
+        let archive = sound.copy();
+        for _ in 0..1 + u64::from(number % 4 == 0) {
+            // Batches as small as they can be, so that there are many moments to be killed at.
+            let mut command = archive.command("repack");
+            let running = start(command.args(if number % 2 == 0 { &["--room", "40kB"][..] } else { &[] }));
+            thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
+            running.kill();
+        }
+        assert_eq!(told(&archive.path), before, "kill {number}, read as it is left");
+        let summary = repack(&archive, &[]);
+        done += u64::from(summary["segments_before"] == 0);
+        assert_eq!(told(&archive.path), before, "kill {number}");
+        assert_eq!(archive.verify(), before.len() as u64);
+        assert!(is_tidy(&archive));
+        if number % 5 == 0 {
+            start(&mut archive.command("rebuild")).wait().succeeded();
+            assert_eq!(told(&archive.path), before, "kill {number}, rebuilt");
+        }
+    }
+    println!("{} kills, {done} of them when all was done", kills(KILLS));
+}
+
+#[test]
+fn readers_beside_a_repack_are_never_refused() {
+    let sound = refreshed(503, "zstd");
+    let seen = answers(&sound);
+    for _ in 0..3 {
+        let archive = sound.copy();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let read = || {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(answers(&archive), seen);
+                }
+            };
+            let reader = scope.spawn(read);
+            start(archive.command("repack").args(["--room", "60kB"])).wait().succeeded();
+            is_over.store(true, Ordering::Relaxed);
+            reader.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_room() {
+    let sound = refreshed(504, "gzip");
+    let before = told(&sound.path);
+    let size = |path: &Path| {
+        let output =
+            std::process::Command::new("du").args(["-sk", "--apparent-size"]).arg(path).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
+    let mut archive = Archive::new();
+    let folder = archive.folder().join("small");
+    let Some(disk) = SmallDisk::mount(folder.clone(), "size=64m") else { return };
+    archive.path = folder.join("web.archive");
+    assert!(
+        std::process::Command::new("cp")
+            .arg("-a")
+            .arg(&sound.path)
+            .arg(&archive.path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let used = size(&archive.path);
+    disk.change(&format!("size={}k", used + used / 8 + 64));
+    let full = start(&mut archive.command("repack")).wait();
+    full.refused(1, &["No space left", "make room"]);
+    disk.change(&format!("size={}k", used * 3 + 4096));
+    assert_eq!(told(&archive.path), before);
+    start(archive.command("repack").args(["--room", "100kB"])).wait().succeeded();
+    assert_eq!(told(&archive.path), before);
+    assert_eq!(archive.verify(), before.len() as u64);
+    assert!(is_tidy(&archive));
+}
+
+#[test]
+fn a_damaged_segment_is_not_repacked() {
+    let archive = refreshed(505, "zstd");
+    let largest = files_with(&archive.segments(), &[".warc.zst"]);
+    let largest = largest.into_iter().max_by_key(|file| file.metadata().unwrap().len()).unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&largest, &bytes).unwrap();
+    let files = files_with(&archive.segments(), &[".warc.zst"]);
+    start(&mut archive.command("repack")).wait().refused(1, &["is damaged at byte", "archive repair"]);
+    assert_eq!(files_with(&archive.segments(), &[".warc.zst"]), files);
+    assert_eq!(fs::read(&largest).unwrap(), bytes);
+    archive.run("repack", &["--memory", "1MB"]).refused(2, &["--memory has to be at least 256MiB"]);
+}

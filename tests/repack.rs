@@ -62,6 +62,10 @@ fn answers(archive: &Archive) -> Vec<Vec<Value>> {
     let mut answers: Vec<Vec<Value>> = queries.map(|query| archive.json("query", &[query])).into();
     let urls = captures(&archive.path).urls();
     answers.extend(urls.iter().take(10).map(|url| archive.json("history", &[url])));
+    for row in answers.iter_mut().flatten().filter_map(Value::as_object_mut) {
+        // Where its record lies is all that may change.
+        row.retain(|name, _| name != "segment" && name != "offset");
+    }
     answers
 }
 
@@ -160,7 +164,8 @@ fn readers_beside_a_repack_are_never_refused() {
                 }
             };
             let reader = scope.spawn(read);
-            start(archive.command("repack").args(["--room", "60kB"])).wait().succeeded();
+            let summary = repack(&archive, &[]);
+            assert!(summary["segments_before"].as_u64() > Some(1), "{summary}");
             is_over.store(true, Ordering::Relaxed);
             reader.join().unwrap();
         });

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output, progress};
+use super::{EXIT_STOPPED, interrupt, open, output, progress, repack};
 
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
@@ -31,7 +31,8 @@ Exit code 1 when a file or a record could not be read; everything else of it is 
 Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
-  archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text"
+  archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
+  archive import --repack histories.warc.gz"
 )]
 pub(crate) struct Args {
     /// WARC files and WACZ packages, in any order
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// Don't make texts searchable
     #[arg(long)]
     no_full_text: bool,
+    /// Repack at the end, as `archive repack` does: smaller, and as if all had been known before
+    #[arg(long)]
+    repack: bool,
     /// One JSON object a finding, and one at the end
     #[arg(long)]
     json: bool,
@@ -102,6 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     report(args, &status, complete, display.notes)?;
+    let complete = complete && (!args.repack || repack::after(&args.archive.path, args.segments, &stop)?);
     Ok(if !complete {
         ExitCode::from(EXIT_STOPPED)
     } else if status.broken + status.refused_files > 0 {

@@ -25,7 +25,7 @@ pub(crate) struct SegmentArgs {
 }
 
 impl SegmentArgs {
-    fn codec(self) -> Option<Codec> {
+    pub(crate) fn codec(self) -> Option<Codec> {
         self.codec.map(|name| match name {
             CodecName::Zstd => Codec::Zstd,
             CodecName::Gzip => Codec::Gzip,

@@ -1,12 +1,13 @@
 //! `archive repack`: closed segments written anew, in fewer bytes.
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
 
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
-use archive_storage::StoreError;
+use archive::recorder::Control;
 use archive_storage::segment::SegmentError;
+use archive_storage::{Store, StoreError};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 9]
+    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 8, and 9 for gzip]
     #[arg(long, value_name = "N")]
     level: Option<i32>,
     /// Memory (256MiB at least); beside it the longest record goes through a file
@@ -90,28 +91,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError(format!("--memory has to be at least {}MiB", MEMORY_MIN >> 20)).into());
     }
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.segments, None)?;
+    let store = open::own(&args.archive.path, args.segments, None)?;
     let options = Options {
         codec: args.segments.codec(),
         level: args.level,
-        threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+        threads: args.threads.unwrap_or_else(|| Options::default().threads),
         memory: args.memory,
         room: args.room as u64,
         again: args.again,
         dry_run: args.dry_run,
     };
-    let (batches, left) = repack::plan(&store.closed_segments(), &options);
-    let total = batches.iter().map(|batch| batch.plain_bytes).sum();
-    let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}");
-    let mut display = Display { bar, json: args.json, done: Done::default(), batches: 0, failure: None };
-    let outcome = repack::run(&mut store, &batches, &options, &stop, &mut display);
-    progress::end();
-    let complete = outcome.map_err(advised)?;
-    store.close()?;
-    let Display { done, batches, failure, .. } = display;
-    if let Some(error) = failure {
-        return Err(error);
-    }
+    let (complete, left, done, batches) = carry_out(store, &options, &stop, args.json)?;
     if args.json {
         output::json_line(&Summary {
             dry_run: args.dry_run,
@@ -129,6 +119,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::line(&words(&done, left, args.dry_run, complete))?;
     }
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
+}
+
+/// Repacks an archive after something else was done to it, and says so on standard error; whether it came to its end.
+pub(crate) fn after(path: &Path, asked: SegmentArgs, stop: &Control) -> anyhow::Result<bool> {
+    let store = open::own(path, asked, None)?;
+    let options = Options { codec: asked.codec(), ..Options::default() };
+    let (complete, left, done, _) = carry_out(store, &options, stop, false)?;
+    output::note(format_args!("{}", words(&done, left, false, complete)));
+    Ok(complete)
+}
+
+/// Repacks what is worth it: whether all of it was, segments left as they are, the sums, and the number of batches.
+fn carry_out(
+    mut store: Store,
+    options: &Options,
+    stop: &Control,
+    json: bool,
+) -> anyhow::Result<(bool, u64, Done, u64)> {
+    let (batches, left) = repack::plan(&store.closed_segments(), options);
+    let total = batches.iter().map(|batch| batch.plain_bytes).sum();
+    let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}");
+    let mut display = Display { bar, json, done: Done::default(), batches: 0, failure: None };
+    let outcome = repack::run(&mut store, &batches, options, stop, &mut display);
+    progress::end();
+    let complete = outcome.map_err(advised)?;
+    store.close()?;
+    let Display { done, batches, failure, .. } = display;
+    failure.map_or(Ok((complete, left, done, batches)), Err)
 }
 
 /// What to do about a damaged segment.

@@ -6,6 +6,8 @@
 //! 1996). Segments are taken in batches, oldest captures first; a batch needs room on disk for its new segments beside the old
 //! ones, and each is put in place by itself.
 
+use std::thread;
+
 use archive_storage::segment::{
     Author, CaptureGroup, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, SegmentError,
     SegmentInfo,
@@ -46,6 +48,21 @@ pub struct Options {
     pub dry_run: bool,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            codec: None,
+            level: None,
+            threads,
+            memory: 1 << 30,
+            room: 1 << 30,
+            again: false,
+            dry_run: false,
+        }
+    }
+}
+
 /// Segments that are rewritten together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -84,7 +101,6 @@ pub trait Listener {
 #[must_use]
 pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
     let chosen = choose(segments, options.again);
-    let mut left = segments.len() - chosen.len();
     let captures_max = (options.memory as u64 / 4 / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
     let plain_max = options.memory as u64 / 4 * PLAIN_PER_BYTE;
     let mut batches: Vec<Batch> = Vec::new();
@@ -95,7 +111,6 @@ pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
                 && batch.bytes + info.bytes <= options.room
         };
         if !fits(&Batch::default()) {
-            left += 1;
             continue;
         }
         if !batches.last().is_some_and(fits) {
@@ -111,7 +126,8 @@ pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
     // One that was rewritten gains nothing alone.
     let is_done = |id: &SegmentId| segments.iter().any(|info| info.id == *id && info.is_rewritten);
     batches.retain(|batch| options.again || batch.segments.len() > 1 || !batch.segments.iter().all(is_done));
-    (batches, left as u64)
+    let taken: usize = batches.iter().map(|batch| batch.segments.len()).sum();
+    (batches, (segments.len() - taken) as u64)
 }
 
 /// The segments that are worth it, those with the oldest captures first.
@@ -215,15 +231,15 @@ mod tests {
     }
 
     fn options(room: u64) -> Options {
-        Options { codec: None, level: None, threads: 1, memory: 1 << 30, room, again: false, dry_run: false }
+        Options { room, ..Options::default() }
     }
 
     #[test]
     fn batches_stay_within_their_room_and_nothing_is_rewritten_without_need() {
         let segments: Vec<SegmentInfo> = (0..10).map(|id| segment(id, 100, id == 9)).collect();
         let (batches, left) = plan(&segments, &options(350));
-        assert_eq!(batches.iter().map(|batch| batch.segments.len()).collect::<Vec<_>>(), [3, 3, 3, 1]);
-        assert_eq!(left, 0);
+        assert_eq!(batches.iter().map(|batch| batch.segments.len()).collect::<Vec<_>>(), [3, 3, 3]);
+        assert_eq!(left, 1);
         let done: Vec<SegmentInfo> = (0..10).map(|id| segment(id, 100, true)).collect();
         assert_eq!(plan(&done, &options(350)), (Vec::new(), 10));
     }

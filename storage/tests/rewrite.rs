@@ -39,18 +39,9 @@ fn book(state: &mut State, capture: &ReplayedCapture) -> Result<(), StoreError> 
     let length = capture.payload_length.unwrap_or_default() as u32;
     let (time, location, kind) = (capture.time.timestamp_micros(), capture.main, capture.kind);
     let (status, mime) = (capture.status.unwrap_or_default(), MimeId(0));
-    state.append_capture(&Capture {
-        url,
-        time,
-        location,
-        digest,
-        status,
-        mime,
-        kind,
-        length,
-        flags: 0,
-        original: None,
-    })?;
+    let capture =
+        Capture { url, time, location, digest, status, mime, kind, length, flags: 0, original: None };
+    state.append_capture(&capture, None)?;
     Ok(())
 }
 

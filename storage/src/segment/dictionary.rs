@@ -32,9 +32,9 @@ const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 const PACKING_LEVEL: i32 = 19;
 /// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
 const TRAINED_PACKING_LEVEL: i32 = 9;
-/// The level at which it is looked at how much a dictionary will take, and what it takes well packed, of that, at least.
+/// The level at which it is looked at how much a dictionary will take, and what it takes well packed, of that, about.
 const QUICK_LEVEL: i32 = 3;
-const WELL_SHARE: f64 = 0.75;
+const WELL_SHARE: f64 = 0.82;
 /// log2 of the window within which a dictionary is packed: all of it.
 const PACKING_WINDOW_LOG: u32 = 23;
 
@@ -112,7 +112,7 @@ impl Dictionary {
         if chosen.is_empty() {
             return Ok(None);
         }
-        // Packing it well takes seconds, so what surely does not fit leaves before.
+        // Packing it well takes seconds, so what will not fit leaves before.
         let quickly = pack(&content(&chosen, &heads), QUICK_LEVEL)?.len();
         leave(&mut chosen, (quickly as f64 * WELL_SHARE) as usize);
         while !chosen.is_empty() {

@@ -5,14 +5,14 @@ use std::time::Instant;
 use super::{READERS_WAIT_MAX, Store, StoreError, entry};
 use crate::checkpoint::StateError;
 use crate::ids::SegmentId;
-use crate::segment::{Author, Moved, RewriteOptions, Rewritten, SegmentError, SegmentInfo};
+use crate::segment::{Author, Moved, RewriteOptions, Rewritten, SegmentError, SegmentInfo, Segments};
 use crate::state::Checkpointed;
 
 impl Store {
     /// The closed segments, in order.
     #[must_use]
     pub fn closed_segments(&self) -> Vec<SegmentInfo> {
-        let list = self.segments.as_ref().map(|segments| segments.list()).unwrap_or_default();
+        let list = self.segments.as_ref().map(Segments::list).unwrap_or_default();
         list.into_iter().filter(|info| !info.is_open).collect()
     }
 

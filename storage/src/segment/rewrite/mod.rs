@@ -52,7 +52,8 @@ pub const REWRITTEN_CAPTURES_MAX: u64 = 1 << 20;
 pub struct RewriteOptions {
     /// The compression of the new segments; `None` is that of the newest segment.
     pub codec: Option<Codec>,
-    /// The level: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 9.
+    /// The level: 1 to 19 for zstd, 0 to 9 for gzip. `None` is 8 and 9. On recaptures level 9 of zstd takes 3 % less room than 8
+    /// and half again as much time.
     pub level: Option<i32>,
     /// Threads that compress: some 40 MB each.
     pub threads: usize,
@@ -69,7 +70,7 @@ impl Default for RewriteOptions {
 impl RewriteOptions {
     fn level(&self, codec: Codec) -> i32 {
         self.level.unwrap_or(match codec {
-            Codec::Zstd => 9,
+            Codec::Zstd => 8,
             Codec::Gzip => 9,
         })
     }
@@ -188,7 +189,7 @@ impl Segments {
             let dictionary = segment.dictionary(&plan, &range, &choice)?.map(Arc::new);
             let mut captures = plan.captures.get(range).unwrap_or_default().to_vec();
             captures.sort_unstable_by_key(|capture| capture.number);
-            let written = segment.write(&plan, &captures, dictionary, author)?;
+            let written = segment.write(&plan, &captures, dictionary.as_ref(), author)?;
             rewritten.new.push(written.info);
             rewritten.moved.extend(written.moved);
         }

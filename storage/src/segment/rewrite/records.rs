@@ -15,13 +15,38 @@ use super::raw::{Raw, RawReader, Stretch};
 use crate::backend::{Disk, Spool};
 use crate::warc::{Record, head_length};
 
+/// A record that took more of its bytes, in hundredths, is not worth much work.
+const COMPRESSED_PERCENT_MAX: u64 = 85;
+
+/// What a thread compresses with.
+#[derive(Debug)]
+pub(super) struct Packers {
+    /// For what shrinks.
+    pub well: Compressor,
+    /// For what does not, but for its head.
+    pub quickly: Compressor,
+}
+
+impl Packers {
+    /// The one for a record that took so many bytes before.
+    fn fitting(&mut self, record: &Raw, packed: Option<u64>) -> &mut Compressor {
+        let plain = match record {
+            Raw::Short(bytes) => bytes.len() as u64,
+            Raw::Long(_, length) => *length,
+        };
+        let shrinks = packed.is_none_or(|packed| packed * 100 <= plain * COMPRESSED_PERCENT_MAX);
+        if shrinks { &mut self.well } else { &mut self.quickly }
+    }
+}
+
 /// Bytes of a long record that are looked at where its beginning says enough.
 const BEGINNING_BYTES: usize = 1 << 20;
 
 /// The records of a capture as they were before compression.
 pub(super) struct Records<'a> {
     reader: Option<RawReader<'a>>,
-    records: Vec<Raw>,
+    /// With their compressed lengths, as far as they were compressed.
+    records: Vec<(Raw, Option<u64>)>,
     /// Which of them is the main record, and so where the capture is found.
     main: usize,
 }
@@ -36,7 +61,7 @@ impl<'a> Records<'a> {
                 place = Some(records.len());
             }
             position += length;
-            records.push(record);
+            records.push((record, Some(length)));
         }
         let what = "no record starts here".to_owned();
         let missing = SegmentError::Corrupted { segment: stretch.segment, offset: main, what };
@@ -55,9 +80,9 @@ impl<'a> Records<'a> {
                 }
             }
             raw.extend_from_slice(RECORD_END);
-            Ok(Raw::Short(raw))
+            Ok((Raw::Short(raw), None))
         };
-        let records: io::Result<Vec<Raw>> = blocks.iter().map(raw).collect();
+        let records: io::Result<Vec<_>> = blocks.iter().map(raw).collect();
         Ok(Self { reader: None, records: records?, main })
     }
 
@@ -78,7 +103,7 @@ impl<'a> Records<'a> {
     pub(super) fn digest(&mut self) -> Result<u128, SegmentError> {
         let mut hasher = Xxh3::new();
         let Self { reader, records, .. } = self;
-        for record in records {
+        for (record, _) in records {
             Self::each_piece(reader, record, &mut |piece| {
                 hasher.update(piece);
                 Ok(())
@@ -93,7 +118,7 @@ impl<'a> Records<'a> {
         let broken =
             |what: String| SegmentError::Corrupted { segment: stretch.segment, offset: stretch.offset, what };
         let mut assembler = Assembler::default();
-        for raw in records {
+        for (raw, _) in records {
             let mut bytes = Vec::new();
             Self::each_piece(reader, raw, &mut |piece| {
                 let is_short = matches!(raw, Raw::Short(_));
@@ -121,15 +146,16 @@ impl<'a> Records<'a> {
     /// Compresses them as a group of a new segment.
     pub(super) fn pack(
         &mut self,
-        compressor: &mut Compressor,
+        packers: &mut Packers,
         codec: Codec,
         spools: (&dyn Disk, &std::path::Path),
     ) -> Result<Packed, SegmentError> {
         let Self { reader, records, main } = self;
         let (mut bytes, mut spooled, mut plain_length) = (Vec::new(), None, 0);
         let mut places = Vec::with_capacity(records.len());
-        for (number, record) in records.iter().enumerate() {
+        for (number, (record, packed)) in records.iter().enumerate() {
             let start = bytes.len();
+            let compressor = packers.fitting(record, *packed);
             match record {
                 Raw::Short(raw) => {
                     plain_length += raw.len() as u64;

@@ -22,7 +22,7 @@ use super::super::writer::Active;
 use super::choice::Choice;
 use super::plan::{Plan, Planned, metadata_text};
 use super::raw::Stretch;
-use super::records::Records;
+use super::records::{Packers, Records};
 use super::{Author, Moved, RewriteOptions};
 use crate::backend::OpenMode;
 use crate::digest::Digest;
@@ -32,6 +32,8 @@ use crate::ids::{Location, SegmentId};
 const BATCH_BYTES: u64 = 16 << 20;
 /// Captures that are worked on at once.
 const BATCH_CAPTURES: usize = 1024;
+/// The level for records that do not shrink: pictures and archives.
+const QUICK_LEVEL: i32 = 1;
 /// Of so many captures one is compressed for an estimate.
 const SAMPLED_ONE_IN: usize = 16;
 
@@ -87,13 +89,13 @@ impl NewSegment<'_> {
         choice: &Choice,
     ) -> Result<u64, SegmentError> {
         let dictionary = self.dictionary(plan, captures, choice)?.map(Arc::new);
-        let mut compressors = self.compressors(dictionary.as_deref())?;
+        let mut packers = self.packers(dictionary.as_deref())?;
         let all = plan.captures.get(captures.clone()).unwrap_or_default();
         let sample: Vec<Planned> = all.iter().step_by(SAMPLED_ONE_IN).copied().collect();
         let (mut packed, mut plain) = (0, 0);
         for batch in batches(&sample) {
             let packed_batch =
-                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut compressors)?;
+                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut packers)?;
             packed += packed_batch.iter().map(|(_, packed)| packed.length()).sum::<u64>();
             plain += batch.iter().map(|planned| planned.plain).sum::<u64>();
         }
@@ -103,10 +105,13 @@ impl NewSegment<'_> {
         Ok(u64::try_from(records).unwrap_or(u64::MAX).saturating_add(dictionary))
     }
 
-    fn compressors(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Compressor>, SegmentError> {
-        let (level, loaded) = (self.options.level(self.codec), dictionary.map(Dictionary::as_bytes));
-        let threads = self.options.threads.max(1);
-        (0..threads).map(|_| Compressor::new(self.codec, level, loaded)).collect()
+    fn packers(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Packers>, SegmentError> {
+        let loaded = dictionary.map(Dictionary::as_bytes);
+        let compressor = |level| Compressor::new(self.codec, level, loaded);
+        let level = self.options.level(self.codec);
+        let packers =
+            || Ok(Packers { well: compressor(level)?, quickly: compressor(level.min(QUICK_LEVEL))? });
+        (0..self.options.threads.max(1)).map(|_| packers()).collect()
     }
 
     /// Writes captures, which are in the order of appending, and proves that they are what they were.
@@ -114,19 +119,19 @@ impl NewSegment<'_> {
         &self,
         plan: &Plan,
         captures: &[Planned],
-        dictionary: Option<Arc<Dictionary>>,
+        dictionary: Option<&Arc<Dictionary>>,
         author: &mut dyn Author,
     ) -> Result<Written, SegmentError> {
-        let mut compressors = self.compressors(dictionary.as_deref())?;
+        let mut packers = self.packers(dictionary.map(AsRef::as_ref))?;
         let before = captures.first().map_or(0, |capture| capture.number);
-        let mut active = self.begin(before, dictionary.clone())?;
-        self.describe(&mut active, plan, &mut compressors)?;
+        let mut active = self.begin(before, dictionary.cloned())?;
+        self.describe(&mut active, plan, &mut packers)?;
         let mut copied = Vec::with_capacity(captures.len());
         for batch in batches(captures) {
-            self.copy(batch, plan, &mut active, &mut compressors, author, &mut copied)?;
+            self.copy(batch, plan, &mut active, &mut packers, author, &mut copied)?;
             author.progress(batch.iter().map(|capture| capture.plain).sum())?;
         }
-        drop(compressors);
+        drop(packers);
         self.close(&mut active)?;
         self.compare(&mut active, captures, &copied)?;
         let moved = captures.iter().zip(&copied).map(|(planned, copied)| Moved {
@@ -157,14 +162,14 @@ impl NewSegment<'_> {
         &self,
         active: &mut Active,
         plan: &Plan,
-        compressors: &mut [Compressor],
+        packers: &mut [Packers],
     ) -> Result<(), SegmentError> {
         let mut info = self.segments.options.info.clone();
         info.extend(plan.info.iter().filter(|field| !self.segments.options.info.contains(field)).cloned());
         let (head, fields) = self.segments.warcinfo(&active.info, active.opened, &info);
         let mut packed = Vec::new();
-        if let Some(compressor) = compressors.first_mut() {
-            compressor.record(head.as_bytes(), fields.as_bytes(), &mut packed)?;
+        if let Some(packers) = packers.first_mut() {
+            packers.well.record(head.as_bytes(), fields.as_bytes(), &mut packed)?;
         }
         active.write(&packed)?;
         active.info.records += 1;
@@ -176,7 +181,7 @@ impl NewSegment<'_> {
         batch: &[Planned],
         plan: &Plan,
         active: &mut Active,
-        compressors: &mut [Compressor],
+        packers: &mut [Packers],
         author: &mut dyn Author,
         copied: &mut Vec<Copied>,
     ) -> Result<(), SegmentError> {
@@ -185,12 +190,12 @@ impl NewSegment<'_> {
             let made = if planned.is_replaced { Some(self.made(planned, author)?) } else { None };
             work.push((*planned, made));
         }
-        for (planned, (digest, packed)) in batch.iter().zip(self.pack(work, compressors)?) {
+        for (planned, (digest, packed)) in batch.iter().zip(self.pack(work, packers)?) {
             let jumps = active.info.captures > 0 && planned.number != active.info.captures_until;
             if jumps && self.codec == Codec::Gzip {
                 // gzip has no frames for numbers.
                 let before = std::mem::replace(&mut active.info.captures_before, planned.number);
-                let described = self.describe(active, plan, compressors);
+                let described = self.describe(active, plan, packers);
                 active.info.captures_before = before;
                 active.info.captures_until = planned.number;
                 described?;
@@ -208,18 +213,18 @@ impl NewSegment<'_> {
     fn pack(
         &self,
         work: Vec<(Planned, Option<Records<'_>>)>,
-        compressors: &mut [Compressor],
+        packers: &mut [Packers],
     ) -> Result<Vec<(u128, Packed)>, SegmentError> {
         let Segments { disk, reader, folder, .. } = self.segments;
-        let pack = |compressor: &mut Compressor, (planned, made): (Planned, Option<Records<'_>>)| {
+        let pack = |packers: &mut Packers, (planned, made): (Planned, Option<Records<'_>>)| {
             let mut records = match made {
                 Some(made) => made,
                 None => Records::read(reader, planned.stretch, planned.main)?,
             };
-            let packed = records.pack(compressor, self.codec, (disk.as_ref(), folder))?;
+            let packed = records.pack(packers, self.codec, (disk.as_ref(), folder))?;
             Ok((records.digest()?, packed))
         };
-        on_threads(work, compressors, &pack)
+        on_threads(work, packers, &pack)
     }
 
     /// The records that take the place of a capture's.

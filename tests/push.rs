@@ -67,7 +67,7 @@ fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
     run(&archive, &served, "watch", &added).succeeded();
     run(&archive, &served, "watch", &added).refused(1, &["there is a watch 'all' already"]);
     run(&archive, &served, "watch", &["page colour = red"]).refused(2, &["colour"]);
-    run(&archive, &served, "watch", &["site importance > 1"]).refused(2, &["ask for pages"]);
+    run(&archive, &served, "watch", &["site importance > 1"]).refused(2, &["ask for their pages"]);
 
     served.web.clock().advance(TimeDelta::days(3));
     let early = refresh(&archive, &served, "5");

@@ -156,15 +156,38 @@ impl State {
             let visit = record.visit;
             if scrub.pages.contains(&record.url) {
                 let Visit { first_seen, last_seen, captures, last_capture, credit, .. } = visit;
-                record.visit =
-                    Visit { first_seen, last_seen, captures, last_capture, credit, ..Visit::default() };
-            } else if let Some(title) = visit.title {
-                record.visit.title = Some(copy.append_title(titles.get(title)?)?);
+                let version = self.newest_left(record.url)?;
+                record.visit = Visit {
+                    first_seen,
+                    last_seen,
+                    captures,
+                    last_capture,
+                    credit,
+                    version,
+                    ..Visit::default()
+                };
+            } else {
+                if let Some(title) = visit.title {
+                    record.visit.title = Some(copy.append_title(titles.get(title)?)?);
+                }
+                let validators = self.validators_at(&visit)?;
+                record.visit.validators = copy.push_validators(&Visit::default(), validators.as_ref())?;
             }
             copy.visits.push(&record)?;
             copy.copied(number)?;
         }
         Ok(())
+    }
+
+    /// The newest version of a page among the captures that are no tombstones.
+    fn newest_left(&self, url: UrlId) -> Result<Option<CaptureId>> {
+        for found in self.history(url)? {
+            let (id, capture) = found?;
+            if capture.is_confirmable() {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     fn copy_links(&self, copy: &mut Self, scrub: &Scrub) -> Result<()> {

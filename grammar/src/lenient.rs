@@ -14,7 +14,7 @@ use crate::tree::Query;
 const MISTAKES_MAX: usize = 32;
 
 /// The tree of what could be understood, and every mistake on the way. Without mistakes this is what [`crate::parse`]
-/// gives; a text of nothing but mistakes gives the query for all pages.
+/// gives; a text of nothing but mistakes gives the query for all pages, and so does one without words, which is no mistake here.
 #[must_use]
 pub fn parse_lenient(text: &str) -> (Query, Vec<ParseError>) {
     let mut mistakes = Vec::new();

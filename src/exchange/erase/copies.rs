@@ -1,6 +1,6 @@
 //! Revisits that stood on what goes: those that stay get the payload, and pages that lost some captures are summed up anew.
 
-use archive_storage::{CaptureId, CaptureKind, LinkTarget, Store, UrlId};
+use archive_storage::{CaptureKind, LinkTarget, Store, UrlId};
 
 use super::author::Fate;
 use super::{Done, EraseError, Intent, rewrite};
@@ -14,8 +14,7 @@ pub(super) fn keep(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), EraseError> {
     let mut fates = Vec::new();
-    for (copy, holder) in &intent.kept {
-        let (copy, holder) = (CaptureId(*copy), CaptureId(*holder));
+    for &(copy, holder) in &intent.kept {
         let capture = store.state().capture(copy)?;
         if copy == holder && capture.kind != CaptureKind::Response {
             fates.push((copy, capture.location, Fate::Own));

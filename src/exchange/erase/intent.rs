@@ -30,18 +30,14 @@ pub struct Intent {
     /// Whether only digests of the URLs are kept.
     pub(super) forget_url: bool,
     /// URLs.
-    #[serde(with = "numbers")]
     pub(super) pages: Vec<UrlId>,
     /// Their captures.
-    #[serde(with = "numbers")]
     pub(super) captures: Vec<CaptureId>,
     /// Captures of other pages that stand on these, and go with them.
-    #[serde(with = "numbers")]
     pub(super) copies: Vec<CaptureId>,
     /// Captures of other pages that stand on these, and stay: each with the one among them that gets the payload.
-    pub(super) kept: Vec<(u32, u32)>,
+    pub(super) kept: Vec<(CaptureId, CaptureId)>,
     /// Segments whose dictionaries hold bytes of the captures, once they were looked for.
-    #[serde(with = "numbers::maybe")]
     pub(super) dictionaries: Option<Vec<SegmentId>>,
 }
 
@@ -55,7 +51,7 @@ impl Intent {
             pages: plan.pages.iter().copied().collect(),
             captures: plan.captures.iter().copied().collect(),
             copies: plan.copies.iter().copied().collect(),
-            kept: plan.kept.iter().map(|(copy, holder)| (copy.0, holder.0)).collect(),
+            kept: plan.kept.iter().map(|(copy, holder)| (*copy, *holder)).collect(),
             dictionaries: None,
         }
     }
@@ -110,57 +106,4 @@ pub(super) fn forget(archive: &Path) -> Result<(), EraseError> {
         File::open(archive)?.sync_all()
     };
     remove().map_err(|source| EraseError::Io { path: path.clone(), source })
-}
-
-/// Ids as numbers.
-mod numbers {
-    use archive_storage::{CaptureId, SegmentId, UrlId};
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) trait Number: Copy {
-        fn number(self) -> u32;
-        fn of(number: u32) -> Self;
-    }
-
-    macro_rules! number {
-        ($($id:ident),*) => {
-            $(impl Number for $id {
-                fn number(self) -> u32 {
-                    self.0
-                }
-                fn of(number: u32) -> Self {
-                    Self(number)
-                }
-            })*
-        };
-    }
-    number!(CaptureId, SegmentId, UrlId);
-
-    pub(super) fn serialize<T: Number, S: Serializer>(ids: &[T], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(ids.iter().map(|id| id.number()))
-    }
-
-    pub(super) fn deserialize<'de, T: Number, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
-        Ok(Vec::<u32>::deserialize(from)?.into_iter().map(T::of).collect())
-    }
-
-    pub(super) mod maybe {
-        use archive_storage::SegmentId;
-        use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-        pub(in super::super) fn serialize<S: Serializer>(
-            ids: &Option<Vec<SegmentId>>,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            let ids: Option<Vec<u32>> = ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect());
-            ids.serialize(to)
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            from: D,
-        ) -> Result<Option<Vec<SegmentId>>, D::Error> {
-            let ids = Option::<Vec<u32>>::deserialize(from)?;
-            Ok(ids.map(|ids| ids.into_iter().map(SegmentId).collect()))
-        }
-    }
 }

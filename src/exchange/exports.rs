@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::erase::EraseError;
 use crate::files::{self, WholeFile};
 
 /// The name of the file.
@@ -58,35 +57,32 @@ pub fn note(archive: &Path, format: &str, output: &Path, query: Option<&str>) ->
 }
 
 /// The exports that were made since a time.
-pub(super) fn since(archive: &Path, time: Option<DateTime<Utc>>) -> Result<Vec<Export>, EraseError> {
+pub(super) fn since(archive: &Path, time: Option<DateTime<Utc>>) -> io::Result<Vec<Export>> {
     let Some(time) = time else { return Ok(Vec::new()) };
     let is_later = |export: &Export| {
         DateTime::parse_from_rfc3339(&export.time)
             .is_ok_and(|made| made.to_utc().timestamp() >= time.timestamp())
     };
-    let exports = read(archive).map_err(|source| EraseError::Io { path: path(archive), source })?;
-    Ok(exports.into_iter().filter(is_later).collect())
+    Ok(read(archive)?.into_iter().filter(is_later).collect())
 }
 
 /// Takes queries that name one of some URLs out of the list.
-pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> Result<(), EraseError> {
-    let change = || {
-        let mut exports = read(archive)?;
-        let names = |export: &Export| {
-            export.query.as_ref().is_some_and(|query| urls.iter().any(|url| query.contains(url.as_str())))
-        };
-        if !exports.iter().any(names) {
-            return Ok(());
-        }
-        for export in exports.iter_mut().filter(|export| names(export)) {
-            export.query = Some("(named what is forgotten)".to_owned());
-        }
-        write(archive, &exports)
+pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
+    let mut exports = read(archive)?;
+    let names = |export: &Export| {
+        export.query.as_ref().is_some_and(|query| urls.iter().any(|url| query.contains(url.as_str())))
     };
-    change().map_err(|source| EraseError::Io { path: path(archive), source })
+    if !exports.iter().any(names) {
+        return Ok(());
+    }
+    for export in exports.iter_mut().filter(|export| names(export)) {
+        export.query = Some("(named what is forgotten)".to_owned());
+    }
+    write(archive, &exports)
 }
 
-fn path(archive: &Path) -> PathBuf {
+/// Where the list is.
+pub(super) fn path(archive: &Path) -> PathBuf {
     archive.join(FILE)
 }
 

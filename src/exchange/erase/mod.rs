@@ -28,6 +28,7 @@ use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, Sta
 use chrono::{DateTime, Utc};
 
 use super::export::ExportError;
+use super::exports;
 use crate::columns;
 use crate::erased::{Erased, FORGOTTEN, forgotten_name};
 use crate::ledger::{Credits, capture_flags};
@@ -80,6 +81,13 @@ pub enum EraseError {
 impl<E: Into<RecorderError>> From<E> for EraseError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())
+    }
+}
+
+impl EraseError {
+    /// A file beside the segments and the state that refuses.
+    fn of(path: PathBuf) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Io { path, source }
     }
 }
 
@@ -167,7 +175,7 @@ fn carry_out(
     let urls = urls(store.state(), &intent)?;
     renew_state(store, &intent)?;
     traces::remove(path, &intent, &urls, &mut done)?;
-    done.exports = super::exports::since(path, first)?;
+    done.exports = exports::since(path, first).map_err(EraseError::of(exports::path(path)))?;
     intent::forget(path)?;
     Ok(done)
 }

@@ -27,7 +27,7 @@ pub(super) fn remove(
 ) -> Result<(), EraseError> {
     done.reports = watch::forget_pages(archive, urls)?;
     if intent.forget_url {
-        exports::forget(archive, urls)?;
+        exports::forget(archive, urls).map_err(EraseError::of(exports::path(archive)))?;
     }
     let folder = archive.join(segment::FOLDER);
     for name in names(&folder)?.into_iter().filter(|name| name.contains(CUT)) {

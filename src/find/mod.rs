@@ -7,7 +7,7 @@ mod typed;
 
 use std::collections::{BTreeMap, HashMap};
 
-use archive_storage::{StateError, Store, UrlId};
+use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
 
 pub use self::typed::{MINUS, Typed, TypedError};
@@ -128,6 +128,7 @@ impl From<search::Error> for FindError {
 /// A page that fits, not yet as people see it.
 struct Ranked {
     row: PageRow,
+    newest: Option<Capture>,
     has_all: bool,
     score: f64,
     also: Vec<UrlId>,
@@ -159,11 +160,13 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
         }
         if ranked.len() < limit * RANKED_PER_RESULT {
             let score = scored(f64::from(score), row.importance, options.importance_weight);
-            ranked.push(Ranked { row, has_all, score, also: Vec::new() });
+            let newest = store.state().visit(page)?.and_then(|visit| visit.last_capture);
+            let newest = newest.map(|id| store.state().capture(id)).transpose()?;
+            ranked.push(Ranked { row, newest, has_all, score, also: Vec::new() });
         }
     }
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
-    let mut best = without_copies(store, ranked)?;
+    let mut best = without_copies(ranked);
     best.truncate(limit);
     let hits = best.into_iter().map(|ranked| hit(store, &rows, &index, typed, ranked));
     let hits = hits.collect::<Result<_, _>>()?;
@@ -181,12 +184,11 @@ fn meant(index: &Reader, typed: &Typed) -> Result<Vec<(String, String)>, FindErr
 }
 
 /// Puts pages with the same content together under the best of them.
-fn without_copies(store: &Store, ranked: Vec<Ranked>) -> Result<Vec<Ranked>, StateError> {
+fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
     let mut places: HashMap<[u8; 16], usize> = HashMap::new();
     let mut best: Vec<Ranked> = Vec::new();
     for page in ranked {
-        let newest = store.state().visit(page.row.id)?.and_then(|visit| visit.last_capture);
-        let digest = newest.map(|id| store.state().capture(id)).transpose()?.map(|capture| capture.digest);
+        let digest = page.newest.map(|capture| capture.digest);
         let place = digest.and_then(|digest| places.get(&digest)).and_then(|place| best.get_mut(*place));
         if let Some(first) = place {
             first.also.push(page.row.id);
@@ -195,7 +197,7 @@ fn without_copies(store: &Store, ranked: Vec<Ranked>) -> Result<Vec<Ranked>, Sta
         places.extend(digest.map(|digest| (digest, best.len())));
         best.push(page);
     }
-    Ok(best)
+    best
 }
 
 /// A page as people see it.
@@ -206,9 +208,8 @@ fn hit(
     typed: &Typed,
     ranked: Ranked,
 ) -> Result<Hit, FindError> {
-    let Ranked { row, has_all, score, also } = ranked;
-    let newest = store.state().visit(row.id)?.and_then(|visit| visit.last_capture);
-    let text = match newest.map(|id| store.state().capture(id)).transpose()? {
+    let Ranked { row, newest, has_all, score, also } = ranked;
+    let text = match newest {
         Some(capture) => change::text_of(store, &capture)?,
         None => String::new(),
     };

@@ -72,6 +72,8 @@ struct Wanted {
     word: String,
     /// Its share in all words, by rarity.
     share: f32,
+    /// What it weighs in each field of texts.
+    weights: Vec<(Field, Bm25Weight)>,
 }
 
 /// How well labels fit.
@@ -127,7 +129,7 @@ impl Reader {
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
         for segment in searcher.segment_readers() {
-            read_pages(&searcher, segment, self.fields(), &wanted, &mut pages).map_err(error)?;
+            read_pages(segment, self.fields(), &wanted, &mut pages).map_err(error)?;
             read_links(segment, self.fields(), &wanted, &mut linked).map_err(error)?;
         }
         for (page, evidence) in &mut pages {
@@ -214,7 +216,12 @@ fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Res
         }
         let frequency = frequency as f32;
         let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
-        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p() });
+        let mut weights = Vec::new();
+        for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
+            let bm25 = Bm25Weight::for_terms(searcher, &[Term::from_field_text(field, word)])?;
+            weights.push((field, bm25.boost_by(weight)));
+        }
+        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights });
     }
     let sum: f32 = wanted.iter().map(|wanted| wanted.share).sum();
     wanted.iter_mut().for_each(|wanted| wanted.share /= sum.max(f32::MIN_POSITIVE));
@@ -263,7 +270,6 @@ fn first(cursors: &[Cursor]) -> Option<DocId> {
 
 /// What the documents of a segment say themselves.
 fn read_pages(
-    searcher: &Searcher,
     segment: &SegmentReader,
     fields: Fields,
     wanted: &[Wanted],
@@ -271,10 +277,9 @@ fn read_pages(
 ) -> tantivy::Result<()> {
     let (mut texts, mut labels) = (Vec::new(), Vec::new());
     for (word, one) in wanted.iter().enumerate() {
-        for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
-            if let Some(mut cursor) = open(segment, field, word, one)? {
-                let bm25 = Bm25Weight::for_terms(searcher, &[Term::from_field_text(field, &one.word)])?;
-                cursor.weight = Some((bm25.boost_by(weight), segment.get_fieldnorms_reader(field)?));
+        for (field, weight) in &one.weights {
+            if let Some(mut cursor) = open(segment, *field, word, one)? {
+                cursor.weight = Some((weight.clone(), segment.get_fieldnorms_reader(*field)?));
                 texts.push(cursor);
             }
         }

@@ -9,8 +9,7 @@
 use std::thread;
 
 use archive_storage::segment::{
-    Author, CaptureGroup, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, SegmentError,
-    SegmentInfo,
+    Author, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, SegmentError, SegmentInfo,
 };
 use archive_storage::{SegmentId, Store, StoreError};
 
@@ -207,10 +206,6 @@ struct Keeping<'a> {
 impl Author for Keeping<'_> {
     fn replaces(&mut self, _: &ReplayedCapture) -> Result<bool, SegmentError> {
         if self.stop.is_stopped() { Err(SegmentError::Stopped) } else { Ok(false) }
-    }
-
-    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError> {
-        Err(SegmentError::Missing(capture.main.segment))
     }
 
     fn progress(&mut self, plain_bytes: u64) -> Result<(), SegmentError> {

@@ -89,10 +89,13 @@ pub trait Author {
 
     /// The capture whose records take the place of this one's: one for which [`Author::replaces`] said so. It keeps its
     /// number, and so its place in the order of captures.
+    /// Who replaces nothing has none.
     ///
     /// # Errors
     /// As [`Author::replaces`].
-    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError>;
+    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError> {
+        Err(SegmentError::Missing(capture.main.segment))
+    }
 
     /// So many more bytes, before compression, were written.
     ///
@@ -107,11 +110,7 @@ pub trait Author {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeepAll;
 
-impl Author for KeepAll {
-    fn replacement(&mut self, capture: &ReplayedCapture) -> Result<CaptureGroup, SegmentError> {
-        Err(SegmentError::Missing(capture.main.segment))
-    }
-}
+impl Author for KeepAll {}
 
 /// Where a capture's main record lies from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

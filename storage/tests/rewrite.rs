@@ -17,14 +17,12 @@ use chrono::{DateTime, TimeDelta};
 /// Longer than a frame may be.
 const LONG_BYTES: usize = 9 << 20;
 
+fn options(codec: Codec) -> SegmentOptions {
+    SegmentOptions { codec: Some(codec), builds_beside: false, captures_max: 40, ..SegmentOptions::default() }
+}
+
 fn own(path: &Path, codec: Codec) -> Store {
-    let options = SegmentOptions {
-        codec: Some(codec),
-        builds_beside: false,
-        captures_max: 40,
-        ..SegmentOptions::default()
-    };
-    let mut store = Store::own(path, options).expect("an archive");
+    let mut store = Store::own(path, options(codec)).expect("an archive");
     let replayed: Result<_, StoreError> = store.replay(|state, capture| book(state, &capture));
     assert_eq!(replayed.expect("a readable disk"), []);
     store
@@ -85,13 +83,7 @@ fn append(store: &mut Store, number: u64) {
 }
 
 fn filled(path: &Path, codec: Codec) -> Store {
-    let options = SegmentOptions {
-        codec: Some(codec),
-        builds_beside: false,
-        captures_max: 40,
-        ..SegmentOptions::default()
-    };
-    let mut store = Store::own(path, options).expect("an archive");
+    let mut store = Store::own(path, options(codec)).expect("an archive");
     (0..200).for_each(|number| append(&mut store, number));
     store.close().expect("close");
     let _ = std::fs::remove_dir_all(path.join("state"));

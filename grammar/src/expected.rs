@@ -6,11 +6,13 @@ use crate::syntax::Rule;
 use crate::tokens::{Kind, Token, is_reserved};
 
 /// Words that people know from elsewhere, and what they are called here.
-const SYNONYMS: [(&str, &str); 15] = [
+const SYNONYMS: [(&str, &str); 17] = [
     ("like", "~"),
-    ("matches", "~"),
     ("glob", "~"),
-    ("regex", "~"),
+    ("regexp", "matches"),
+    ("startswith", "starts with"),
+    ("endswith", "ends with"),
+    ("random", "sample"),
     ("equals", "="),
     ("eq", "="),
     ("has", "contains"),
@@ -61,7 +63,8 @@ fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[R
     if let Some((_, meant)) = SYNONYMS.iter().find(|(known, _)| *known == lower) {
         return Some(format!("did you mean `{meant}`?"));
     }
-    let value_expected = rules.contains(&Rule::string);
+    let value_expected =
+        [Rule::string, Rule::value, Rule::product, Rule::operand].iter().any(|rule| rules.contains(rule));
     if is_reserved(word) && value_expected || word.contains([':', '/', '*', '@', '%']) {
         return Some(format!("to mean the text, put it in quotes: \"{}\"", shortened(word)));
     }
@@ -81,7 +84,7 @@ fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[R
         ));
     }
     if index == 1
-        && let Some(meant) = nearest(before, ["page", "site", "pages", "sites"])
+        && let Some(meant) = nearest(before, ["page", "site", "host", "capture", "version", "link"])
     {
         return Some(format!("did you mean `{meant}` instead of `{before}`?"));
     }
@@ -99,7 +102,10 @@ fn spellings(rule: Rule) -> &'static [&'static str] {
         Rule::BETWEEN | Rule::range => &["between"],
         Rule::CONTAINS | Rule::containment => &["contains"],
         Rule::IS | Rule::emptiness | Rule::identity => &["is"],
-        Rule::check => &["in", "between", "contains", "is"],
+        Rule::MATCHES | Rule::pattern => &["matches"],
+        Rule::STARTS | Rule::beginning => &["starts with"],
+        Rule::ENDS | Rule::ending => &["ends with"],
+        Rule::check => &["in", "between", "contains", "is", "matches"],
         Rule::EMPTY => &["empty"],
         Rule::AGO => &["ago"],
         Rule::unit => &["seconds", "minutes", "hours", "days", "weeks", "months", "years"],
@@ -112,7 +118,10 @@ fn spellings(rule: Rule) -> &'static [&'static str] {
         Rule::SELECT | Rule::select_clause => &["select"],
         Rule::FROM => &["from"],
         Rule::WHERE => &["where"],
-        Rule::SITES | Rule::target => &["site", "page"],
+        Rule::GROUP | Rule::group_clause => &["group", "group by"],
+        Rule::HAVING | Rule::having_clause => &["having"],
+        Rule::SAMPLE | Rule::sample_clause => &["sample"],
+        Rule::SITES | Rule::target => &["site", "page", "host", "capture", "version", "link"],
         _ => &[],
     }
 }
@@ -122,19 +131,36 @@ fn phrases(rules: &[Rule]) -> Vec<&'static str> {
     let has = |wanted: &[Rule]| rules.iter().any(|rule| wanted.contains(rule));
     let comparison = has(&[Rule::COMPARATOR, Rule::comparison, Rule::check]);
     let condition = !comparison
-        && has(&[Rule::condition, Rule::conjunction, Rule::negation, Rule::group, Rule::test, Rule::NOT])
+        && has(&[
+            Rule::condition,
+            Rule::conjunction,
+            Rule::negation,
+            Rule::group,
+            Rule::relation,
+            Rule::test,
+            Rule::NOT,
+        ])
         && !has(&[Rule::EMPTY]);
-    let value = has(&[Rule::number, Rule::quantity, Rule::amount]) && has(&[Rule::string, Rule::bare_word]);
+    let value = has(&[Rule::value, Rule::product, Rule::operand])
+        || has(&[Rule::number, Rule::quantity, Rule::amount]) && has(&[Rule::string, Rule::bare_word]);
     let mut words = Vec::new();
     let mut say = |applies: bool, phrase: &'static str| {
         if applies {
             words.push(phrase);
         }
     };
-    say(comparison, "a comparison (= != < <= > >= ~ in, between, contains or is)");
+    say(comparison, "a comparison (= != < <= > >= ~ in, between, contains, is, matches, starts with …)");
     say(condition, "a condition such as importance > 2");
-    say(!comparison && !condition && has(&[Rule::field]), "a field such as importance");
-    say(has(&[Rule::SITES, Rule::PAGES, Rule::target]) && !condition, "page or site");
+    say(
+        !comparison
+            && !condition
+            && has(&[Rule::field, Rule::left, Rule::left_product, Rule::selection, Rule::order_key]),
+        "a field such as importance",
+    );
+    say(
+        has(&[Rule::SITES, Rule::PAGES, Rule::target]) && !condition,
+        "page, site, host, capture, version or link",
+    );
     say(value, "a value (a number, \"text\", a date such as 2026-01-31, or 30 days ago)");
     say(!value && has(&[Rule::number, Rule::quantity, Rule::limit_clause, Rule::offset_clause]), "a number");
     say(!value && has(&[Rule::string, Rule::bare_word]), "\"text\"");
@@ -153,6 +179,7 @@ fn phrases(rules: &[Rule]) -> Vec<&'static str> {
     say(has(&[Rule::DESC]), "desc");
     say(has(&[Rule::BY]), "by");
     say(!condition && has(&[Rule::ORDER, Rule::order_clause]), "order by");
+    say(!condition && has(&[Rule::GROUP, Rule::group_clause]), "group by");
     say(!condition && has(&[Rule::LIMIT]), "limit");
     say(!condition && has(&[Rule::OFFSET]), "offset");
     say(!condition && has(&[Rule::SELECT, Rule::select_clause]), "select");

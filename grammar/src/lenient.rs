@@ -144,7 +144,9 @@ fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<u
 fn ends_piece(text: &str, token: &Token) -> bool {
     token.kind == Kind::Comma
         || is_connective(text, token)
-        || ["order", "limit", "offset", "select"].iter().any(|word| is(text, token, word))
+        || ["order", "group", "having", "limit", "offset", "select", "sample"]
+            .iter()
+            .any(|word| is(text, token, word))
 }
 
 fn is_connective(text: &str, token: &Token) -> bool {

@@ -1,6 +1,6 @@
 //! The query language of `archive`: grammar and syntax tree, no I/O.
 //!
-//! A query asks for pages or sites, says which, and in what order:
+//! A query asks for pages, sites, hosts, captures, versions or links, says which, and in what order:
 //!
 //! ```text
 //! page importance > 2 and type = xml order by importance desc limit 20
@@ -8,6 +8,8 @@
 //! page text contains "open access" order by score limit 10
 //! page host = "example.org" and not (status >= 400 or url ~ "*/archive/*")
 //! page last seen < 30 days ago and title is not empty select url, title
+//! capture size > 1MB and year(time) = 2026 group by host select host, count, sum(size) order by count
+//! page links to (page status = 404) and site.importance > 2
 //! ```
 //!
 //! [`parse`] is strict: a [`Query`] or the first [`ParseError`], with line, column, a caret and what was expected.
@@ -55,8 +57,8 @@ pub use lenient::parse_lenient;
 pub use suggest::nearest;
 pub use tokens::{DEPTH_MAX, TEXT_BYTES_MAX};
 pub use tree::{
-    Ago, Check, Comparison, Condition, Direction, Field, Literal, Moment, OrderKey, Precision, Quantifier,
-    Query, Spanned, Target, Test, Unit,
+    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
+    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Target, Test, Unit,
 };
 
 use syntax::{Rule, Syntax};

@@ -21,6 +21,7 @@ pub(crate) fn number(text: &str, pair: Pair<'_, Rule>) -> Result<f64, ParseError
                     _ => 1e9,
                 }
             }
+            Rule::bytes => value *= bytes(&part.as_str().to_ascii_lowercase()),
             _ => {}
         }
     }
@@ -28,6 +29,36 @@ pub(crate) fn number(text: &str, pair: Pair<'_, Rule>) -> Result<f64, ParseError
         return Ok(value);
     }
     Err(ParseError::new(text, span.start()..span.end(), "this number is too large"))
+}
+
+/// How many bytes a unit has: `MB` a million, `MiB` 2^20.
+fn bytes(unit: &str) -> f64 {
+    let base: f64 = if unit.contains('i') { 1024.0 } else { 1000.0 };
+    let power = match unit.as_bytes().first() {
+        Some(b'k') => 1,
+        Some(b'm') => 2,
+        Some(b'g') => 3,
+        _ => 4,
+    };
+    base.powi(power)
+}
+
+/// The regular expression in the rule `string`: its own escapes stay as they are.
+pub(crate) fn pattern(written: &str) -> String {
+    let quote = written.chars().next().unwrap_or('"');
+    let inside = written.get(1..written.len() - 1).unwrap_or_default();
+    let mut plain = String::with_capacity(inside.len());
+    let mut characters = inside.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped) if escaped == quote => plain.push(escaped),
+                escaped => plain.extend(Some('\\').into_iter().chain(escaped)),
+            },
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// The text in the rule `string` or `bare_word`.
@@ -61,8 +92,8 @@ pub(crate) fn text(text: &str, pair: &Pair<'_, Rule>) -> Result<String, ParseErr
     Ok(plain)
 }
 
-/// The time in the rule `ago`.
-pub(crate) fn ago(text: &str, pair: Pair<'_, Rule>) -> Result<Ago, ParseError> {
+/// The time in the rule `ago` or `span`.
+pub(crate) fn amount(text: &str, pair: Pair<'_, Rule>) -> Result<Ago, ParseError> {
     let span = pair.as_span();
     let mut amount = None;
     let mut unit = Unit::Day;

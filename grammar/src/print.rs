@@ -8,26 +8,30 @@ use chrono::Timelike;
 
 use crate::tokens;
 use crate::tree::{
-    Ago, Check, Comparison, Condition, Direction, Field, Literal, Moment, OrderKey, Precision, Quantifier,
-    Query, Target, Test, Unit,
+    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
+    Precision, Quantifier, Query, Related, Relation, Selection, Sign, Target, Test, Unit,
 };
 
 /// Names of two words, which read better with a space than with the `_` of their normal form.
-pub(crate) const PAIR_NAMES: [&str; 5] =
-    ["first_seen", "last_seen", "last_changed", "next_visit", "change_rate"];
+pub(crate) const PAIR_NAMES: [&str; 6] =
+    ["first_seen", "last_seen", "last_changed", "next_visit", "change_rate", "response_time"];
 
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.target {
-            Target::Pages => "page",
-            Target::Sites => "site",
-        })?;
+        self.target.fmt(f)?;
         if let Some(condition) = &self.condition {
             write!(f, " {condition}")?;
         }
         if !self.select.is_empty() {
             f.write_str(" select ")?;
-            list(f, self.select.iter().map(|field| &field.value))?;
+            list(f, self.select.iter())?;
+        }
+        if !self.group.is_empty() {
+            f.write_str(" group by ")?;
+            list(f, self.group.iter().map(|key| &key.value))?;
+        }
+        if let Some(having) = &self.having {
+            write!(f, " having {having}")?;
         }
         if !self.order.is_empty() {
             f.write_str(" order by ")?;
@@ -39,7 +43,112 @@ impl Display for Query {
         if let Some(offset) = &self.offset {
             write!(f, " offset {}", offset.value)?;
         }
-        Ok(())
+        if let Some(sample) = &self.sample {
+            write!(f, " sample {}", sample.rows.value)?;
+            if sample.seed != 0 {
+                write!(f, " seed {}", sample.seed)?;
+            }
+        }
+        match &self.as_of {
+            Some(time) => write!(f, " as of {}", time.value),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Target {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pages => "page",
+            Self::Sites => "site",
+            Self::Hosts => "host",
+            Self::Captures => "capture",
+            Self::Versions => "version",
+            Self::Links => "link",
+        })
+    }
+}
+
+impl Display for Selection {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.expr.value.fmt(f)?;
+        match &self.name {
+            Some(name) => write!(f, " as {}", name.value.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(literal) => literal.fmt(f),
+            Self::Field(field) => field.fmt(f),
+            Self::Call { function, distinct, argument } => {
+                let distinct = if *distinct { "distinct " } else { "" };
+                match argument {
+                    // In a call, a word is a field: a text has quotes.
+                    Some(argument) => match &argument.value {
+                        Self::Literal(Literal::Text(text)) => {
+                            write!(f, "{function}({distinct}{})", Quoted(text))
+                        }
+                        argument => write!(f, "{function}({distinct}{argument})"),
+                    },
+                    None => write!(f, "{function}()"),
+                }
+            }
+            Self::Arithmetic(left, sign, right) => {
+                operand(f, &left.value, |below| sign.binds() > below)?;
+                write!(f, " {sign} ")?;
+                operand(f, &right.value, |below| sign.binds() >= below)
+            }
+        }
+    }
+}
+
+/// An operand, in parentheses where its own sign would bind otherwise.
+fn operand(f: &mut Formatter<'_>, expr: &Expr, is_grouped: impl Fn(u8) -> bool) -> fmt::Result {
+    match expr {
+        Expr::Arithmetic(_, sign, _) if is_grouped(sign.binds()) => write!(f, "({expr})"),
+        Expr::Literal(Literal::Text(text)) => quoted(f, text),
+        expr => expr.fmt(f),
+    }
+}
+
+impl Sign {
+    /// How strongly it binds.
+    fn binds(self) -> u8 {
+        match self {
+            Self::Plus | Self::Minus => 1,
+            Self::Times | Self::Over => 2,
+        }
+    }
+}
+
+impl Display for Sign {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plus => "+",
+            Self::Minus => "-",
+            Self::Times => "*",
+            Self::Over => "/",
+        })
+    }
+}
+
+impl Display for Related {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self::To(relation, others) = self else { return f.write_str("duplicates") };
+        f.write_str(match relation {
+            Relation::LinksTo => "links to ",
+            Relation::LinkedFrom => "linked from ",
+            Relation::RedirectsTo => "redirects to ",
+            Relation::SameContentAs => "same content as ",
+        })?;
+        match others {
+            Others::Url(url) => quoted(f, &url.value),
+            Others::Query(query) => write!(f, "({query})"),
+        }
     }
 }
 
@@ -60,9 +169,11 @@ impl Display for Condition {
             Self::All(parts) => joined(f, parts, " and ", |part| matches!(part, Self::Any(_) | Self::All(_))),
             Self::Not(inner) => match inner.as_ref() {
                 Self::Test(test) => write!(f, "not {test}"),
+                Self::Related(related) => write!(f, "not {}", related.value),
                 inner => write!(f, "not ({inner})"),
             },
             Self::Test(test) => test.fmt(f),
+            Self::Related(related) => related.value.fmt(f),
         }
     }
 }
@@ -88,7 +199,7 @@ fn joined(
 
 impl Display for Test {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field.value, self.check.value)
+        write!(f, "{} {}", self.left.value, self.check.value)
     }
 }
 
@@ -100,6 +211,18 @@ impl Display for Check {
             Self::Glob { negated, pattern } => {
                 f.write_str(if *negated { "!~ " } else { "~ " })?;
                 quoted(f, &pattern.value)
+            }
+            Self::Pattern { negated, pattern } => {
+                write!(f, "{}matches ", not(negated))?;
+                raw(f, &pattern.value)
+            }
+            Self::Affix { negated, end, text } => {
+                let end = if *end == End::Start { "starts" } else { "ends" };
+                write!(f, "{}{end} with {}", not(negated), Quoted(&text.value))
+            }
+            Self::Since { from, until } => {
+                write!(f, "since {}", from.value)?;
+                until.as_ref().map_or(Ok(()), |until| write!(f, " until {}", until.value))
             }
             Self::In { negated, values } => {
                 write!(f, "{}in (", not(negated))?;
@@ -146,7 +269,8 @@ impl Display for Literal {
             Self::Text(text) if tokens::is_plain_word(text) => f.write_str(text),
             Self::Text(text) => quoted(f, text),
             Self::Moment(moment) => moment.fmt(f),
-            Self::Ago(ago) => ago.fmt(f),
+            Self::Ago(ago) => write!(f, "{ago} ago"),
+            Self::Span(span) => span.fmt(f),
         }
     }
 }
@@ -183,13 +307,13 @@ impl Display for Ago {
             Unit::Year => "year",
         };
         let plural = if self.amount == 1 { "" } else { "s" };
-        write!(f, "{} {unit}{plural} ago", self.amount)
+        write!(f, "{} {unit}{plural}", self.amount)
     }
 }
 
 impl Display for OrderKey {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.field.value.fmt(f)?;
+        self.expr.value.fmt(f)?;
         match self.direction {
             None => Ok(()),
             Some(Direction::Ascending) => f.write_str(" asc"),
@@ -226,6 +350,23 @@ fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
             '\n' => f.write_str("\\n")?,
             '\t' => f.write_str("\\t")?,
             '\r' => f.write_str("\\r")?,
+            other => write!(f, "{other}")?,
+        }
+    }
+    f.write_str("\"")
+}
+
+/// Writes a regular expression in double quotes; [`crate::literal::pattern`] reads it back.
+fn raw(f: &mut Formatter<'_>, pattern: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => f.write_str("\\\"")?,
+            '\\' => {
+                f.write_str("\\")?;
+                characters.next().map_or(Ok(()), |escaped| write!(f, "{escaped}"))?;
+            }
             other => write!(f, "{other}")?,
         }
     }

@@ -9,8 +9,8 @@ use crate::error::ParseError;
 use crate::literal;
 use crate::syntax::Rule;
 use crate::tree::{
-    Check, Comparison, Condition, Direction, Field, Literal, OrderKey, Quantifier, Query, Spanned, Target,
-    Test,
+    Check, Comparison, Condition, Direction, End, Expr, Field, Literal, OrderKey, Others, Quantifier, Query,
+    Related, Relation, Sample, Selection, Sign, Spanned, Target, Test,
 };
 
 /// Reads the pairs of one text.
@@ -21,34 +21,72 @@ pub(crate) struct Reader<'a> {
 type Parsed<T> = Result<T, ParseError>;
 
 impl Reader<'_> {
-    /// Reads the rule `query`.
+    /// Reads the rule `query` or `subquery`.
     pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> Parsed<Query> {
         let mut query = Query::default();
+        let mut counted = false;
         for part in pair.into_inner() {
             let span = span(&part);
             match part.as_rule() {
+                Rule::COUNTED => counted = true,
                 Rule::target => query.target = target(part),
                 Rule::condition => query.condition = Some(self.condition(part)?),
                 Rule::select_clause => {
                     self.once(query.select.is_empty(), &span, "select")?;
-                    query.select = fields(part).collect();
+                    query.select = self.each(part, Rule::selection, Self::selection)?;
+                }
+                Rule::group_clause => {
+                    self.once(query.group.is_empty(), &span, "group by")?;
+                    query.group = self.each(part, Rule::left, Self::sum)?;
+                }
+                Rule::having_clause => {
+                    self.once(query.having.is_none(), &span, "having")?;
+                    query.having = self.each(part, Rule::condition, Self::condition)?.pop();
                 }
                 Rule::order_clause => {
                     self.once(query.order.is_empty(), &span, "order by")?;
-                    query.order = part.into_inner().filter_map(order_key).collect();
+                    query.order = self.each(part, Rule::order_key, Self::order_key)?;
                 }
                 Rule::limit_clause => {
                     self.once(query.limit.is_none(), &span, "limit")?;
-                    query.limit = self.count(part)?;
+                    query.limit = self.counts(part)?.into_iter().next();
                 }
                 Rule::offset_clause => {
                     self.once(query.offset.is_none(), &span, "offset")?;
-                    query.offset = self.count(part)?;
+                    query.offset = self.counts(part)?.into_iter().next();
+                }
+                Rule::sample_clause => {
+                    self.once(query.sample.is_none(), &span, "sample")?;
+                    let mut numbers = self.counts(part)?.into_iter();
+                    query.sample = numbers.next().map(|rows| {
+                        let seed = numbers.next().map_or(0, |seed| seed.value);
+                        Sample { rows, seed }
+                    });
+                }
+                Rule::as_of_clause => {
+                    self.once(query.as_of.is_none(), &span, "as of")?;
+                    for value in part.into_inner().filter(|value| value.as_rule() != Rule::AS_OF) {
+                        query.as_of = Some(Spanned::new(self.literal(value.clone())?, self::span(&value)));
+                    }
                 }
                 _ => {}
             }
         }
+        // Groups are counted unless something else is asked of them.
+        if counted && query.select.is_empty() && query.group.is_empty() {
+            let expr = Spanned::from(Expr::Field(Field::new("count")));
+            query.select.push(Selection { expr, name: None });
+        }
         Ok(query)
+    }
+
+    fn each<T>(
+        &self,
+        pair: Pair<'_, Rule>,
+        rule: Rule,
+        read: impl Fn(&Self, Pair<'_, Rule>) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        pair.into_inner().filter(|part| part.as_rule() == rule).map(|part| read(self, part)).collect()
     }
 
     fn once(&self, first: bool, span: &Range<usize>, clause: &str) -> Parsed<()> {
@@ -58,21 +96,18 @@ impl Reader<'_> {
         Err(ParseError::new(self.text, span.clone(), format!("`{clause}` is given twice")))
     }
 
-    fn count(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Spanned<u64>>> {
-        let Some(number) = pair.into_inner().find(|part| part.as_rule() == Rule::number) else {
-            return Ok(None);
-        };
-        let span = span(&number);
-        let value = literal::number(self.text, number)?;
-        // Above 2^53 a float no longer counts one by one; no archive has that many rows.
-        if value < 0.0 || value.fract() != 0.0 || value > 9.0e15 {
-            return Err(ParseError::new(
-                self.text,
-                span,
-                "expected a whole number of rows, such as 20 or 10k",
-            ));
-        }
-        Ok(Some(Spanned::new(value as u64, span)))
+    /// The whole numbers of a clause.
+    fn counts(&self, pair: Pair<'_, Rule>) -> Parsed<Vec<Spanned<u64>>> {
+        self.each(pair, Rule::number, |reader, number| {
+            let span = span(&number);
+            let value = literal::number(reader.text, number)?;
+            // Above 2^53 a float no longer counts one by one; no archive has that many rows.
+            if value < 0.0 || value.fract() != 0.0 || value > 9.0e15 {
+                let message = "expected a whole number of rows, such as 20 or 10k";
+                return Err(ParseError::new(reader.text, span, message));
+            }
+            Ok(Spanned::new(value as u64, span))
+        })
     }
 
     /// `or` of `and` of `not`; chains are flat however they were grouped.
@@ -105,6 +140,10 @@ impl Reader<'_> {
                         condition = self.condition(inner)?;
                     }
                 }
+                Rule::relation => {
+                    let span = span(&part);
+                    condition = Condition::Related(Spanned::new(self.relation(part)?, span));
+                }
                 Rule::test => {
                     if let Some(test) = self.test(part)? {
                         condition = Condition::Test(test);
@@ -120,12 +159,30 @@ impl Reader<'_> {
         })
     }
 
+    fn relation(&self, pair: Pair<'_, Rule>) -> Parsed<Related> {
+        let mut relation = Relation::LinksTo;
+        let mut others = None;
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::LINKED_FROM => relation = Relation::LinkedFrom,
+                Rule::REDIRECTS_TO => relation = Relation::RedirectsTo,
+                Rule::SAME_CONTENT => relation = Relation::SameContentAs,
+                Rule::subquery => others = Some(Others::Query(Box::new(self.query(part)?))),
+                Rule::string | Rule::bare_word => {
+                    others = Some(Others::Url(Spanned::new(literal::text(self.text, &part)?, span(&part))));
+                }
+                _ => {}
+            }
+        }
+        Ok(others.map_or(Related::Duplicate, |others| Related::To(relation, others)))
+    }
+
     fn test(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Test>> {
-        let mut named = None;
+        let mut left = None;
         let mut check = None;
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::field => named = Some(field(&part)),
+                Rule::left => left = Some(self.sum(part)?),
                 Rule::check => {
                     let span = span(&part);
                     check = part.into_inner().next().map(|inner| self.check(inner)).transpose()?.flatten();
@@ -134,7 +191,104 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        Ok(named.zip(check).map(|(field, check)| Test { field, check }))
+        Ok(left.zip(check).map(|(left, check)| Test { left, check }))
+    }
+
+    /// A calculation whose words are fields.
+    fn sum(&self, pair: Pair<'_, Rule>) -> Parsed<Spanned<Expr>> {
+        self.calculation(pair, false)
+    }
+
+    /// A calculation: `left`, `value`, or one of their products. With `is_text` a word alone is a text.
+    fn calculation(&self, pair: Pair<'_, Rule>, is_text: bool) -> Parsed<Spanned<Expr>> {
+        let whole = span(&pair);
+        let parts: Vec<_> = pair.into_inner().collect();
+        let is_text = is_text && parts.len() == 1;
+        let mut result: Option<Spanned<Expr>> = None;
+        let mut sign = Sign::Plus;
+        for part in parts {
+            let operand = match part.as_rule() {
+                Rule::PLUS => {
+                    sign = Sign::Plus;
+                    continue;
+                }
+                Rule::MINUS => {
+                    sign = Sign::Minus;
+                    continue;
+                }
+                Rule::TIMES => {
+                    sign = Sign::Times;
+                    continue;
+                }
+                Rule::OVER => {
+                    sign = Sign::Over;
+                    continue;
+                }
+                Rule::left_product | Rule::product | Rule::value | Rule::operand | Rule::nested => {
+                    self.calculation(part, is_text)?
+                }
+                Rule::OPEN | Rule::CLOSE => continue,
+                _ => self.operand(part, is_text)?,
+            };
+            result = Some(match result {
+                None => operand,
+                Some(left) => {
+                    let span = left.span.start..operand.span.end;
+                    Spanned::new(Expr::Arithmetic(Box::new(left), sign, Box::new(operand)), span)
+                }
+            });
+        }
+        // Where the grammar is kept, there always is an operand.
+        Ok(result.unwrap_or_else(|| Spanned::new(Expr::Literal(Literal::Text(String::new())), whole)))
+    }
+
+    fn operand(&self, pair: Pair<'_, Rule>, is_text: bool) -> Parsed<Spanned<Expr>> {
+        let span = span(&pair);
+        let expr = match pair.as_rule() {
+            Rule::field | Rule::two_words => Expr::Field(Field::new(pair.as_str())),
+            Rule::bare_word if !is_text => Expr::Field(Field::new(pair.as_str())),
+            Rule::call => {
+                let (mut function, mut distinct, mut argument) = (String::new(), false, None);
+                for part in pair.into_inner() {
+                    match part.as_rule() {
+                        Rule::function => function = part.as_str().to_ascii_lowercase(),
+                        Rule::DISTINCT => distinct = true,
+                        Rule::value => argument = Some(Box::new(self.sum(part)?)),
+                        _ => {}
+                    }
+                }
+                Expr::Call { function, distinct, argument }
+            }
+            _ => Expr::Literal(self.literal(pair)?),
+        };
+        Ok(Spanned::new(expr, span))
+    }
+
+    fn selection(&self, pair: Pair<'_, Rule>) -> Parsed<Selection> {
+        let mut expr = Spanned::from(Expr::Field(Field::new("")));
+        let mut name = None;
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::left => expr = self.sum(part)?,
+                Rule::alias => name = Some(Spanned::new(Field::new(part.as_str()), span(&part))),
+                _ => {}
+            }
+        }
+        Ok(Selection { expr, name })
+    }
+
+    fn order_key(&self, pair: Pair<'_, Rule>) -> Parsed<OrderKey> {
+        let mut expr = Spanned::from(Expr::Field(Field::new("")));
+        let mut direction = None;
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::left => expr = self.sum(part)?,
+                Rule::ASC => direction = Some(Direction::Ascending),
+                Rule::DESC => direction = Some(Direction::Descending),
+                _ => {}
+            }
+        }
+        Ok(OrderKey { expr, direction })
     }
 
     fn check(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Spanned<Check>>> {
@@ -143,6 +297,7 @@ impl Reader<'_> {
         let mut negated = false;
         let mut comparison = Comparison::Equal;
         let mut quantifier = Quantifier::All;
+        let mut values = Vec::new();
         let mut literals = Vec::new();
         let mut texts = Vec::new();
         for part in pair.into_inner() {
@@ -150,24 +305,34 @@ impl Reader<'_> {
                 Rule::NOT | Rule::UNLIKE => negated = true,
                 Rule::ANY_OF => quantifier = Quantifier::Any,
                 Rule::COMPARATOR => comparison = comparator(part.as_str()),
-                Rule::string | Rule::bare_word if matches!(rule, Rule::glob | Rule::containment) => {
+                Rule::value => values.push(self.calculation(part, true)?),
+                Rule::string if rule == Rule::pattern => {
+                    texts.push(Spanned::new(literal::pattern(part.as_str()), span(&part)));
+                }
+                Rule::string | Rule::bare_word if !matches!(rule, Rule::membership | Rule::identity) => {
                     texts.push(Spanned::new(literal::text(self.text, &part)?, span(&part)));
                 }
-                Rule::string | Rule::bare_word | Rule::number | Rule::moment | Rule::ago => {
+                Rule::string | Rule::bare_word | Rule::number | Rule::moment | Rule::ago | Rule::span => {
                     literals.push(Spanned::new(self.literal(part.clone())?, span(&part)));
                 }
                 _ => {}
             }
         }
-        let mut literals_left = literals.into_iter();
-        let mut next = || literals_left.next();
+        let mut values = values.into_iter();
+        let mut next = || values.next();
         let check = match rule {
             Rule::comparison => next().map(|value| Check::Compare(comparison, value)),
-            Rule::identity if negated => next().map(|value| Check::Compare(Comparison::NotEqual, value)),
-            Rule::identity => next().map(|value| Check::Compare(Comparison::Equal, value)),
+            Rule::identity => literals.pop().map(|literal| {
+                let comparison = if negated { Comparison::NotEqual } else { Comparison::Equal };
+                Check::Compare(comparison, Spanned::new(Expr::Literal(literal.value), literal.span))
+            }),
             Rule::range => next().zip(next()).map(|(low, high)| Check::Between { negated, low, high }),
-            Rule::membership => Some(Check::In { negated, values: literals_left.collect() }),
+            Rule::since => next().map(|from| Check::Since { from, until: next() }),
+            Rule::membership => Some(Check::In { negated, values: literals }),
             Rule::glob => texts.pop().map(|pattern| Check::Glob { negated, pattern }),
+            Rule::pattern => texts.pop().map(|pattern| Check::Pattern { negated, pattern }),
+            Rule::beginning => texts.pop().map(|text| Check::Affix { negated, end: End::Start, text }),
+            Rule::ending => texts.pop().map(|text| Check::Affix { negated, end: End::End, text }),
             Rule::containment => {
                 // One text is the same for `any` as for `all`: one form for both keeps the text canonical.
                 let quantifier = if texts.len() == 1 { Quantifier::All } else { quantifier };
@@ -183,7 +348,8 @@ impl Reader<'_> {
         Ok(match pair.as_rule() {
             Rule::number => Literal::Number(literal::number(self.text, pair)?),
             Rule::moment => Literal::Moment(literal::moment(self.text, pair)?),
-            Rule::ago => Literal::Ago(literal::ago(self.text, pair)?),
+            Rule::ago => Literal::Ago(literal::amount(self.text, pair)?),
+            Rule::span => Literal::Span(literal::amount(self.text, pair)?),
             _ => Literal::Text(literal::text(self.text, &pair)?),
         })
     }
@@ -202,8 +368,12 @@ fn one_or(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> C
 }
 
 fn target(pair: Pair<'_, Rule>) -> Target {
-    match pair.into_inner().next() {
-        Some(word) if word.as_rule() == Rule::SITES => Target::Sites,
+    match pair.into_inner().next().map(|word| word.as_rule()) {
+        Some(Rule::SITES) => Target::Sites,
+        Some(Rule::HOSTS) => Target::Hosts,
+        Some(Rule::VERSIONS) => Target::Versions,
+        Some(Rule::CAPTURES) => Target::Captures,
+        Some(Rule::LINKS) => Target::Links,
         _ => Target::Pages,
     }
 }
@@ -217,28 +387,6 @@ fn comparator(sign: &str) -> Comparison {
         "!=" | "<>" => Comparison::NotEqual,
         _ => Comparison::Equal,
     }
-}
-
-fn fields(pair: Pair<'_, Rule>) -> impl Iterator<Item = Spanned<Field>> {
-    pair.into_inner().filter(|part| part.as_rule() == Rule::field).map(|part| field(&part))
-}
-
-fn field(pair: &Pair<'_, Rule>) -> Spanned<Field> {
-    Spanned::new(Field::new(pair.as_str()), span(pair))
-}
-
-fn order_key(pair: Pair<'_, Rule>) -> Option<OrderKey> {
-    let mut named = None;
-    let mut direction = None;
-    for part in pair.into_inner() {
-        match part.as_rule() {
-            Rule::field => named = Some(field(&part)),
-            Rule::ASC => direction = Some(Direction::Ascending),
-            Rule::DESC => direction = Some(Direction::Descending),
-            _ => {}
-        }
-    }
-    named.map(|field| OrderKey { field, direction })
 }
 
 fn span(pair: &Pair<'_, Rule>) -> Range<usize> {

@@ -15,23 +15,57 @@ pub struct Query {
     /// Which of them; all when there is none.
     pub condition: Option<Condition>,
     /// The columns asked for; a choice that suits the target when empty.
-    pub select: Vec<Spanned<Field>>,
+    pub select: Vec<Selection>,
+    /// By what rows are put together; rows stay alone when empty and nothing is counted.
+    pub group: Vec<Spanned<Expr>>,
+    /// Which of the groups.
+    pub having: Option<Condition>,
     /// The order, most significant key first; most important first when empty.
     pub order: Vec<OrderKey>,
     /// At most this many rows.
     pub limit: Option<Spanned<u64>>,
     /// Rows to leave out at the start.
     pub offset: Option<Spanned<u64>>,
+    /// So many of the rows that fit, drawn at random.
+    pub sample: Option<Sample>,
+    /// The time as of which the archive is asked; now when there is none.
+    pub as_of: Option<Spanned<Literal>>,
 }
 
 /// What a query asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Pages: one row a URL.
     #[default]
     Pages,
     /// Sites: one row a group of hosts.
     Sites,
+    /// Hosts: one row a name with its port.
+    Hosts,
+    /// Captures: one row a fetch.
+    Captures,
+    /// Captures with new content.
+    Versions,
+    /// Links: one row a link of the newest version of a page.
+    Links,
+}
+
+/// A column of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// What is in it.
+    pub expr: Spanned<Expr>,
+    /// What it is called, if that was said.
+    pub name: Option<Spanned<Field>>,
+}
+
+/// Rows drawn at random.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// How many.
+    pub rows: Spanned<u64>,
+    /// The same seed draws the same rows of the same archive.
+    pub seed: u64,
 }
 
 /// A part of the tree, and where it stands in the text.
@@ -71,7 +105,7 @@ impl Field {
     /// The field that people call `name`, for example `Last  Seen`.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(name.split_whitespace().collect::<Vec<_>>().join("_").to_ascii_lowercase())
+        Self(name.split_whitespace().collect::<Vec<_>>().join("_").to_lowercase())
     }
 
     /// The name in its normal form, for example `last_seen`.
@@ -93,15 +127,78 @@ pub enum Condition {
     All(Vec<Condition>),
     /// The part does not hold.
     Not(Box<Condition>),
-    /// A test of one field.
+    /// A test of one value.
     Test(Test),
+    /// What a page has to do with others.
+    Related(Spanned<Related>),
 }
 
-/// A test of one field.
+/// What a page has to do with others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Related {
+    /// `links to "…"`, and the like.
+    To(Relation, Others),
+    /// `duplicates`: another page has the same content.
+    Duplicate,
+}
+
+/// How a page is related to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// It has a link to one of them.
+    LinksTo,
+    /// One of them has a link to it.
+    LinkedFrom,
+    /// It is a redirect to one of them.
+    RedirectsTo,
+    /// Its content is that of one of them.
+    SameContentAs,
+}
+
+/// The other pages of a relation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Others {
+    /// The page at a URL.
+    Url(Spanned<String>),
+    /// The pages that a query finds.
+    Query(Box<Query>),
+}
+
+/// What has a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A value that is written.
+    Literal(Literal),
+    /// A field, also one of something else: `site.importance`.
+    Field(Field),
+    /// `length(title)`, `count(distinct host)`
+    Call {
+        /// The function's name in small letters.
+        function: String,
+        /// Whether values count once.
+        distinct: bool,
+        /// What it is called with; nothing in `count(*)`.
+        argument: Option<Box<Spanned<Expr>>>,
+    },
+    /// `last_seen - first_seen`
+    Arithmetic(Box<Spanned<Expr>>, Sign, Box<Spanned<Expr>>),
+}
+
+/// A sign of arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Sign {
+    Plus,
+    Minus,
+    Times,
+    Over,
+}
+
+/// A test of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// The field.
-    pub field: Spanned<Field>,
+    /// What is tested, mostly a field.
+    pub left: Spanned<Expr>,
     /// What has to be true of it.
     pub check: Spanned<Check>,
 }
@@ -110,13 +207,29 @@ pub struct Test {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Check {
     /// `> 10`
-    Compare(Comparison, Spanned<Literal>),
+    Compare(Comparison, Spanned<Expr>),
     /// `~ "*/archive/*"`: `*` stands for any characters, `?` for one.
     Glob {
         /// `!~`
         negated: bool,
         /// The pattern.
         pattern: Spanned<String>,
+    },
+    /// `matches "^https?:"`: a regular expression that fits anywhere in the text.
+    Pattern {
+        /// `not matches`
+        negated: bool,
+        /// The expression as it is written, but for its quotes.
+        pattern: Spanned<String>,
+    },
+    /// `starts with "https:"` or `ends with ".pdf"`
+    Affix {
+        /// `not starts with`
+        negated: bool,
+        /// Which end of the text.
+        end: End,
+        /// The beginning or ending.
+        text: Spanned<String>,
     },
     /// `in (404, 410)`
     In {
@@ -130,9 +243,9 @@ pub enum Check {
         /// `not between`
         negated: bool,
         /// The lower end.
-        low: Spanned<Literal>,
+        low: Spanned<Expr>,
         /// The upper end.
-        high: Spanned<Literal>,
+        high: Spanned<Expr>,
     },
     /// `contains "open access"`
     Contains {
@@ -148,6 +261,21 @@ pub enum Check {
         /// `is not empty`
         negated: bool,
     },
+    /// `since 2026-01-31 until today`: something happened then.
+    Since {
+        /// From then on.
+        from: Spanned<Expr>,
+        /// Until then; until now when there is none.
+        until: Option<Spanned<Expr>>,
+    },
+}
+
+/// An end of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum End {
+    Start,
+    End,
 }
 
 /// How two values are compared.
@@ -187,6 +315,8 @@ pub enum Literal {
     Moment(Moment),
     /// A time counted back from now.
     Ago(Ago),
+    /// `30 days`
+    Span(Ago),
 }
 
 /// A date or time as it was written: a whole month, day, minute or second.
@@ -213,7 +343,7 @@ pub enum Precision {
     Second,
 }
 
-/// `30 days ago`
+/// `30 days ago`, or `30 days`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ago {
     /// How many, at most nine digits.
@@ -238,8 +368,8 @@ pub enum Unit {
 /// One key of the order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderKey {
-    /// The field.
-    pub field: Spanned<Field>,
+    /// By what.
+    pub expr: Spanned<Expr>,
     /// The direction when one was written. Without one, numbers and times come largest first, texts from A to Z.
     pub direction: Option<Direction>,
 }

@@ -82,9 +82,7 @@ impl CashArgs {
         let context = Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[] };
         for (text, _) in self.queries() {
             let plan = Plan::parse(text, &context).map_err(query::Error::from).context(OPTION)?;
-            if plan.asks_for_sites() {
-                return Err(query::Error::Sites).context(OPTION);
-            }
+            plan.expect_pages().context(OPTION)?;
         }
         Ok(())
     }

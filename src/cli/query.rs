@@ -1,4 +1,4 @@
-//! `archive query`: pages and sites that fit a question.
+//! `archive query`: what fits a question, and counts of it.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use archive::access::Access;
-use archive::query::{Answer, ColumnKind, Heading, Question, Value};
+use archive::query::{self, Answer, ColumnKind, Heading, Question, Value};
 use archive_storage::Store;
 use chrono::{Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
@@ -23,26 +23,77 @@ const TABLE_ROWS_USUAL: usize = 100;
 /// What a table says of a page or site of which nothing was captured.
 pub(crate) const ONLY_LINKED: &str = "only linked to";
 
-/// Find pages and sites by importance, host, type, dates, text and more.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
+/// Examples and the shape of a query; the fields come after them in `archive help query`.
+const HELP: &str = "Examples:
   archive query 'site importance > 10'
   archive query 'page importance > 2 and type = xml order by importance desc limit 20'
   archive query 'page text contains \"open access\" order by score limit 10'
   archive query 'host = \"example.org\" and not (status >= 400 or url ~ \"*/archive/*\")'
   archive query 'last seen < 30 days ago and captures > 1 select url, last seen' --csv
+  archive query 'count pages group by type'
+  archive query 'capture size > 1MB select host, count, sum(size) group by host having count > 9'
+  archive query 'page links to (page status = 404) and site.importance > 2'
+  archive query 'link target.status >= 400 select source, target'
+  archive query 'page changed since 7 days ago sample 20'
+  archive query 'count pages type = pdf as of 2026-01-31'
 
-Fields of pages: importance url host site title type status depth captures versions
-  first seen, last seen, changed, content_type, text (searched with contains), score
-Fields of sites: importance site pages captures html xml other, first seen, last seen
-Conditions: = != < <= > >=, ~ \"*/glob?\", in (…), between … and …, contains \"…\",
-  is empty, joined by and, or, not and parentheses
-Values: numbers (10k, 2.5M), \"text\", types (html xml feed sitemap style script image text
-  pdf other), dates (2026-01-31, 2026-01-31T10:00Z, 30 days ago, today; without a zone
-  they are local). A date means the whole day. A host is found on every port unless the value
-  has one (\"example.org:8080\"); = \"\" finds what has no such text.
-Without an order, what was captured comes first, then what is only linked to.
-Clauses: order by FIELD [asc|desc], …   limit N   offset N   select FIELD, …")]
+Rows: page (the usual), site, host, capture, version (a capture with new bytes), link
+Conditions: = != < <= > >=, ~ \"*/glob?\", matches \"regular expression\", starts with, ends
+  with, in (…), between … and …, contains \"…\", is empty, changed since … until …,
+  joined by and, or, not and parentheses
+Relations of pages: links to, linked from, redirects to, same content as \"URL\" or (query);
+  duplicates
+Values: numbers (10k, 2.5M), sizes (1MB, 64KiB), \"text\", words, dates (2026-01-31,
+  2026-01-31T10:00Z, 30 days ago, today; without a zone they are local), durations (30 days),
+  and + - * / of them between spaces. A date means the whole day. A host is found on every
+  port unless the value has one (\"example.org:8080\"); = \"\" finds what has no such text.
+Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
+  order by FIELD [asc|desc], …   limit N   offset N   sample N [seed S]   as of TIME
+Without an order, what was captured comes first, then what is only linked to; groups with
+the largest number come first. `count pages …` is short for `page … select count`.";
+
+/// Columns of a terminal that help is written for.
+const HELP_COLUMNS: usize = 92;
+
+/// [`HELP`], then every field and function.
+fn long_help() -> String {
+    let mut help = HELP.to_owned();
+    let mut paragraph = |title: &str, rows: &mut dyn Iterator<Item = (String, String)>| {
+        help.push_str("\n\n");
+        help.push_str(title);
+        for (name, meaning) in rows {
+            let mut line = format!("\n  {name:<15}");
+            for word in meaning.split(' ') {
+                if line.chars().count() + 1 + word.chars().count() > HELP_COLUMNS {
+                    help.push_str(&line);
+                    line = format!("\n{:17}", "");
+                }
+                line.push(' ');
+                line.push_str(word);
+            }
+            help.push_str(&line);
+        }
+    };
+    for (rows, fields) in query::fields() {
+        let title = match rows {
+            "captures" => "Fields of captures and versions:".to_owned(),
+            rows => format!("Fields of {rows}:"),
+        };
+        paragraph(&title, &mut fields.into_iter().map(|(name, _, meaning)| (name, meaning)));
+    }
+    let functions = query::functions().map(|(name, meaning)| (format!("{name}()"), meaning.to_owned()));
+    paragraph("Functions:", &mut { functions });
+    help.push_str(
+        "\n\nFields of other rows: site. and host. of a page, page. site. and host. of a capture, source. and
+target. of a link, as in site.importance. Further fields are numbers that `archive rank --save`
+computed. Texts of pages are searched with `text contains`. More: docs/query.md",
+    );
+    help
+}
+
+/// Find pages, sites, hosts, captures and links by what is known of them, and count them.
+#[derive(clap::Args)]
+#[command(after_help = HELP, after_long_help = long_help())]
 pub(crate) struct Args {
     /// The query; - reads it from standard input
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
@@ -87,13 +138,13 @@ pub(crate) fn print(archive: &Path, access: Access, text: &str) -> anyhow::Resul
     }
     let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
     let mut table = output::table(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let numbers =
-        answer.headings.iter().enumerate().filter(|(_, heading)| heading.kind == ColumnKind::Number);
+    let is_number = |heading: &Heading| matches!(heading.kind, ColumnKind::Number | ColumnKind::Span);
+    let numbers = answer.headings.iter().enumerate().filter(|(_, heading)| is_number(heading));
     output::align(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>(), CellAlignment::Right);
     for row in &answer.rows {
         table.add_row(answer.headings.iter().zip(row).map(|(heading, value)| match value {
             Value::Empty if heading.name == "last_seen" => ONLY_LINKED.to_owned(),
-            value => for_people(value),
+            value => for_people(value, heading.kind),
         }));
     }
     output::print(&table)?;
@@ -164,8 +215,18 @@ fn for_data(value: &Value) -> String {
     }
 }
 
-fn for_people(value: &Value) -> String {
+fn for_people(value: &Value, kind: ColumnKind) -> String {
+    const DAY: f64 = 86_400.0;
+    let seconds = match value {
+        Value::Integer(seconds) => Some(*seconds as f64),
+        Value::Number(seconds) => Some(*seconds),
+        _ => None,
+    };
     match value {
+        _ if kind == ColumnKind::Span && seconds.is_some_and(|seconds| seconds.abs() >= DAY) => {
+            format!("{:.1} days", seconds.unwrap_or_default() / DAY)
+        }
+        _ if kind == ColumnKind::Span && seconds.is_some() => format!("{:.3} s", seconds.unwrap_or_default()),
         Value::Empty => "-".to_owned(),
         Value::Integer(count) => count.to_string(),
         Value::Number(number) => format!("{number:.2}"),
@@ -199,6 +260,8 @@ mod tests {
         assert_eq!(for_data(&row[1]), "0.30000000000000004");
         let time = Value::Time(Utc.with_ymd_and_hms(2026, 1, 31, 10, 0, 0).unwrap());
         assert_eq!(for_data(&time), "2026-01-31T10:00:00Z");
-        assert_eq!(for_people(&row[3]), "-");
+        assert_eq!(for_people(&row[3], ColumnKind::Time), "-");
+        assert_eq!(for_people(&Value::Number(0.25), ColumnKind::Span), "0.250 s");
+        assert_eq!(for_people(&Value::Integer(129_600), ColumnKind::Span), "1.5 days");
     }
 }

@@ -38,7 +38,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 13] = [
+    /// Every reason.
+    pub const ALL: [Self; 13] = [
         Self::Robots,
         Self::RobotsUnreachable,
         Self::Unresolved,
@@ -64,6 +65,26 @@ impl Refusal {
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+
+    /// Its name in queries and data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Robots => "robots",
+            Self::RobotsUnreachable => "robots-unreachable",
+            Self::Unresolved => "unresolved",
+            Self::PagesPerHost => "pages-per-host",
+            Self::PagesPerSite => "pages-per-site",
+            Self::RepeatingPath => "repeating-path",
+            Self::LongPath => "long-path",
+            Self::QueryVariations => "query-variations",
+            Self::SameContent => "same-content",
+            Self::NoFollow => "no-follow",
+            Self::Ignored => "ignored",
+            Self::Unfetchable => "unfetchable",
+            Self::Erased => "erased",
+        }
     }
 
     /// The reason as a sentence without its full stop.
@@ -101,6 +122,7 @@ mod tests {
             let flags = with_refusal_code(IN_SCOPE, reason.code());
             assert_eq!(Refusal::from_code(refusal_code(flags)), Some(reason));
             assert_eq!(with_refusal_code(flags, 0), IN_SCOPE);
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
         }
         assert_eq!(Refusal::from_code(0), None);
     }

@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use archive_storage::{Page, SiteId, State, StateError, Store, UrlId, Visit};
+use archive_storage::{CaptureId, HostId, Page, SiteId, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
+use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
 use crate::parse::DocumentKind;
+use crate::refresh::rate::RatePrior;
 
 /// Why an archive has no rows.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +33,9 @@ pub enum ArchiveRowsError {
 /// The pages and sites of an archive as of its last checkpoint.
 #[derive(Debug)]
 pub struct ArchiveRows<'a> {
-    state: &'a State,
-    access: Access,
+    pub(super) store: &'a Store,
+    pub(super) state: &'a State,
+    pub(super) access: Access,
     credits: Credits,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
@@ -40,6 +44,8 @@ pub struct ArchiveRows<'a> {
     site_columns: NamedColumns,
     /// See [`SITE_COLUMNS`]; computed when first asked for.
     site_importance: OnceLock<Vec<[f64; 2]>>,
+    /// What all visits say of a change rate; computed when first asked for.
+    pub(super) prior: OnceLock<RatePrior>,
 }
 
 /// What the importance of its pages makes of a site, beside the importance that links between sites give it.
@@ -89,6 +95,7 @@ impl<'a> ArchiveRows<'a> {
         let state = store.state();
         let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
         Ok(Self {
+            store,
             state,
             access,
             credits: Credits::open(state)?,
@@ -96,6 +103,7 @@ impl<'a> ArchiveRows<'a> {
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             site_importance: OnceLock::new(),
+            prior: OnceLock::new(),
         })
     }
 
@@ -272,6 +280,46 @@ impl Rows for ArchiveRows<'_> {
         });
         Box::new(rows)
     }
+
+    // See `captures`.
+
+    fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
+        Ok(self.state.find(url)?)
+    }
+
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
+        self.page_detail_of(page, detail)
+    }
+
+    fn hosts(&self) -> Box<dyn Iterator<Item = Result<HostRow, RowsError>> + '_> {
+        Box::new(self.state.hosts().map(|host| {
+            let (id, name, host) = host?;
+            Ok(self.host_row(id, name, &host))
+        }))
+    }
+
+    fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
+        self.host_of(host)
+    }
+
+    fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
+        Box::new(self.all_captures())
+    }
+
+    fn history(
+        &self,
+        page: UrlId,
+    ) -> Result<Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_>, RowsError> {
+        Ok(Box::new(self.history_of(page)?))
+    }
+
+    fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
+        self.all_links(visit)
+    }
+
+    fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
+        self.record_of(capture)
+    }
 }
 
 /// A time in seconds since 1970; 0 is none.
@@ -279,7 +327,7 @@ fn time(seconds: u32) -> Option<DateTime<Utc>> {
     (seconds > 0).then(|| DateTime::from_timestamp(i64::from(seconds), 0)).flatten()
 }
 
-fn page_type(code: u8) -> PageType {
+pub(super) fn page_type(code: u8) -> PageType {
     match DocumentKind::from_code(code) {
         DocumentKind::Html => PageType::Html,
         DocumentKind::Xml | DocumentKind::OaiPmh => PageType::Xml,

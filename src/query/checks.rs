@@ -1,37 +1,48 @@
-//! Types: which checks and values suit which field.
+//! Conditions: which checks and values suit which field.
 
 use std::ops::{Bound, Range};
 
 use archive_grammar::{
-    Check, Comparison, Condition, Field, Literal, ParseError, Quantifier, Spanned, Target, Test, nearest,
+    Check, Comparison, Condition, End, Expr as Written, Literal, Others, ParseError, Quantifier, Related,
+    Spanned, Target, Test, nearest,
 };
-use chrono::{DateTime, Utc};
+use regex::{Regex, RegexBuilder};
+use url::Url;
 
-use super::columns::{Column, ColumnKind, Columns, TEXT, shown};
-use super::filter::{Filter, Ranges, TextTest, folded};
+use super::Instant;
+use super::columns::{Column, ColumnKind, Columns, Path, TEXT, plural};
+use super::expr::Expr;
+use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
-use super::plan::{Context, Search};
-use super::rows::PageType;
-use super::times;
+use super::plan::{Context, Plan, Search};
+use super::typed::{Checked, Typed, Typing, same_sort, sort};
+use super::value::Value;
+use crate::ledger::canonical_of;
 use crate::search::{self, TextQuery};
+
+/// What a regular expression may take when it is made ready.
+const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Turns conditions into filters.
 pub(crate) struct Checker<'a> {
-    text: &'a str,
-    columns: Columns<'a>,
-    context: &'a Context<'a>,
+    pub(crate) typing: Typing<'a>,
     pub(crate) searches: Vec<Search>,
-    /// Where `score` was first tested: whether there is one is known only when all is read.
-    pub(crate) score_used: Option<Spanned<Field>>,
     /// Under an odd number of `not`.
     negative: bool,
 }
 
-type Checked<T> = Result<T, ParseError>;
+/// What a value is compared with.
+enum Other<T> {
+    /// What is written: an instant, or all of a day.
+    Range(Range<T>),
+    /// What is known of each row.
+    Expr(Typed),
+}
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(text: &'a str, columns: Columns<'a>, context: &'a Context<'a>) -> Self {
-        Self { text, columns, context, searches: Vec::new(), score_used: None, negative: false }
+    pub(crate) fn new(text: &'a str, columns: Columns<'a>, context: &'a Context<'a>, is_past: bool) -> Self {
+        let typing = Typing { text, columns, context, score_used: None, is_past, grouping: None };
+        Self { typing, searches: Vec::new(), negative: false }
     }
 
     pub(crate) fn condition(&mut self, condition: &Condition) -> Checked<Filter> {
@@ -45,6 +56,7 @@ impl<'a> Checker<'a> {
                 Filter::Not(Box::new(part))
             }
             Condition::Test(test) => self.test(test)?,
+            Condition::Related(related) => self.related(related)?,
         })
     }
 
@@ -53,74 +65,40 @@ impl<'a> Checker<'a> {
     }
 
     fn test(&mut self, test: &Test) -> Checked<Filter> {
-        let name = test.field.value.name();
-        if name == TEXT && self.columns.target == Target::Pages {
+        if let Written::Field(field) = &test.left.value
+            && field.name() == TEXT
+            && self.typing.columns.target == Target::Pages
+        {
             return self.search(test);
         }
-        let column = self.columns.find(name).map_err(|unknown| {
-            self.mistake(&test.field.span, unknown.message).with_suggestion(unknown.suggestion)
-        })?;
-        if column == Column::Score {
-            self.score_used.get_or_insert_with(|| test.field.clone());
-        }
-        let field = Named { column, field: &test.field };
+        let left = self.typing.expr(&test.left)?;
         if let Check::Empty { negated } = test.check.value {
-            return Ok(negate(Filter::Known(column), !negated));
+            return Ok(negate(Filter::Known(left.expr), !negated));
         }
-        match column.kind() {
-            ColumnKind::Number => self.number_test(&field, &test.check),
-            ColumnKind::Time => self.time_test(&field, &test.check),
-            ColumnKind::Text => self.text_test(&field, &test.check),
-            ColumnKind::Type => self.type_test(&field, &test.check),
+        match left.kind {
+            ColumnKind::Number | ColumnKind::Span => {
+                let number = |typing: &Typing<'_>, other: &Spanned<Written>| number(typing, &left, other);
+                self.ordered(&left, &test.check, true, number, Filter::Number)
+            }
+            ColumnKind::Time => {
+                let time = |typing: &Typing<'_>, other: &Spanned<Written>| time(typing, &left, other);
+                self.ordered(&left, &test.check, false, time, Filter::Time)
+            }
+            ColumnKind::Text => self.text_test(&left, &test.check),
+            ColumnKind::Choice => self.choice_test(&left, &test.check),
         }
     }
 
-    fn number_test(&self, field: &Named<'_>, check: &Spanned<Check>) -> Checked<Filter> {
-        let number = |literal: &Spanned<Literal>| match &literal.value {
-            Literal::Number(number) => Ok(*number..*number),
-            Literal::Text(text) if text.trim().parse::<f64>().is_ok() => {
-                let suggestion = format!("numbers stand without quotes: {}", text.trim());
-                Err(self.unsuitable(field, literal, "a number").with_suggestion(Some(suggestion)))
-            }
-            _ => Err(self.unsuitable(field, literal, "a number")),
-        };
-        let (ranges, negated) = self.ranges(field, check, true, number)?;
-        Ok(negate(Filter::Number(field.column, ranges), negated))
-    }
-
-    fn time_test(&self, field: &Named<'_>, check: &Spanned<Check>) -> Checked<Filter> {
-        let time = |literal: &Spanned<Literal>| self.time(field, literal);
-        let (ranges, negated) = self.ranges(field, check, false, time)?;
-        Ok(negate(Filter::Time(field.column, ranges), negated))
-    }
-
-    fn time(&self, field: &Named<'_>, literal: &Spanned<Literal>) -> Checked<Range<DateTime<Utc>>> {
-        let zone = self.context.zone;
-        let found = match &literal.value {
-            Literal::Moment(moment) => Some(times::moment(*moment, zone)),
-            Literal::Ago(ago) => {
-                let time = times::ago(*ago, self.context.now);
-                Some(time..time)
-            }
-            Literal::Number(number) => times::year(*number, zone),
-            Literal::Text(word) => times::word(word, self.context.now, zone),
-        };
-        found.ok_or_else(|| {
-            self.unsuitable(field, literal, "a time").with_suggestion(Some(
-                "write it as 2026-01-31, 2026-01-31T10:00Z, 30 days ago or today".to_owned(),
-            ))
-        })
-    }
-
-    /// The ranges that a check of an ordered field means, and whether it is the values outside them that are wanted. A
-    /// value may itself be a range (a day); with `closed` its end belongs to it.
-    fn ranges<T: Clone + PartialOrd>(
-        &self,
-        field: &Named<'_>,
+    /// A check of values that have an order. A value may itself be a range (a day); with `closed` its end belongs to it.
+    fn ordered<T: Clone + PartialOrd>(
+        &mut self,
+        left: &Typed,
         check: &Spanned<Check>,
         closed: bool,
-        value: impl Fn(&Spanned<Literal>) -> Checked<Range<T>>,
-    ) -> Checked<(Ranges<T>, bool)> {
+        read: impl Fn(&Typing<'_>, &Spanned<Written>) -> Checked<Option<Range<T>>>,
+        filter: fn(Expr, Ranges<T>) -> Filter,
+    ) -> Checked<Filter> {
+        let is_span = left.kind == ColumnKind::Time;
         let last = |end: T, start: &T| {
             if closed || end == *start { Bound::Included(end) } else { Bound::Excluded(end) }
         };
@@ -128,177 +106,434 @@ impl<'a> Checker<'a> {
             if closed || end == *start { Bound::Excluded(end) } else { Bound::Included(end) }
         };
         let whole = |value: Range<T>| (Bound::Included(value.start.clone()), last(value.end, &value.start));
-        match &check.value {
-            Check::Compare(comparison, literal) => {
-                let value = value(literal)?;
-                let range = match comparison {
-                    Comparison::Equal | Comparison::NotEqual => whole(value),
-                    Comparison::Less => (Bound::Unbounded, Bound::Excluded(value.start)),
-                    Comparison::LessOrEqual => (Bound::Unbounded, last(value.end, &value.start)),
-                    Comparison::Greater => (after(value.end, &value.start), Bound::Unbounded),
-                    Comparison::GreaterOrEqual => (Bound::Included(value.start), Bound::Unbounded),
-                };
-                Ok((Ranges(vec![range]), *comparison == Comparison::NotEqual))
-            }
+        let ranges = |ranges| filter(left.expr.clone(), Ranges(ranges));
+        Ok(match &check.value {
+            Check::Compare(comparison, other) => match self.other(left, other, &read)? {
+                Other::Expr(right) => compare(left, *comparison, right),
+                Other::Range(value) => {
+                    let range = match comparison {
+                        Comparison::Equal | Comparison::NotEqual => whole(value),
+                        Comparison::Less => (Bound::Unbounded, Bound::Excluded(value.start)),
+                        Comparison::LessOrEqual => (Bound::Unbounded, last(value.end, &value.start)),
+                        Comparison::Greater => (after(value.end, &value.start), Bound::Unbounded),
+                        Comparison::GreaterOrEqual => (Bound::Included(value.start), Bound::Unbounded),
+                    };
+                    negate(ranges(vec![range]), *comparison == Comparison::NotEqual)
+                }
+            },
             Check::In { negated, values } => {
-                let ranges =
-                    values.iter().map(|literal| Ok(whole(value(literal)?))).collect::<Checked<Vec<_>>>()?;
-                Ok((Ranges(ranges), *negated))
+                let mut all = Vec::new();
+                for literal in values {
+                    let written = Spanned::new(Written::Literal(literal.value.clone()), literal.span.clone());
+                    match read(&self.typing, &written)? {
+                        Some(value) => all.push(whole(value)),
+                        None => {
+                            return Err(unsuitable(&self.typing, left, &written.span, sort(ColumnKind::Text)));
+                        }
+                    }
+                }
+                negate(ranges(all), *negated)
             }
             Check::Between { negated, low, high } => {
-                let (from, to) = (value(low)?, value(high)?);
-                if from.start > to.end {
-                    let span = low.span.start..high.span.end;
-                    return Err(
-                        self.mistake(&span, "nothing is between these: the first value is the larger one")
-                    );
-                }
-                let range = (Bound::Included(from.start), last(to.end, &to.start));
-                Ok((Ranges(vec![range]), *negated))
+                let span = low.span.start..high.span.end;
+                let between = match (self.other(left, low, &read)?, self.other(left, high, &read)?) {
+                    (Other::Range(from), Other::Range(to)) if from.start > to.end => {
+                        let message = "nothing is between these: the first value is the larger one";
+                        return Err(self.typing.mistake(&span, message));
+                    }
+                    (Other::Range(from), Other::Range(to)) => {
+                        ranges(vec![(Bound::Included(from.start), last(to.end, &to.start))])
+                    }
+                    (low, high) => {
+                        let from = match low {
+                            Other::Range(from) => {
+                                ranges(vec![(Bound::Included(from.start), Bound::Unbounded)])
+                            }
+                            Other::Expr(from) => compare(left, Comparison::GreaterOrEqual, from),
+                        };
+                        let to = match high {
+                            Other::Range(to) => ranges(vec![(Bound::Unbounded, last(to.end, &to.start))]),
+                            Other::Expr(to) => compare(left, Comparison::LessOrEqual, to),
+                        };
+                        Filter::All(vec![from, to])
+                    }
+                };
+                negate(between, *negated)
             }
-            Check::Glob { pattern, .. } => Err(self.not_text(field, "~", &pattern.span)),
+            Check::Since { from, until } if is_span => self.since(left, from, until.as_ref())?,
+            Check::Since { from, .. } => {
+                let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
+                return Err(self.typing.mistake(&from.span, message));
+            }
+            Check::Glob { pattern, .. } => return Err(self.not_text(left, "~", &pattern.span)),
+            Check::Pattern { pattern, .. } => return Err(self.not_text(left, "matches", &pattern.span)),
+            Check::Affix { text, end, .. } => {
+                let sign = if *end == End::Start { "starts with" } else { "ends with" };
+                return Err(self.not_text(left, sign, &text.span));
+            }
             Check::Contains { texts, .. } => {
-                Err(self.not_text(field, "contains", texts.first().map_or(&check.span, |text| &text.span)))
+                let span = texts.first().map_or(&check.span, |text| &text.span);
+                return Err(self.not_text(left, "contains", span));
             }
-            Check::Empty { .. } => Ok((Ranges(Vec::new()), true)),
-        }
+            Check::Empty { negated } => negate(Filter::Known(left.expr.clone()), !negated),
+        })
     }
 
-    fn text_test(&self, field: &Named<'_>, check: &Spanned<Check>) -> Checked<Filter> {
-        let folds_case = field.column.folds_case();
-        let text = |literal: &Spanned<Literal>| match &literal.value {
+    /// What stands on the right of a comparison: a value, or something that each row has.
+    fn other<T>(
+        &mut self,
+        left: &Typed,
+        other: &Spanned<Written>,
+        read: impl Fn(&Typing<'_>, &Spanned<Written>) -> Checked<Option<Range<T>>>,
+    ) -> Checked<Other<T>> {
+        if let Some(range) = read(&self.typing, other)? {
+            return Ok(Other::Range(range));
+        }
+        // A word alone that is no value may be a field.
+        let written = match &other.value {
+            Written::Literal(Literal::Text(word)) => {
+                Spanned::new(Written::Field(archive_grammar::Field::new(word)), other.span.clone())
+            }
+            _ => other.clone(),
+        };
+        let is_word = written != *other;
+        let right = match self.typing.expr(&written) {
+            Ok(right) => right,
+            Err(_) if is_word => return Err(unsuitable(&self.typing, left, &other.span, "text")),
+            Err(mistake) => return Err(mistake),
+        };
+        if !same_sort(left.kind, right.kind) {
+            return Err(unsuitable(&self.typing, left, &other.span, sort(right.kind)));
+        }
+        Ok(Other::Expr(right))
+    }
+
+    /// `changed since …`, which says that something changed, and not when it was seen first; of another time, that it is in it.
+    fn since(
+        &mut self,
+        left: &Typed,
+        from: &Spanned<Written>,
+        until: Option<&Spanned<Written>>,
+    ) -> Checked<Filter> {
+        let mut limit = |written: &Spanned<Written>| -> Checked<Range<Instant>> {
+            let read = |typing: &Typing<'_>, other: &Spanned<Written>| time(typing, left, other);
+            match self.other(left, written, read)? {
+                Other::Range(range) => Ok(range),
+                Other::Expr(right) => match right.expr.constant() {
+                    Some(Value::Time(time)) => Ok(time..time),
+                    _ => Err(self
+                        .typing
+                        .mistake(&right.span, "since and until take times that are the same for all rows")),
+                },
+            }
+        };
+        let from = limit(from)?;
+        let until = until.map(&mut limit).transpose()?;
+        if left.path() == Some(Path::from(Column::Changed)) {
+            let end = until.map(|until| if until.end > until.start { until.end } else { until.start + TICK });
+            return Ok(Filter::Changed(Some(from.start), end));
+        }
+        let end = until.map_or(Bound::Unbounded, |until| {
+            if until.end > until.start { Bound::Excluded(until.end) } else { Bound::Included(until.end) }
+        });
+        Ok(Filter::Time(left.expr.clone(), Ranges(vec![(Bound::Included(from.start), end)])))
+    }
+
+    fn text_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+        if let Check::Compare(comparison, other) = &check.value
+            && !matches!(other.value, Written::Literal(_))
+        {
+            let right = self.typing.expr(other)?;
+            if !same_sort(left.kind, right.kind) {
+                return Err(unsuitable(&self.typing, left, &other.span, sort(right.kind)));
+            }
+            return Ok(compare(left, *comparison, right));
+        }
+        let folds_case = left.folds_case;
+        let text = |literal: &Literal, span: &Range<usize>| match literal {
             Literal::Text(text) => Ok(folded(text, folds_case).into_owned()),
             _ => {
-                let written = self.text.get(literal.span.clone()).unwrap_or_default();
-                Err(self
-                    .unsuitable(field, literal, "text")
+                let written = self.typing.text.get(span.clone()).unwrap_or_default();
+                Err(unsuitable(&self.typing, left, span, literal_sort(literal))
                     .with_suggestion(Some(format!("to mean the text, put it in quotes: \"{written}\""))))
             }
         };
-        let (test, negated) = match &check.value {
-            Check::Compare(Comparison::Equal, literal) => (TextTest::Is(vec![text(literal)?]), false),
-            Check::Compare(Comparison::NotEqual, literal) => (TextTest::Is(vec![text(literal)?]), true),
+        let of = |written: &Spanned<Written>| match &written.value {
+            Written::Literal(literal) => text(literal, &written.span),
+            _ => Err(unsuitable(&self.typing, left, &written.span, "a calculation")),
+        };
+        let bounds = |comparison: Comparison, text: String| match comparison {
+            Comparison::Less => (Bound::Unbounded, Bound::Excluded(text)),
+            Comparison::LessOrEqual => (Bound::Unbounded, Bound::Included(text)),
+            Comparison::Greater => (Bound::Excluded(text), Bound::Unbounded),
+            _ => (Bound::Included(text), Bound::Unbounded),
+        };
+        use TextTestKind as Kind;
+        let (kind, negated) = match &check.value {
+            Check::Compare(Comparison::Equal, other) => (Kind::Is(vec![of(other)?]), false),
+            Check::Compare(Comparison::NotEqual, other) => (Kind::Is(vec![of(other)?]), true),
+            Check::Compare(comparison, other) => {
+                (Kind::Between(Ranges(vec![bounds(*comparison, of(other)?)])), false)
+            }
             Check::In { negated, values } => {
-                (TextTest::Is(values.iter().map(text).collect::<Checked<_>>()?), *negated)
+                let texts = values.iter().map(|literal| text(&literal.value, &literal.span));
+                (Kind::Is(texts.collect::<Checked<_>>()?), *negated)
             }
-            Check::Compare(..) | Check::Between { .. } => {
-                let (ranges, negated) = self.ranges(field, check, true, |literal| {
-                    let text = text(literal)?;
-                    Ok(text.clone()..text)
-                })?;
-                (TextTest::Between(ranges), negated)
+            Check::Between { negated, low, high } => {
+                let (from, to) = (of(low)?, of(high)?);
+                if from > to {
+                    let message = "nothing is between these: the first value is the larger one";
+                    return Err(self.typing.mistake(&(low.span.start..high.span.end), message));
+                }
+                (Kind::Between(Ranges(vec![(Bound::Included(from), Bound::Included(to))])), *negated)
             }
-            Check::Glob { negated, pattern } => {
-                (TextTest::Fits(Glob::new(&pattern.value, folds_case)), *negated)
+            Check::Glob { negated, pattern } => (Kind::Fits(Glob::new(&pattern.value, folds_case)), *negated),
+            Check::Pattern { negated, pattern } => {
+                (Kind::Matches(self.regex(pattern, folds_case)?), *negated)
+            }
+            Check::Affix { negated, end, text } => {
+                let text = folded(&text.value, folds_case).into_owned();
+                (if *end == End::Start { Kind::Starts(text) } else { Kind::Ends(text) }, *negated)
             }
             Check::Contains { negated, quantifier, texts } => {
                 let texts = texts.iter().map(|text| folded(&text.value, folds_case).into_owned()).collect();
-                (TextTest::Contains { all: *quantifier == Quantifier::All, texts }, *negated)
+                (Kind::Contains { all: *quantifier == Quantifier::All, texts }, *negated)
             }
-            Check::Empty { negated } => return Ok(negate(Filter::Known(field.column), !negated)),
+            Check::Empty { negated } => return Ok(negate(Filter::Known(left.expr.clone()), !negated)),
+            Check::Since { from, .. } => {
+                let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
+                return Err(self.typing.mistake(&from.span, message));
+            }
         };
-        Ok(negate(Filter::Text(field.column, test), negated))
+        Ok(negate(Filter::Text(left.expr.clone(), TextTest { kind, folds_case }), negated))
+    }
+
+    fn regex(&self, pattern: &Spanned<String>, folds_case: bool) -> Checked<Regex> {
+        let built = RegexBuilder::new(&pattern.value)
+            .case_insensitive(folds_case)
+            .size_limit(REGEX_BYTES_MAX)
+            .build();
+        built.map_err(|error| {
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            self.typing.mistake(&pattern.span, format!("this is no regular expression: {reason}"))
+        })
     }
 
     /// `type = xml`, and `type = "application/pdf"`, which is a content type.
-    fn type_test(&self, field: &Named<'_>, check: &Spanned<Check>) -> Checked<Filter> {
-        let values: Vec<&Spanned<Literal>> = match &check.value {
-            Check::Compare(Comparison::Equal | Comparison::NotEqual, literal) => vec![literal],
-            Check::In { values, .. } => values.iter().collect(),
-            Check::Glob { .. } | Check::Contains { .. } => Vec::new(),
+    fn choice_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+        let literal = |written: &Spanned<Written>| match &written.value {
+            Written::Literal(literal) => Some(Spanned::new(literal.clone(), written.span.clone())),
+            _ => None,
+        };
+        let path = left.path();
+        let is_type = path.is_some_and(|path| path.column == Column::Type);
+        let (values, negated) = match &check.value {
+            Check::Compare(comparison @ (Comparison::Equal | Comparison::NotEqual), other) => {
+                let Some(literal) = literal(other) else { return self.text_test(left, check) };
+                (vec![literal], *comparison == Comparison::NotEqual)
+            }
+            Check::In { negated, values } => (values.clone(), *negated),
+            Check::Glob { .. } | Check::Contains { .. } | Check::Pattern { .. } | Check::Affix { .. } => {
+                (Vec::new(), false)
+            }
             _ => {
-                let message = format!("`{}` has no order: compare it with =, !=, in or ~", field.shown());
-                return Err(self.mistake(&check.span, message));
+                let message = format!("`{}` has no order: compare it with =, !=, in or ~", left.shown);
+                return Err(self.typing.mistake(&check.span, message));
             }
         };
         let is_content_type =
-            |literal: &&Spanned<Literal>| matches!(&literal.value, Literal::Text(text) if text.contains('/'));
-        if values.iter().all(is_content_type) {
-            let content_type = Named { column: Column::ContentType, field: field.field };
-            return self.text_test(&content_type, check);
+            |literal: &Spanned<Literal>| matches!(&literal.value, Literal::Text(text) if text.contains('/'));
+        if values.iter().all(is_content_type) && is_type {
+            let via = path.and_then(|path| path.via);
+            let expr = Expr::Field(Path { via, column: Column::ContentType });
+            return self.text_test(&Typed { expr, kind: ColumnKind::Text, ..left.clone() }, check);
         }
-        let types =
-            values.into_iter().map(|literal| self.page_type(field, literal)).collect::<Checked<Vec<_>>>()?;
-        let negated =
-            matches!(&check.value, Check::Compare(Comparison::NotEqual, _) | Check::In { negated: true, .. });
-        Ok(negate(Filter::Type(types), negated))
+        if values.is_empty() {
+            return self.text_test(left, check);
+        }
+        let Some(Path { column, .. }) = path else { return self.text_test(left, check) };
+        let mut wanted = Vec::new();
+        for literal in &values {
+            wanted.extend(self.choices(left, column, literal)?);
+        }
+        let test = TextTest { kind: TextTestKind::Is(wanted), folds_case: true };
+        Ok(negate(Filter::Text(left.expr.clone(), test), negated))
     }
 
-    fn page_type(&self, field: &Named<'_>, literal: &Spanned<Literal>) -> Checked<PageType> {
+    /// The words that a word of a choice means.
+    fn choices(&self, left: &Typed, column: Column, literal: &Spanned<Literal>) -> Checked<Vec<String>> {
         let Literal::Text(name) = &literal.value else {
-            return Err(self.unsuitable(field, literal, "a type"));
+            return Err(unsuitable(&self.typing, left, &literal.span, literal_sort(&literal.value)));
         };
-        let names = PageType::EACH.map(PageType::name);
-        let found = PageType::EACH.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            let suggestion = match nearest(name, names) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!(
+        let names = column.choices();
+        let Some(found) = names.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
+            let suggestion = match (nearest(name, names.iter().copied()), column) {
+                (Some(meant), _) => format!("did you mean `{meant}`?"),
+                (None, Column::Type) => format!(
                     "the types are {}; a content type such as \"text/html\" also works",
                     names.join(", ")
                 ),
+                (None, _) => format!("it may be {}", names.join(", ")),
             };
-            self.mistake(&literal.span, format!("there is no type `{name}`"))
-                .with_suggestion(Some(suggestion))
-        })
+            let message = format!("there is no {} `{name}`", left.shown);
+            return Err(self.typing.mistake(&literal.span, message).with_suggestion(Some(suggestion)));
+        };
+        // XML is also what has a name of its own.
+        let xml: &[&str] = if column == Column::Type && *found == "xml" { &["feed", "sitemap"] } else { &[] };
+        Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
     }
 
     /// `text contains "open access"`
     fn search(&mut self, test: &Test) -> Checked<Filter> {
         let Check::Contains { negated, quantifier, texts } = &test.check.value else {
             return Err(self
+                .typing
                 .mistake(&test.check.span, "`text` can only be searched")
                 .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
         };
+        if self.typing.is_past {
+            let message = "the index has the newest versions: no text can be searched as of another time";
+            return Err(self.typing.mistake(&test.left.span, message));
+        }
         for text in texts {
             if search::words(&text.value).is_empty() {
-                return Err(self.mistake(&text.span, "there is no word to search for in this text"));
+                return Err(self.typing.mistake(&text.span, "there is no word to search for in this text"));
             }
         }
         let query = TextQuery {
             all: *quantifier == Quantifier::All,
             texts: texts.iter().map(|text| text.value.clone()).collect(),
         };
-        self.searches.push(Search { query, scores: self.negative == *negated });
+        self.searches.push(Search::Text { query, scores: self.negative == *negated });
         Ok(negate(Filter::Hit(self.searches.len() - 1), *negated))
     }
 
-    fn unsuitable(&self, field: &Named<'_>, literal: &Spanned<Literal>, wanted: &str) -> ParseError {
-        let written = self.text.get(literal.span.clone()).unwrap_or_default();
-        let sort = match literal.value {
-            Literal::Number(_) => "a number",
-            Literal::Text(_) => "text",
-            Literal::Moment(_) | Literal::Ago(_) => "a time",
+    /// `links to (page status = 404)`
+    fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
+        let Typing { text, columns, context, is_past, .. } = self.typing;
+        if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
+            let message =
+                format!("only pages and their captures can be asked so, not {}", plural(columns.target));
+            return Err(self.typing.mistake(&related.span, message));
+        }
+        let search = match &related.value {
+            Related::Duplicate => Search::Duplicates,
+            Related::To(relation, _) if is_past && *relation != archive_grammar::Relation::SameContentAs => {
+                let message =
+                    "only links of the newest versions are known: they cannot be asked as of another time";
+                return Err(self.typing.mistake(&related.span, message));
+            }
+            Related::To(relation, Others::Url(url)) => {
+                let whole = if url.value.contains("://") {
+                    url.value.clone()
+                } else {
+                    format!("http://{}", url.value)
+                };
+                if Url::parse(&whole).is_err() {
+                    let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
+                    let message = format!("{} is no URL", text.get(url.span.clone()).unwrap_or_default());
+                    return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
+                }
+                Search::Url(*relation, canonical_of(&whole))
+            }
+            Related::To(relation, Others::Query(query)) => {
+                let mut plan = Plan::new(query, text, context)?;
+                if let Some(what) = plan.other_than_pages() {
+                    let message = format!("pages are wanted here, and this asks for {what}");
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                // A query inside another one is asked as of the same time.
+                if query.as_of.is_some() {
+                    let message = "`as of` belongs at the end of the whole query";
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                plan.as_of = None;
+                Search::Pages(*relation, Box::new(plan))
+            }
         };
-        let message = if sort == wanted {
-            format!("`{}` is {wanted}, but {written} cannot be read as one", field.shown())
-        } else {
-            format!("`{}` is {wanted}, but {written} is {sort}", field.shown())
-        };
-        self.mistake(&literal.span, message)
+        self.searches.push(search);
+        Ok(Filter::Hit(self.searches.len() - 1))
     }
 
-    fn not_text(&self, field: &Named<'_>, sign: &str, span: &Range<usize>) -> ParseError {
-        let sort = if field.column.kind() == ColumnKind::Time { "a time" } else { "a number" };
-        let message = format!("`{}` is {sort}, and {sign} is for text", field.shown());
-        self.mistake(span, message).with_suggestion(Some("compare it with =, <, > or between".to_owned()))
-    }
-
-    fn mistake(&self, span: &Range<usize>, message: impl Into<String>) -> ParseError {
-        ParseError::new(self.text, span.clone(), message)
+    fn not_text(&self, left: &Typed, sign: &str, span: &Range<usize>) -> ParseError {
+        let message = format!("`{}` is {}, and {sign} is for text", left.shown, sort(left.kind));
+        self.typing
+            .mistake(span, message)
+            .with_suggestion(Some("compare it with =, <, > or between".to_owned()))
     }
 }
 
-/// A column and what it was called.
-struct Named<'a> {
-    column: Column,
-    field: &'a Spanned<Field>,
+/// The least time after another one.
+const TICK: chrono::TimeDelta = chrono::TimeDelta::microseconds(1);
+
+/// A number that is written; none if it is a calculation or a word.
+fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<f64>>> {
+    let Written::Literal(literal) = &other.value else { return Ok(None) };
+    match literal {
+        Literal::Number(number) if left.kind == ColumnKind::Number => Ok(Some(*number..*number)),
+        Literal::Number(_) => Err(unsuitable(typing, left, &other.span, "a number")
+            .with_suggestion(Some("an amount of time has a unit: 30 days, 2 hours, 1 second".to_owned()))),
+        Literal::Span(amount) if left.kind == ColumnKind::Span => {
+            let seconds = super::times::seconds(*amount);
+            Ok(Some(seconds..seconds))
+        }
+        Literal::Text(text) if text.trim().parse::<f64>().is_ok() => {
+            let suggestion = format!("numbers stand without quotes: {}", text.trim());
+            Err(unsuitable(typing, left, &other.span, "text").with_suggestion(Some(suggestion)))
+        }
+        Literal::Text(_) => Ok(None),
+        other_literal => Err(unsuitable(typing, left, &other.span, literal_sort(other_literal))),
+    }
 }
 
-impl Named<'_> {
-    fn shown(&self) -> String {
-        shown(self.field.value.name())
+/// A time that is written; none if it is a calculation or another word.
+fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<Instant>>> {
+    let Written::Literal(literal) = &other.value else { return Ok(None) };
+    match (typing.time(literal), literal) {
+        (Some(time), _) => Ok(Some(time)),
+        (None, Literal::Text(word)) if typing.columns.find(word).is_ok() => Ok(None),
+        (None, _) => {
+            let written = typing.text.get(other.span.clone()).unwrap_or_default();
+            let suggestion = match literal {
+                Literal::Span(_) => format!("did you mean `{written} ago`?"),
+                _ => "write it as 2026-01-31, 2026-01-31T10:00Z, 30 days ago or today".to_owned(),
+            };
+            Err(unsuitable(typing, left, &other.span, literal_sort(literal))
+                .with_suggestion(Some(suggestion)))
+        }
     }
+}
+
+fn compare(left: &Typed, comparison: Comparison, right: Typed) -> Filter {
+    let folds_case = left.folds_case && right.folds_case;
+    let (negated, comparison) = match comparison {
+        // Of what is unknown no test holds, and so its negation does.
+        Comparison::NotEqual => (true, Comparison::Equal),
+        comparison => (false, comparison),
+    };
+    negate(Filter::Compare { left: left.expr.clone(), comparison, right: right.expr, folds_case }, negated)
+}
+
+fn literal_sort(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Number(_) => "a number",
+        Literal::Text(_) => "text",
+        Literal::Span(_) => sort(ColumnKind::Span),
+        Literal::Moment(_) | Literal::Ago(_) => "a time",
+    }
+}
+
+fn unsuitable(typing: &Typing<'_>, left: &Typed, span: &Range<usize>, found: &str) -> ParseError {
+    let written = typing.text.get(span.clone()).unwrap_or_default();
+    let is_type = left.path().is_some_and(|path| path.column == Column::Type);
+    let wanted = if is_type { "a type" } else { sort(left.kind) };
+    let message = if found == wanted {
+        format!("`{}` is {wanted}, but {written} cannot be read as one", left.shown)
+    } else {
+        format!("`{}` is {wanted}, but {written} is {found}", left.shown)
+    };
+    typing.mistake(span, message)
 }
 
 fn negate(filter: Filter, negated: bool) -> Filter {

@@ -1,10 +1,9 @@
-//! The fields of pages and sites: names, types, and which of them a query sees when it does not choose.
+//! The fields of everything that can be asked for: names, sorts, meanings. Help, messages, the reference and plans read
+//! this one table.
 
 use archive_grammar::{Target, nearest};
 
-use super::rows::PageText;
-
-/// A field of a page or site.
+/// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Column {
     Url,
@@ -18,7 +17,9 @@ pub(crate) enum Column {
     Importance,
     Score,
     Pages,
+    Urls,
     Captures,
+    Failures,
     Versions,
     Html,
     Xml,
@@ -27,6 +28,29 @@ pub(crate) enum Column {
     LastSeen,
     Changed,
     Depth,
+    Hop,
+    Via,
+    Seed,
+    Refusal,
+    Redirect,
+    ChangeRate,
+    Time,
+    Kind,
+    Change,
+    Size,
+    Stored,
+    Digest,
+    Server,
+    Charset,
+    ResponseTime,
+    Failure,
+    Path,
+    Source,
+    Target,
+    LinkKind,
+    Context,
+    Nofollow,
+    Template,
     /// Whether it was captured: orders rows, and has no name in queries.
     Captured,
     /// A further number of the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
@@ -38,47 +62,137 @@ pub(crate) enum Column {
 pub enum ColumnKind {
     /// Text; large and small letters are alike, except in URLs.
     Text,
-    /// One of the types of page.
-    Type,
+    /// One of a few words.
+    Choice,
     /// A count or measure.
     Number,
+    /// An amount of time, in seconds.
+    Span,
     /// An instant.
     Time,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum On {
-    Pages,
-    Sites,
-    Both,
+/// Where a field's value comes from, the cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cost {
+    /// The row itself.
+    Row,
+    /// A table or log of the state.
+    Look,
+    /// The records of a capture, which are read and unpacked.
+    Record,
 }
 
-/// Every field but the named ones: its name in queries, what it belongs to, its sort.
-const COLUMNS: [(Column, &str, On, ColumnKind); 20] = [
-    (Column::Importance, "importance", On::Both, ColumnKind::Number),
-    (Column::Score, "score", On::Pages, ColumnKind::Number),
-    (Column::Url, "url", On::Pages, ColumnKind::Text),
-    (Column::Host, "host", On::Pages, ColumnKind::Text),
-    (Column::Site, "site", On::Both, ColumnKind::Text),
-    (Column::Title, "title", On::Pages, ColumnKind::Text),
-    (Column::Type, "type", On::Pages, ColumnKind::Type),
-    (Column::ContentType, "content_type", On::Pages, ColumnKind::Text),
-    (Column::Language, "language", On::Pages, ColumnKind::Text),
-    (Column::Status, "status", On::Pages, ColumnKind::Number),
-    (Column::Depth, "depth", On::Pages, ColumnKind::Number),
-    (Column::Pages, "pages", On::Sites, ColumnKind::Number),
-    (Column::Captures, "captures", On::Both, ColumnKind::Number),
-    (Column::Versions, "versions", On::Pages, ColumnKind::Number),
-    (Column::Html, "html", On::Sites, ColumnKind::Number),
-    (Column::Xml, "xml", On::Sites, ColumnKind::Number),
-    (Column::Other, "other", On::Sites, ColumnKind::Number),
-    (Column::FirstSeen, "first_seen", On::Both, ColumnKind::Time),
-    (Column::LastSeen, "last_seen", On::Both, ColumnKind::Time),
-    (Column::Changed, "changed", On::Pages, ColumnKind::Time),
-];
+/// A row of the table.
+pub(crate) struct Known {
+    pub(crate) column: Column,
+    pub(crate) name: &'static str,
+    /// What has it.
+    pub(crate) of: &'static [Target],
+    pub(crate) kind: ColumnKind,
+    pub(crate) cost: Cost,
+    pub(crate) meaning: &'static str,
+}
 
-/// Other names by which people call fields.
-const ALIASES: [(&str, &str); 8] = [
+const P: &[Target] = &[Target::Pages];
+const S: &[Target] = &[Target::Sites];
+const H: &[Target] = &[Target::Hosts];
+const L: &[Target] = &[Target::Links];
+const C: &[Target] = &[Target::Captures, Target::Versions];
+const PS: &[Target] = &[Target::Pages, Target::Sites];
+const SH: &[Target] = &[Target::Sites, Target::Hosts];
+const PSH: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts];
+const PC: &[Target] = &[Target::Pages, Target::Captures, Target::Versions];
+const PHC: &[Target] = &[Target::Pages, Target::Hosts, Target::Captures, Target::Versions];
+const PSHC: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Versions];
+
+const fn known(
+    column: Column,
+    name: &'static str,
+    of: &'static [Target],
+    kind: ColumnKind,
+    cost: Cost,
+    meaning: &'static str,
+) -> Known {
+    Known { column, name, of, kind, cost, meaning }
+}
+
+/// Every field but the named ones.
+pub(crate) const KNOWN: [Known; 45] = {
+    use ColumnKind::{Choice, Number, Span, Text, Time};
+    use Cost::{Look, Record, Row};
+    [
+        known(Column::Importance, "importance", PS, Number, Row, "mean 1 over all known pages, or sites"),
+        known(Column::Score, "score", P, Number, Row, "how well a page answers `text contains`"),
+        known(Column::Url, "url", PC, Text, Look, "the URL"),
+        known(Column::Host, "host", PHC, Text, Look, "the host, with its port if that is not the usual one"),
+        known(Column::Site, "site", PSHC, Text, Look, "the site: a group of hosts, mostly a domain"),
+        known(Column::Title, "title", P, Text, Look, "the title of the newest version"),
+        known(Column::Type, "type", P, Choice, Row, "what it is; `xml` finds feeds and sitemaps too"),
+        known(Column::ContentType, "content_type", PC, Text, Look, "the media type, as in \"text/html\""),
+        known(Column::Language, "language", P, Text, Look, "of the newest version, as in `en`"),
+        known(Column::Status, "status", PC, Number, Row, "the HTTP status"),
+        known(Column::Depth, "depth", P, Number, Row, "links from the nearest seed"),
+        known(Column::Pages, "pages", SH, Number, Row, "captured pages"),
+        known(Column::Urls, "urls", H, Number, Row, "known URLs, captured or not"),
+        known(Column::Captures, "captures", PSH, Number, Row, "how often it was captured"),
+        known(Column::Failures, "failures", H, Number, Row, "fetches that nothing answered"),
+        known(Column::Versions, "versions", P, Number, Row, "captures with other bytes than before"),
+        known(Column::Html, "html", S, Number, Row, "captured HTML pages"),
+        known(Column::Xml, "xml", S, Number, Row, "captured XML pages, feeds and sitemaps too"),
+        known(Column::Other, "other", S, Number, Row, "other captured pages"),
+        known(Column::FirstSeen, "first_seen", PS, Time, Row, "the first capture"),
+        known(Column::LastSeen, "last_seen", PS, Time, Row, "the newest capture"),
+        known(Column::Changed, "changed", P, Time, Row, "the first capture of the newest version"),
+        known(
+            Column::Hop,
+            "hop",
+            P,
+            Text,
+            Look,
+            "the link that led here: L link, E embedded, R redirect, M map",
+        ),
+        known(Column::Via, "via", P, Text, Look, "the URL of the page that led here"),
+        known(Column::Seed, "seed", P, Choice, Look, "whether it is a seed"),
+        known(Column::Refusal, "refusal", P, Choice, Look, "why it is not fetched"),
+        known(Column::Redirect, "redirect", P, Text, Look, "the URL to which it redirects"),
+        known(Column::ChangeRate, "change_rate", P, Number, Look, "expected changes a day"),
+        known(Column::Time, "time", C, Time, Row, "when"),
+        known(Column::Kind, "kind", C, Choice, Row, "what was stored; not-modified is a 304"),
+        known(Column::Change, "change", C, Choice, Row, "what differs from the version before"),
+        known(Column::Size, "size", PHC, Number, Look, "bytes of the payload; of a host, of all of them"),
+        known(Column::Stored, "stored", PC, Number, Look, "bytes of the compressed main record"),
+        known(
+            Column::Digest,
+            "digest",
+            PC,
+            Text,
+            Look,
+            "the first half of the payload's digest, hexadecimal",
+        ),
+        known(Column::Server, "server", PC, Text, Record, "the header Server"),
+        known(Column::Charset, "charset", PC, Text, Record, "the charset that the header Content-Type names"),
+        known(Column::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
+        known(Column::Failure, "failure", PC, Text, Record, "why nothing answered"),
+        known(Column::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
+        known(Column::Source, "source", L, Text, Look, "the URL of the page with the link"),
+        known(Column::Target, "target", L, Text, Look, "the URL it leads to"),
+        known(Column::LinkKind, "kind", L, Choice, Row, "its role"),
+        known(Column::Context, "context", L, Text, Row, "where it stands, as in \"a/@href\""),
+        known(Column::Nofollow, "nofollow", L, Choice, Row, "whether its author asks not to follow it"),
+        known(
+            Column::Template,
+            "template",
+            L,
+            Choice,
+            Row,
+            "whether it stands in navigation, header or footer",
+        ),
+    ]
+};
+
+/// Other names by which people call fields; a field's own name comes first.
+const ALIASES: [(&str, &str); 15] = [
     ("last_changed", "changed"),
     ("domain", "site"),
     ("mime", "content_type"),
@@ -87,10 +201,81 @@ const ALIASES: [(&str, &str); 8] = [
     ("uri", "url"),
     ("kind", "type"),
     ("rank", "importance"),
+    ("bytes", "size"),
+    ("length", "size"),
+    ("date", "time"),
+    ("error", "failure"),
+    ("reason", "failure"),
+    ("last_capture", "last_seen"),
+    ("duration", "response_time"),
 ];
 
 /// The field that is searched but never shown.
 pub(crate) const TEXT: &str = "text";
+
+/// Values of `seed`, `nofollow`, `template`.
+pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
+
+/// Values of a capture's `kind`.
+pub(crate) const CAPTURE_KINDS: [&str; 6] =
+    ["response", "identical", "not-modified", "resource", "failed", "erased"];
+
+/// Values of a capture's `change`.
+pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];
+
+/// Values of a link's `kind`, with the letters that Heritrix has for them.
+pub(crate) const LINK_KINDS: [(&str, char); 6] = [
+    ("link", 'L'),
+    ("embed", 'E'),
+    ("redirect", 'R'),
+    ("sitemap", 'M'),
+    ("prerequisite", 'P'),
+    ("guess", 'X'),
+];
+
+/// A row that another one leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Via {
+    Site,
+    Host,
+    Page,
+    Source,
+    Target,
+}
+
+impl Via {
+    const EACH: [(Self, &'static str); 5] = [
+        (Self::Site, "site"),
+        (Self::Host, "host"),
+        (Self::Page, "page"),
+        (Self::Source, "source"),
+        (Self::Target, "target"),
+    ];
+
+    /// What it leads to from a row of `target`; none where that has no such row.
+    fn of(self, target: Target) -> Option<Target> {
+        let pages = matches!(target, Target::Captures | Target::Versions);
+        match self {
+            Self::Site => (pages || matches!(target, Target::Pages | Target::Hosts)).then_some(Target::Sites),
+            Self::Host => (pages || target == Target::Pages).then_some(Target::Hosts),
+            Self::Page => pages.then_some(Target::Pages),
+            Self::Source | Self::Target => (target == Target::Links).then_some(Target::Pages),
+        }
+    }
+}
+
+/// A field of a row, or of one that it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Path {
+    pub(crate) via: Option<Via>,
+    pub(crate) column: Column,
+}
+
+impl From<Column> for Path {
+    fn from(column: Column) -> Self {
+        Self { via: None, column }
+    }
+}
 
 /// Why a name is no field.
 pub(crate) struct Unknown {
@@ -102,24 +287,54 @@ pub(crate) struct Unknown {
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     pub(crate) target: Target,
-    /// Names of the store's further numbers.
-    pub(crate) named: &'a [String],
+    /// Names of the store's further numbers of pages.
+    pub(crate) pages: &'a [String],
+    /// The same of sites.
+    pub(crate) sites: &'a [String],
 }
 
-impl Columns<'_> {
+impl<'a> Columns<'a> {
     /// The field called `name` (normal form).
-    pub(crate) fn find(&self, name: &str) -> Result<Column, Unknown> {
-        let proper = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, proper)| proper);
-        if let Some((column, _, on, _)) = COLUMNS.iter().find(|(_, known, _, _)| *known == proper) {
-            return if self.has(*on) { Ok(*column) } else { Err(self.elsewhere(name, *on)) };
+    pub(crate) fn find(&self, name: &str) -> Result<Path, Unknown> {
+        let Some((prefix, rest)) = name.split_once('.') else {
+            return Ok(Path { via: None, column: self.own(name)? });
+        };
+        let found = Via::EACH.into_iter().find(|(_, known)| *known == prefix);
+        match found.and_then(|(via, _)| Some((via, via.of(self.target)?))) {
+            Some((via, target)) => Ok(Path { via: Some(via), column: Self { target, ..*self }.own(rest)? }),
+            None => {
+                let known = Via::EACH.iter().filter(|(via, _)| via.of(self.target).is_some());
+                let known: Vec<String> = known.map(|(_, name)| format!("`{name}.`")).collect();
+                let suggestion = match known.as_slice() {
+                    [] => format!("{} lead to no other rows", plural(self.target)),
+                    known => format!("before a point may stand {}", known.join(", ")),
+                };
+                let message = format!("{} have no `{prefix}.`", plural(self.target));
+                Err(Unknown { message, suggestion: Some(suggestion) })
+            }
         }
-        if let Some(index) = self.named.iter().position(|known| known == name) {
+    }
+
+    fn own(&self, name: &str) -> Result<Column, Unknown> {
+        let named = |name: &str| {
+            let known = KNOWN.iter().find(|known| known.name == name && known.of.contains(&self.target));
+            known.map(|known| known.column)
+        };
+        let proper = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, proper)| *proper);
+        if let Some(column) = named(name).or_else(|| named(proper?)) {
+            return Ok(column);
+        }
+        if let Some(index) = self.named().iter().position(|known| known == name) {
             return Ok(Column::Named(index));
         }
-        if name == TEXT && self.target == Target::Sites {
-            return Err(self.elsewhere(name, On::Pages));
+        let proper = proper.unwrap_or(name);
+        if let Some(elsewhere) = KNOWN.iter().find(|known| known.name == proper) {
+            return Err(self.elsewhere(name, elsewhere.of));
         }
-        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        if name == TEXT && self.target != Target::Pages {
+            return Err(self.elsewhere(name, P));
+        }
+        let aliases = ALIASES.iter().filter(|(_, proper)| named(proper).is_some()).map(|(alias, _)| *alias);
         let meant = nearest(name, self.names().chain([TEXT]).chain(aliases));
         Err(Unknown {
             message: format!("there is no field `{}`", shown(name)),
@@ -130,90 +345,108 @@ impl Columns<'_> {
         })
     }
 
-    fn has(&self, on: On) -> bool {
-        match on {
-            On::Both => true,
-            On::Pages => self.target == Target::Pages,
-            On::Sites => self.target == Target::Sites,
+    fn named(&self) -> &'a [String] {
+        match self.target {
+            Target::Pages => self.pages,
+            Target::Sites => self.sites,
+            _ => &[],
         }
     }
 
-    fn elsewhere(&self, name: &str, on: On) -> Unknown {
-        let (here, there, ask) = match on {
-            On::Sites => ("pages", "sites", "site"),
-            On::Pages | On::Both => ("sites", "pages", "page"),
-        };
+    fn elsewhere(&self, name: &str, of: &[Target]) -> Unknown {
         let name = shown(name);
+        let ways = Via::EACH
+            .iter()
+            .filter(|(via, _)| via.of(self.target).is_some_and(|of_via| of.contains(&of_via)));
+        let mut suggestions: Vec<String> = ways.map(|(_, via)| format!("`{via}.{name} …`")).collect();
+        suggestions
+            .extend(of.first().map(|target| format!("ask for {}: `{target} {name} …`", plural(*target))));
+        let others = match of.iter().map(|target| plural(*target)).collect::<Vec<_>>().as_slice() {
+            [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+            others => others.concat(),
+        };
         Unknown {
-            message: format!("{here} have no field `{name}`, only {there} have"),
-            suggestion: Some(format!("ask for {there}: `{ask} {name} …`")),
+            message: format!("{} have no field `{name}`, only {others} have", plural(self.target)),
+            suggestion: Some(suggestions.join(", or ")),
         }
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
-        let own = COLUMNS.iter().filter(|(_, _, on, _)| self.has(*on)).map(|(_, name, _, _)| *name);
-        own.chain(self.named.iter().map(String::as_str))
-    }
-
-    /// The name of a field in its normal form, for data.
-    pub(crate) fn name(&self, column: Column) -> &str {
-        match column {
-            Column::Named(index) => self.named.get(index).map_or("", String::as_str),
-            _ => COLUMNS.iter().find(|(known, ..)| *known == column).map_or("", |(_, name, _, _)| name),
-        }
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        let target = self.target;
+        let own = KNOWN.iter().filter(move |known| known.of.contains(&target)).map(|known| known.name);
+        own.chain(self.named().iter().map(String::as_str))
     }
 
     /// What is shown when a query chooses no columns.
-    pub(crate) fn usual(&self, scored: bool) -> Vec<Column> {
-        let columns: &[Column] = match self.target {
-            Target::Pages => &[
-                Column::Importance,
-                Column::Url,
-                Column::Title,
-                Column::Type,
-                Column::Captures,
-                Column::LastSeen,
-            ],
-            Target::Sites => &[
-                Column::Importance,
-                Column::Site,
-                Column::Pages,
-                Column::Captures,
-                Column::Html,
-                Column::Xml,
-                Column::Other,
-                Column::LastSeen,
-            ],
+    pub(crate) fn usual(&self, scored: bool) -> Vec<&'static str> {
+        let columns: &[&str] = match self.target {
+            Target::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],
+            Target::Sites => {
+                &["importance", "site", "pages", "captures", "html", "xml", "other", "last_seen"]
+            }
+            Target::Hosts => &["host", "site", "urls", "pages", "captures", "failures", "size"],
+            Target::Captures | Target::Versions => {
+                &["time", "url", "status", "kind", "change", "content_type", "size"]
+            }
+            Target::Links => &["source", "target", "kind", "nofollow"],
         };
-        scored.then_some(Column::Score).into_iter().chain(columns.iter().copied()).collect()
+        scored.then_some("score").into_iter().chain(columns.iter().copied()).collect()
     }
 }
 
 impl Column {
-    pub(crate) fn kind(self) -> ColumnKind {
-        COLUMNS.iter().find(|(known, ..)| *known == self).map_or(ColumnKind::Number, |(_, _, _, kind)| *kind)
+    fn known(self) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| known.column == self)
     }
 
-    /// The text of a page that this field is.
-    pub(crate) fn page_text(self) -> Option<PageText> {
-        Some(match self {
-            Self::Url => PageText::Url,
-            Self::Host => PageText::Host,
-            Self::Site => PageText::Site,
-            Self::Title => PageText::Title,
-            Self::Language => PageText::Language,
-            Self::ContentType => PageText::ContentType,
-            _ => return None,
-        })
+    pub(crate) fn kind(self) -> ColumnKind {
+        self.known().map_or(ColumnKind::Number, |known| known.kind)
+    }
+
+    pub(crate) fn cost(self) -> Cost {
+        self.known().map_or(Cost::Row, |known| known.cost)
+    }
+
+    /// The words that a field of a few words has.
+    pub(crate) fn choices(self) -> Vec<&'static str> {
+        match self {
+            Self::Type => super::PageType::EACH.map(super::PageType::name).to_vec(),
+            Self::Seed | Self::Nofollow | Self::Template => YES_NO.to_vec(),
+            Self::Kind => CAPTURE_KINDS.to_vec(),
+            Self::Change => CHANGES.to_vec(),
+            Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
+            Self::Refusal => crate::ledger::Refusal::ALL.map(crate::ledger::Refusal::name).to_vec(),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether large and small letters are alike in this field; in a URL's path they are not.
     pub(crate) fn folds_case(self) -> bool {
-        self != Self::Url
+        !matches!(
+            self,
+            Self::Url | Self::Via | Self::Redirect | Self::Source | Self::Target | Self::Path | Self::Hop
+        )
+    }
+
+    /// Whether only today's value is known, so that it cannot be asked for as of another time.
+    pub(crate) fn is_of_today(self) -> bool {
+        matches!(self, Self::Score | Self::Refusal | Self::Redirect | Self::ChangeRate)
     }
 }
 
 /// A field's name as people write it.
 pub(crate) fn shown(name: &str) -> String {
     archive_grammar::Field::new(name).to_string()
+}
+
+/// Several of what is asked for.
+pub(crate) fn plural(target: Target) -> &'static str {
+    match target {
+        Target::Pages => "pages",
+        Target::Sites => "sites",
+        Target::Hosts => "hosts",
+        Target::Captures => "captures",
+        Target::Versions => "versions",
+        Target::Links => "links",
+    }
 }

@@ -1,17 +1,21 @@
-//! Runs plans: filter, order, cut, and the values of the columns asked for.
+//! Runs plans: filter, sample, put together, order, cut, and the values of the columns asked for.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::hash::Hasher as _;
 
 use archive_grammar::{Direction, Target};
-use archive_storage::{SiteId, UrlId};
+use archive_storage::{HostId, SiteId, UrlId};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::columns::Column;
-use super::filter::Subject;
+use super::as_of::AsOf;
+use super::columns::{Column, Path};
+use super::expr::{Expr, Subject};
+use super::groups::{GATHERED_BYTES_MAX, Groups};
 use super::hits::Hits;
-use super::plan::{Heading, Plan};
+use super::plan::{GroupPlan, Heading, Plan};
 use super::rows::{PageRow, Rows, RowsError, SiteRow};
-use super::subject::{PageSubject, SiteSubject, value};
+use super::subject::{Row, World};
 use super::top::Top;
 use super::value::Value;
 use super::{Error, FullText, score};
@@ -31,54 +35,41 @@ impl Plan {
     /// Runs the plan over `rows`, and over `full_text` when the plan searches text.
     ///
     /// # Errors
-    /// [`Error::NoIndex`] when the plan needs an index that is not there; otherwise what `rows` and `full_text` report.
+    /// [`Error::NoIndex`] when the plan needs an index that is not there, [`Error::TooMuch`] when its groups are too many;
+    /// otherwise what `rows` and `full_text` report.
     pub fn run(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Answer, Error> {
-        let (found, matched) = match self.target {
-            Target::Pages => self.pages(rows, full_text)?,
-            Target::Sites => self.sites(rows)?,
-        };
-        Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+        self.at(rows, &mut |rows| {
+            let hits = self.hits(rows, full_text)?;
+            let world = World::new(rows, &hits);
+            let (found, matched) = match &self.groups {
+                Some(plan) => self.grouped(&world, plan)?,
+                None => {
+                    let (found, matched) = self.found(&world)?;
+                    let values = found.iter().map(|row| self.values(&world.subject(row)));
+                    (values.collect::<Result<_, _>>()?, matched)
+                }
+            };
+            Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+        })
     }
 
-    /// The pages that the query finds, in its order and within its limits; a query for sites finds all pages of these.
+    /// The pages that the query finds, in its order and within its limits; a query for sites or hosts finds all pages of
+    /// these, one for captures their pages.
     ///
     /// # Errors
-    /// As [`Plan::run`].
+    /// As [`Plan::run`], and [`Error::NotPages`] for a query that counts or asks for links.
     pub fn pages_found(
         &self,
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,
     ) -> Result<Vec<UrlId>, Error> {
-        if self.target == Target::Pages {
-            let hits = self.hits(full_text)?;
-            return Ok(self.candidates(rows, &hits)?.0.into_iter().map(|found| found.row.id).collect());
+        if let Some(what) = self.other_than_pages() {
+            return Err(Error::NotPages { what });
         }
-        let (sites, _) = self.select_sites(rows)?;
-        let sites: HashSet<SiteId> = sites.into_iter().map(|site| site.id).collect();
-        let mut pages = Vec::new();
-        for row in rows.pages() {
-            let row = row?;
-            if sites.contains(&row.site) {
-                pages.push(row.id);
-            }
-        }
-        Ok(pages)
-    }
-
-    fn pages(
-        &self,
-        rows: &dyn Rows,
-        full_text: Option<&dyn FullText>,
-    ) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
-        let hits = self.hits(full_text)?;
-        let (found, matched) = self.candidates(rows, &hits)?;
-        let rows = found.into_iter().map(|kept| {
-            let id = kept.row.id;
-            let subject =
-                PageSubject { rows, row: kept.row, score: kept.score, hits: &|index| hits.has(index, id) };
-            self.select.iter().map(|column| value(&subject, *column)).collect()
-        });
-        Ok((rows.collect::<Result<_, RowsError>>()?, matched))
+        self.at(rows, &mut |rows| {
+            let hits = self.hits(rows, full_text)?;
+            pages_of(rows, self.found(&World::new(rows, &hits))?.0)
+        })
     }
 
     /// Whether the conditions of a query for pages that searches no text hold for one.
@@ -86,56 +77,8 @@ impl Plan {
     /// # Errors
     /// When a text of the page cannot be read.
     pub fn selects(&self, rows: &dyn Rows, row: PageRow) -> Result<bool, Error> {
-        Ok(self.holds(&PageSubject { rows, row, score: 0.0, hits: &|_| false })?)
-    }
-
-    /// The pages that match, in order and within the limits, and how many there were before offset and limit.
-    fn candidates(&self, rows: &dyn Rows, hits: &Hits) -> Result<(Vec<Candidate>, Option<u64>), Error> {
-        let mut search = PageSearch {
-            plan: self,
-            rows,
-            hits,
-            top: Top::new(self.last_row(), |left: &Candidate, right: &Candidate| self.before(left, right)),
-            matched: 0,
-        };
-        let mut whole = true;
-        match self.filter.as_ref().and_then(|filter| hits.candidates(filter)) {
-            Some(candidates) if self.order.first() == Some(&(Column::Score, Direction::Descending)) => {
-                whole = search.best_first(candidates)?;
-            }
-            Some(candidates) => {
-                for id in candidates {
-                    if let Some(row) = rows.page(id)? {
-                        search.offer(row)?;
-                    }
-                }
-            }
-            None => {
-                for row in rows.pages() {
-                    search.offer(row?)?;
-                }
-            }
-        }
-        let matched = whole.then_some(search.matched);
-        Ok((search.top.into_sorted().into_iter().skip(self.offset).collect(), matched))
-    }
-
-    fn hits(&self, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {
-        let mut found = Vec::with_capacity(self.searches.len());
-        for search in &self.searches {
-            let index = full_text.ok_or(Error::NoIndex)?;
-            found.push(index.hits(&search.query).map_err(Error::Search)?);
-        }
-        Ok(Hits::new(&self.searches, found))
-    }
-
-    fn sites(&self, rows: &dyn Rows) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
-        let (found, matched) = self.select_sites(rows)?;
-        let rows = found.into_iter().map(|row| {
-            let subject = SiteSubject { rows, row };
-            self.select.iter().map(|column| value(&subject, *column)).collect()
-        });
-        Ok((rows.collect::<Result<_, RowsError>>()?, Some(matched)))
+        let hits = Hits::default();
+        Ok(self.holds(&World::new(rows, &hits).subject(&Row::Page(row)))?)
     }
 
     /// The sites that a query for sites selects, in its order and within its limits, and how many there were before
@@ -144,22 +87,135 @@ impl Plan {
     /// # Errors
     /// When `rows` cannot be read.
     pub fn select_sites(&self, rows: &dyn Rows) -> Result<(Vec<SiteRow>, u64), Error> {
-        if self.target != Target::Sites {
+        if self.target != Target::Sites || self.groups.is_some() {
             return Ok((Vec::new(), 0));
         }
+        self.at(rows, &mut |rows| {
+            let hits = Hits::default();
+            let (found, matched) = self.found(&World::new(rows, &hits))?;
+            let sites =
+                found.into_iter().filter_map(|row| if let Row::Site(site) = row { Some(site) } else { None });
+            Ok((sites.collect(), matched.unwrap_or_default()))
+        })
+    }
+
+    /// Does something with the rows as of the time that is asked for.
+    fn at<T>(&self, rows: &dyn Rows, ask: &mut dyn FnMut(&dyn Rows) -> Result<T, Error>) -> Result<T, Error> {
+        match self.as_of {
+            Some(before) => ask(&AsOf { rows, before }),
+            None => ask(rows),
+        }
+    }
+
+    /// The rows that match, in order and within the limits, and how many there were before offset and limit.
+    fn found(&self, world: &World<'_>) -> Result<(Vec<Row>, Option<u64>), Error> {
+        let mut found = Ordered {
+            plan: self,
+            world,
+            top: Top::new(self.last_row(), |left: &Candidate, right: &Candidate| self.before(left, right)),
+            matched: 0,
+        };
+        let by_score = matches!(
+            self.order.first(),
+            Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
+        );
+        let candidates = self.candidates(world);
+        let whole = match candidates {
+            Some(candidates) if by_score && self.sample.is_none() => found.best_first(candidates)?,
+            candidates => {
+                self.scan(world, candidates, &mut |row| found.offer(row))?;
+                true
+            }
+        };
+        let matched = whole.then_some(found.matched);
+        let rows = found.top.into_sorted().into_iter().skip(self.offset).map(|candidate| candidate.row);
+        Ok((rows.collect(), matched))
+    }
+
+    /// The groups, as the columns asked for.
+    fn grouped(&self, world: &World<'_>, plan: &GroupPlan) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
+        let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
+        self.scan(world, self.candidates(world), &mut |row| groups.add(&world.subject(&row)))?;
+        let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
+            self.by_keys(&left.0, &right.0)
+        });
         let mut matched = 0;
-        let mut top =
-            Top::new(self.last_row(), |left: &(Vec<Value>, SiteRow), right: &(Vec<Value>, SiteRow)| {
-                self.by_keys(&left.0, &right.0).then_with(|| left.1.id.cmp(&right.1.id))
-            });
-        for row in rows.sites() {
-            let subject = SiteSubject { rows, row: row? };
-            if self.holds(&subject)? {
+        for group in groups.finish() {
+            if plan.having.as_ref().map_or(Ok(true), |having| having.holds(&group))? {
                 matched += 1;
-                top.push((self.keys(&subject)?, subject.row));
+                top.push((self.keys(&group)?, group));
             }
         }
-        Ok((top.into_sorted().into_iter().skip(self.offset).map(|(_, row)| row).collect(), matched))
+        let rows = top.into_sorted().into_iter().skip(self.offset).map(|(_, group)| self.values(&group));
+        Ok((rows.collect::<Result<_, _>>()?, Some(matched)))
+    }
+
+    /// The only pages that can match, if searches tell.
+    fn candidates(&self, world: &World<'_>) -> Option<Vec<UrlId>> {
+        let filter = self.filter.as_ref().filter(|_| self.target == Target::Pages)?;
+        world.hits.candidates(filter)
+    }
+
+    /// Hands every row that matches, or those of them that are drawn, to a function.
+    fn scan(
+        &self,
+        world: &World<'_>,
+        candidates: Option<Vec<UrlId>>,
+        take: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some((rows, seed)) = self.sample else {
+            return self.each(world, candidates, &mut |row| {
+                if self.holds(&world.subject(&row))? { take(row) } else { Ok(()) }
+            });
+        };
+        let mut drawn = Top::new(Some(rows), |left: &(u64, Row), right: &(u64, Row)| {
+            (left.0, left.1.id()).cmp(&(right.0, right.1.id()))
+        });
+        self.each(world, candidates, &mut |row| {
+            if self.holds(&world.subject(&row))? {
+                drawn.push((lot(seed, row.id()), row));
+            }
+            Ok(())
+        })?;
+        drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
+    }
+
+    /// Hands every row to a function.
+    fn each(
+        &self,
+        world: &World<'_>,
+        candidates: Option<Vec<UrlId>>,
+        take: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let rows = world.rows;
+        match (self.target, candidates) {
+            (Target::Pages, Some(candidates)) => {
+                for id in candidates {
+                    rows.page(id)?.map_or(Ok(()), |row| take(Row::Page(row)))?;
+                }
+                Ok(())
+            }
+            (Target::Pages, None) => rows.pages().try_for_each(|row| take(Row::Page(row?))),
+            (Target::Sites, _) => rows.sites().try_for_each(|row| take(Row::Site(row?))),
+            (Target::Hosts, _) => rows.hosts().try_for_each(|row| take(Row::Host(row?))),
+            (Target::Captures, _) => rows.captures().try_for_each(|row| take(Row::Capture(row?))),
+            (Target::Versions, _) => {
+                let mut versions =
+                    rows.captures().filter(|row| row.as_ref().map_or(true, |row| row.bytes_changed));
+                versions.try_for_each(|row| take(Row::Capture(row?)))
+            }
+            (Target::Links, _) => {
+                let mut failed = None;
+                let ended = rows.links(&mut |link| {
+                    take(Row::Link(link)).map_err(|error| {
+                        failed = Some(error);
+                        RowsError::from("a row was refused")
+                    })
+                });
+                failed.map_or(Ok(()), Err)?;
+                Ok(ended?)
+            }
+        }
     }
 
     /// Rows up to the last one wanted.
@@ -171,12 +227,16 @@ impl Plan {
         self.filter.as_ref().map_or(Ok(true), |filter| filter.holds(subject))
     }
 
+    fn values(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
+        self.select.iter().map(|expr| expr.value(subject)).collect()
+    }
+
     fn keys(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
-        self.order.iter().map(|(column, _)| value(subject, *column)).collect()
+        self.order.iter().map(|(expr, _)| expr.value(subject)).collect()
     }
 
     fn before(&self, left: &Candidate, right: &Candidate) -> Ordering {
-        self.by_keys(&left.keys, &right.keys).then_with(|| left.row.id.cmp(&right.row.id))
+        self.by_keys(&left.keys, &right.keys).then_with(|| left.row.id().cmp(&right.row.id()))
     }
 
     /// The order of two rows by their keys; empty values come last in either direction.
@@ -193,47 +253,79 @@ impl Plan {
     }
 }
 
-/// A page that matched.
-struct Candidate {
-    keys: Vec<Value>,
-    row: PageRow,
-    score: f64,
+/// The place of a row in a draw.
+fn lot(seed: u64, id: u64) -> u64 {
+    let mut hasher = Xxh3::with_seed(seed);
+    hasher.write_u64(id);
+    hasher.finish()
 }
 
-/// A running search for pages.
-struct PageSearch<'a, F> {
+/// The pages of rows of any kind but links: those of a page, site, host or capture.
+fn pages_of(rows: &dyn Rows, found: Vec<Row>) -> Result<Vec<UrlId>, Error> {
+    let (mut pages, mut captured) = (Vec::new(), HashSet::new());
+    let (mut sites, mut hosts): (HashSet<SiteId>, HashSet<HostId>) = (HashSet::new(), HashSet::new());
+    for row in found {
+        match row {
+            Row::Page(page) => pages.push(page.id),
+            Row::Capture(capture) if captured.insert(capture.page) => pages.push(capture.page),
+            Row::Capture(_) | Row::Link(_) => {}
+            Row::Site(site) => {
+                sites.insert(site.id);
+            }
+            Row::Host(host) => {
+                hosts.insert(host.id);
+            }
+        }
+    }
+    if !sites.is_empty() || !hosts.is_empty() {
+        for page in rows.pages() {
+            let page = page?;
+            if sites.contains(&page.site) || hosts.contains(&page.host) {
+                pages.push(page.id);
+            }
+        }
+    }
+    Ok(pages)
+}
+
+/// A row that matched.
+struct Candidate {
+    keys: Vec<Value>,
+    row: Row,
+}
+
+/// The rows that a running query found so far.
+struct Ordered<'a, F> {
     plan: &'a Plan,
-    rows: &'a dyn Rows,
-    hits: &'a Hits,
+    world: &'a World<'a>,
     top: Top<Candidate, F>,
     matched: u64,
 }
 
-impl<F: Fn(&Candidate, &Candidate) -> Ordering> PageSearch<'_, F> {
-    fn offer(&mut self, row: PageRow) -> Result<(), RowsError> {
-        let hits = self.hits;
-        let score = score::combined(hits.bm25(row.id), row.importance);
-        let subject = PageSubject { rows: self.rows, row, score, hits: &|index| hits.has(index, row.id) };
-        if self.plan.holds(&subject)? {
-            self.matched += 1;
-            self.top.push(Candidate { keys: self.plan.keys(&subject)?, row, score });
-        }
+impl<F: Fn(&Candidate, &Candidate) -> Ordering> Ordered<'_, F> {
+    fn offer(&mut self, row: Row) -> Result<(), Error> {
+        self.matched += 1;
+        let keys = self.plan.keys(&self.world.subject(&row))?;
+        self.top.push(Candidate { keys, row });
         Ok(())
     }
 
     /// Offers candidates by falling BM25 and stops when not even the most important page could still get in; whether it
     /// saw them all.
-    fn best_first(&mut self, candidates: Vec<UrlId>) -> Result<bool, RowsError> {
-        let mut ranked: Vec<(f64, UrlId)> =
-            candidates.into_iter().map(|id| (self.hits.bm25(id), id)).collect();
+    fn best_first(&mut self, candidates: Vec<UrlId>) -> Result<bool, Error> {
+        let bm25 = |id| self.world.hits.bm25(id);
+        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(|id| (bm25(id), id)).collect();
         ranked.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        let importance_max = self.rows.importance_max();
+        let importance_max = self.world.rows.importance_max();
         for (bm25, id) in ranked {
             let best = score::combined(bm25, importance_max);
-            if self.top.last().is_some_and(|last| best < last.score) {
+            // The first key is the score.
+            let worst = self.top.last().and_then(|last| last.keys.first()?.as_number());
+            if worst.is_some_and(|worst| best < worst) {
                 return Ok(false);
             }
-            if let Some(row) = self.rows.page(id)? {
+            let Some(row) = self.world.rows.page(id)?.map(Row::Page) else { continue };
+            if self.plan.holds(&self.world.subject(&row))? {
                 self.offer(row)?;
             }
         }

@@ -1,16 +1,21 @@
-//! Conditions ready to run: every literal resolved, every field known to be of the right type.
+//! Conditions ready to run: every literal resolved, every value known to be of the right sort.
 //!
-//! Invariant: a test of a field of which nothing is known is false, and `not` turns that into true: `status != 404`
+//! Invariant: a test of a value of which nothing is known is false, and `not` turns that into true: `status != 404`
 //! holds for a page that was never fetched. Only `= ""` asks for just that: a text of which nothing is known.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Bound;
 
-use chrono::{DateTime, Utc};
+use archive_grammar::Comparison;
+use regex::Regex;
 
-use super::columns::Column;
+use super::Instant;
+use super::columns::{Column, Cost};
+use super::expr::{Expr, Subject};
 use super::glob::Glob;
-use super::rows::{PageType, RowsError};
+use super::rows::RowsError;
+use super::value::Value;
 use crate::ledger::host_name;
 
 /// A condition ready to run.
@@ -19,13 +24,21 @@ pub(crate) enum Filter {
     Any(Vec<Filter>),
     All(Vec<Filter>),
     Not(Box<Filter>),
-    Known(Column),
-    Number(Column, Ranges<f64>),
-    Time(Column, Ranges<DateTime<Utc>>),
-    Text(Column, TextTest),
-    Type(Vec<PageType>),
-    /// The page matches the full-text search of this index in the plan.
+    Known(Expr),
+    Number(Expr, Ranges<f64>),
+    Time(Expr, Ranges<Instant>),
+    Text(Expr, TextTest),
+    /// Two values of one sort; texts with `folds_case` are alike in large and small letters.
+    Compare {
+        left: Expr,
+        comparison: Comparison,
+        right: Expr,
+        folds_case: bool,
+    },
+    /// The search of the plan with this index found it.
     Hit(usize),
+    /// The content changed between these times.
+    Changed(Option<Instant>, Option<Instant>),
 }
 
 /// Values between bounds; a value is in when any range has it.
@@ -40,26 +53,26 @@ impl<T: PartialOrd> Ranges<T> {
 
 /// A test of a text.
 #[derive(Clone, Debug)]
-pub(crate) enum TextTest {
-    /// One of these, in small letters where the field folds case.
+pub(crate) struct TextTest {
+    pub(crate) kind: TextTestKind,
+    /// Whether large and small letters are alike: then wanted texts are in small ones.
+    pub(crate) folds_case: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TextTestKind {
+    /// One of these.
     Is(Vec<String>),
     Between(Ranges<String>),
     Fits(Glob),
+    Matches(Regex),
+    Starts(String),
+    Ends(String),
     /// All or any of these are somewhere in it.
     Contains {
         all: bool,
         texts: Vec<String>,
     },
-}
-
-/// A row as filters see it.
-pub(crate) trait Subject {
-    fn number(&self, column: Column) -> Result<Option<f64>, RowsError>;
-    fn time(&self, column: Column) -> Option<DateTime<Utc>>;
-    fn text(&self, column: Column) -> Result<Option<Cow<'_, str>>, RowsError>;
-    fn kind(&self) -> Option<PageType>;
-    fn hit(&self, search: usize) -> bool;
-    fn known(&self, column: Column) -> Result<bool, RowsError>;
 }
 
 impl Filter {
@@ -83,22 +96,30 @@ impl Filter {
                 false
             }
             Self::Not(part) => !part.holds(subject)?,
-            Self::Known(column) => subject.known(*column)?,
-            Self::Number(column, ranges) => {
-                subject.number(*column)?.is_some_and(|number| ranges.has(&number))
+            Self::Known(expr) => expr.value(subject)?.is_known(),
+            Self::Number(expr, ranges) => {
+                expr.value(subject)?.as_number().is_some_and(|number| ranges.has(&number))
             }
-            Self::Time(column, ranges) => subject.time(*column).is_some_and(|time| ranges.has(&time)),
-            Self::Text(column, test) => match subject.text(*column)? {
-                Some(text) => test.holds(&text, *column),
-                // An empty text says as little as none.
-                None => matches!(test, TextTest::Is(wanted) if wanted.iter().any(String::is_empty)),
+            Self::Time(expr, ranges) => match expr.value(subject)? {
+                Value::Time(time) => ranges.has(&time),
+                _ => false,
             },
-            Self::Type(asked) => subject.kind().is_some_and(|kind| asked.iter().any(|asked| kind.is(*asked))),
+            Self::Text(expr, test) => match expr.value(subject)? {
+                Value::Text(text) => test.holds(&text, expr.column() == Some(Column::Host)),
+                // An empty text says as little as none.
+                _ => matches!(&test.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty)),
+            },
+            Self::Compare { left, comparison, right, folds_case } => {
+                let order = order(&left.value(subject)?, &right.value(subject)?, *folds_case);
+                order.is_some_and(|order| fits(order, *comparison))
+            }
             Self::Hit(search) => subject.hit(*search),
+            Self::Changed(from, until) => subject.changed(*from, *until)?,
         })
     }
 
-    /// The parts of `and` and `or` with the cheap ones first: numbers before searches before texts.
+    /// The parts of `and` and `or` with the cheap ones first: what the row has before searches before what is looked up, and
+    /// records last.
     pub(crate) fn cheapest_first(mut self) -> Self {
         if let Self::Any(parts) | Self::All(parts) = &mut self {
             parts.sort_by_key(Self::cost);
@@ -107,35 +128,68 @@ impl Filter {
     }
 
     fn cost(&self) -> u32 {
+        let of = |expr: &Expr| match expr.cost() {
+            Cost::Row => 1,
+            Cost::Look => 10,
+            Cost::Record => 1000,
+        };
         match self {
-            Self::Number(..) | Self::Time(..) | Self::Type(_) => 1,
+            Self::Number(expr, _) | Self::Time(expr, _) | Self::Known(expr) | Self::Text(expr, _) => of(expr),
+            Self::Compare { left, right, .. } => of(left) + of(right),
             Self::Hit(_) => 2,
-            Self::Known(_) | Self::Text(..) => 10,
+            Self::Changed(..) => 20,
             Self::Not(part) => part.cost(),
-            Self::Any(parts) | Self::All(parts) => parts.iter().map(Self::cost).sum(),
+            Self::Any(parts) | Self::All(parts) => {
+                parts.iter().fold(0, |sum, part| sum.saturating_add(part.cost()))
+            }
         }
     }
 }
 
+/// The order of two known values.
+fn order(left: &Value, right: &Value, folds_case: bool) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Text(left), Value::Text(right)) => {
+            Some(folded(left, folds_case).cmp(&folded(right, folds_case)))
+        }
+        (Value::Time(left), Value::Time(right)) => Some(left.cmp(right)),
+        _ => left.as_number()?.partial_cmp(&right.as_number()?),
+    }
+}
+
+fn fits(order: Ordering, comparison: Comparison) -> bool {
+    match comparison {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }
+}
+
 impl TextTest {
-    /// Whether it holds for a text of this column; that of a host with a port may also do without the port.
-    fn holds(&self, text: &str, column: Column) -> bool {
-        let folds_case = column.folds_case();
-        self.holds_for(text, folds_case)
-            || column == Column::Host && self.holds_for(host_name(text), folds_case)
+    /// Whether it holds for a text; that of a host with a port may also do without the port.
+    fn holds(&self, text: &str, is_host: bool) -> bool {
+        self.holds_for(text) || is_host && self.holds_for(host_name(text))
     }
 
-    fn holds_for(&self, text: &str, folds_case: bool) -> bool {
-        if let Self::Fits(glob) = self {
-            return glob.matches(text);
+    fn holds_for(&self, text: &str) -> bool {
+        match &self.kind {
+            TextTestKind::Fits(glob) => return glob.matches(text),
+            TextTestKind::Matches(regex) => return regex.is_match(text),
+            _ => {}
         }
-        let text = folded(text, folds_case);
-        match self {
-            Self::Is(wanted) => wanted.iter().any(|wanted| *wanted == text),
-            Self::Between(ranges) => ranges.has(&text.into_owned()),
-            Self::Contains { all: true, texts } => texts.iter().all(|wanted| text.contains(wanted)),
-            Self::Contains { all: false, texts } => texts.iter().any(|wanted| text.contains(wanted)),
-            Self::Fits(glob) => glob.matches(&text),
+        let text = folded(text, self.folds_case);
+        match &self.kind {
+            TextTestKind::Is(wanted) => wanted.iter().any(|wanted| *wanted == text),
+            TextTestKind::Between(ranges) => ranges.has(&text.into_owned()),
+            TextTestKind::Starts(wanted) => text.starts_with(wanted),
+            TextTestKind::Ends(wanted) => text.ends_with(wanted),
+            TextTestKind::Contains { all: true, texts } => texts.iter().all(|wanted| text.contains(wanted)),
+            TextTestKind::Contains { all: false, texts } => texts.iter().any(|wanted| text.contains(wanted)),
+            TextTestKind::Fits(glob) => glob.matches(&text),
+            TextTestKind::Matches(regex) => regex.is_match(&text),
         }
     }
 }

@@ -1,26 +1,23 @@
-//! What the full-text searches of a plan found, and which pages can match at all because of it.
+//! What the searches of a plan found before rows are looked at, and which pages can match at all because of it.
 
 use archive_storage::UrlId;
 
 use super::filter::Filter;
-use super::plan::Search;
 
-/// Pages found, with BM25, by rising id.
-type Found = Vec<(UrlId, f32)>;
+/// Pages found, with BM25 (0 for what no text search found), by rising id.
+pub(crate) type Found = Vec<(UrlId, f32)>;
 
 /// The findings of all searches of a plan.
+#[derive(Default)]
 pub(crate) struct Hits {
     searches: Vec<(Found, bool)>,
 }
 
 impl Hits {
-    /// Sorts the findings of each search.
-    pub(crate) fn new(searches: &[Search], found: Vec<Found>) -> Self {
-        let sorted = found.into_iter().zip(searches).map(|(mut found, search)| {
-            found.sort_unstable_by_key(|(id, _)| *id);
-            (found, search.scores)
-        });
-        Self { searches: sorted.collect() }
+    /// Adds the findings of the next search, which `scores` or does not.
+    pub(crate) fn push(&mut self, mut found: Found, scores: bool) {
+        found.sort_unstable_by_key(|(id, _)| *id);
+        self.searches.push((found, scores));
     }
 
     /// Whether the search at `index` found a page.

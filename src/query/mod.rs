@@ -7,16 +7,10 @@
 //! Invariants: a plan that was made cannot fail for what the user wrote, only for what the store or index cannot read;
 //! equal rows come in the order of their ids, so the same query over the same store gives the same answer.
 //!
-//! | Field | of | Meaning |
-//! |---|---|---|
-//! | `importance` | both | mean 1 over all known pages, or sites |
-//! | `url` `host` `site` `title` `language` | pages | texts; `site` also names a site |
-//! | `type` | pages | `html`, `xml` (feeds and sitemaps too), `feed`, `sitemap`, `image`, …, or a content type |
-//! | `status` `depth` `captures` `versions` | pages | numbers |
-//! | `pages` `captures` `html` `xml` `other` | sites | captured pages, captures, captured pages by type |
-//! | `first seen` `last seen` `changed` | both, `changed` only pages | times |
-//! | `text` | pages | title and body of the newest version, searched with `contains` |
-//! | `score` | pages | how well a page answers the search, see [`score::combined`] |
+//! A row is a page, a site, a host, a capture (a version is one with new bytes) or a link; `columns` has the table of their
+//! fields, from which help, messages and `docs/query.md` are made. What other rows say is reached by a point
+//! (`site.importance`). [`Rows`] gives rows; a plan asks for records last, and only where a condition or column needs them.
+//! With `as of`, rows are those of `as_of`, and everything else stays as it is. Groups stream: see `groups`.
 //!
 //! A date means the whole day: `last seen <= 2026-01-31` includes that day, `last seen > 2026-01-31` starts after it.
 //! Dates and times without a zone are those of the computer's zone. `host = example.org` finds that host on every port,
@@ -25,19 +19,27 @@
 //! a test of an unknown value is false, its negation true.
 
 mod archive;
+mod as_of;
+mod captures;
 mod checks;
 mod columns;
+mod details;
 mod execute;
+mod expr;
 mod filter;
 mod glob;
+mod groups;
+mod help;
 mod hits;
 mod plan;
 mod question;
+mod related;
 mod rows;
 pub mod score;
 mod subject;
 mod times;
 mod top;
+mod typed;
 mod value;
 
 #[cfg(test)]
@@ -45,7 +47,10 @@ mod tests;
 
 pub use archive::{ArchiveRows, ArchiveRowsError};
 pub use columns::ColumnKind;
+pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use execute::Answer;
+pub use groups::GATHERED_BYTES_MAX;
+pub use help::{fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
 pub use rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
@@ -53,8 +58,12 @@ pub use times::Zone;
 pub use value::Value;
 
 use archive_storage::UrlId;
+use chrono::{DateTime, Utc};
 
 use crate::search::{self, TextQuery};
+
+/// A time.
+type Instant = DateTime<Utc>;
 
 /// An index of the texts of pages.
 pub trait FullText {
@@ -81,6 +90,22 @@ pub enum Error {
     /// The query asks for sites where pages are wanted.
     #[error("the query asks for sites: ask for their pages, as in 'page site = \"example.org\"'")]
     Sites,
+    /// The query asks for something else where pages are wanted.
+    #[error(
+        "the query asks for {what}, and pages are wanted here: ask for them, as in 'page site = \"example.org\"'"
+    )]
+    NotPages {
+        /// For what.
+        what: &'static str,
+    },
+    /// Its groups and different values do not fit into memory.
+    #[error(
+        "the groups and different values of this query take more than {} MiB: ask of fewer rows, or group by something with fewer values", bytes_max >> 20
+    )]
+    TooMuch {
+        /// What they may take.
+        bytes_max: usize,
+    },
     /// The query searches text, and the archive has no index.
     #[error(
         "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
@@ -98,7 +123,7 @@ impl Error {
     /// Whether it is a mistake in what was asked, not in what was found.
     #[must_use]
     pub fn is_mistake(&self) -> bool {
-        matches!(self, Self::Query(_) | Self::Sites)
+        matches!(self, Self::Query(_) | Self::Sites | Self::NotPages { .. })
     }
 }
 

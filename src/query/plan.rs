@@ -1,13 +1,19 @@
-//! From a query's tree to a plan: fields and types checked, times resolved, the full-text part set apart.
+//! From a query's tree to a plan: fields and types checked, times resolved, searches and relations set apart.
 
-use archive_grammar::{Direction, Field, OrderKey, ParseError, Query, Spanned, Target};
+use std::ops::Range;
+
+use archive_grammar::{Direction, Expr as Written, ParseError, Query, Relation, Spanned, Target};
 use chrono::{DateTime, Utc};
 
 use super::checks::Checker;
-use super::columns::{Column, ColumnKind, Columns, TEXT};
+use super::columns::{Column, ColumnKind, Columns, Path, plural};
+use super::expr::Expr;
 use super::filter::Filter;
+use super::groups::{Aggregate, Gather};
 use super::rows::Rows;
 use super::times::Zone;
+use super::typed::{Checked, Grouping, Typed};
+use super::{Error, Instant};
 use crate::search::TextQuery;
 
 /// What a query means depends on when and where it is asked, and of which store.
@@ -41,26 +47,47 @@ pub struct Plan {
     pub(crate) target: Target,
     pub(crate) filter: Option<Filter>,
     pub(crate) searches: Vec<Search>,
-    /// Never empty.
-    pub(crate) order: Vec<(Column, Direction)>,
-    pub(crate) select: Vec<Column>,
+    /// Which of the rows that fit are drawn: how many, and the seed.
+    pub(crate) sample: Option<(usize, u64)>,
+    pub(crate) groups: Option<GroupPlan>,
+    pub(crate) order: Vec<(Expr, Direction)>,
+    pub(crate) select: Vec<Expr>,
     pub(crate) headings: Vec<Heading>,
     pub(crate) limit: Option<usize>,
     pub(crate) offset: usize,
+    /// Only what was captured before counts.
+    pub(crate) as_of: Option<Instant>,
 }
 
-/// One full-text search of a plan.
+/// How rows are put together.
 #[derive(Clone, Debug)]
-pub(crate) struct Search {
-    pub(crate) query: TextQuery,
-    /// Whether a match makes a page better; under `not` it does not.
-    pub(crate) scores: bool,
+pub(crate) struct GroupPlan {
+    /// None for one group of all rows.
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) aggregates: Vec<Aggregate>,
+    pub(crate) having: Option<Filter>,
+}
+
+/// What is found before rows are looked at: pages that a text search or a relation to others selects.
+#[derive(Clone, Debug)]
+pub(crate) enum Search {
+    Text {
+        query: TextQuery,
+        /// Whether a match makes a page better; under `not` it does not.
+        scores: bool,
+    },
+    /// Related to the page at this URL.
+    Url(Relation, String),
+    /// Related to the pages of another query.
+    Pages(Relation, Box<Plan>),
+    /// Another page has the same content.
+    Duplicates,
 }
 
 /// What stands over a column of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// The field in its normal form, for example `last_seen`.
+    /// The field in its normal form, for example `last_seen`; a calculation as it is written.
     pub name: String,
     /// What sort of values the column has.
     pub kind: ColumnKind,
@@ -80,54 +107,74 @@ impl Plan {
     /// # Errors
     /// The first field that does not exist, or value that does not suit its field.
     pub fn new(query: &Query, text: &str, context: &Context<'_>) -> Result<Self, ParseError> {
-        let named = match query.target {
-            Target::Pages => context.page_columns,
-            Target::Sites => context.site_columns,
-        };
-        let columns = Columns { target: query.target, named };
-        let mut checker = Checker::new(text, columns, context);
+        let columns =
+            Columns { target: query.target, pages: context.page_columns, sites: context.site_columns };
+        let mut checker = Checker::new(text, columns, context, query.as_of.is_some());
+        let as_of = as_of(query, &checker)?;
         let filter = query.condition.as_ref().map(|condition| checker.condition(condition)).transpose()?;
-        let Checker { searches, score_used, .. } = checker;
-        let fields = Fields { text, columns, scored: searches.iter().any(|search| search.scores) };
-        if let Some(field) = score_used.filter(|_| !fields.scored) {
-            return Err(fields.needs_search(&field));
+        let is_scored = checker.searches.iter().any(Search::scores);
+        let mut planner = Planner { checker, query, is_scored };
+        let shape = if is_grouped(query) { planner.grouped()? } else { planner.single()? };
+        let Checker { typing, searches, .. } = planner.checker;
+        if let Some(span) = typing.score_used.as_ref().filter(|_| !is_scored) {
+            return Err(typing
+                .mistake(span, "there is no score without a search of the text")
+                .with_suggestion(Some(
+                    "add a condition such as `text contains \"open access\"`".to_owned(),
+                )));
         }
-
-        let select = query.select.iter().map(|field| fields.column(field)).collect::<Result<Vec<_>, _>>()?;
-        let select = if select.is_empty() { columns.usual(fields.scored) } else { select };
-        let heading =
-            |column: &Column| Heading { name: columns.name(*column).to_owned(), kind: column.kind() };
-        let order = query.order.iter().map(|key| fields.order_key(key)).collect::<Result<Vec<_>, _>>()?;
-        // What was captured goes before what is only linked to; whatever a search finds was.
-        let usual: &[Column] =
-            if fields.scored { &[Column::Score] } else { &[Column::Captured, Column::Importance] };
         let rows = |count: &Spanned<u64>| usize::try_from(count.value).unwrap_or(usize::MAX);
         Ok(Self {
             target: query.target,
             filter,
             searches,
-            order: if order.is_empty() {
-                usual.iter().map(|column| (*column, Direction::Descending)).collect()
-            } else {
-                order
-            },
-            headings: select.iter().map(heading).collect(),
-            select,
+            sample: query.sample.as_ref().map(|sample| (rows(&sample.rows), sample.seed)),
+            groups: shape.groups,
+            order: shape.order,
+            headings: shape.select.iter().map(|(heading, _)| heading.clone()).collect(),
+            select: shape.select.into_iter().map(|(_, expr)| expr).collect(),
             limit: query.limit.as_ref().map(rows),
             offset: query.offset.as_ref().map_or(0, rows),
+            as_of,
         })
     }
 
     /// Whether the plan needs the full-text index.
     #[must_use]
     pub fn searches_text(&self) -> bool {
-        !self.searches.is_empty()
+        self.searches.iter().any(|search| match search {
+            Search::Text { .. } => true,
+            Search::Pages(_, plan) => plan.searches_text(),
+            Search::Url(..) | Search::Duplicates => false,
+        })
     }
 
     /// Whether the plan asks for sites, not pages.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {
         self.target == Target::Sites
+    }
+
+    /// Makes sure that it asks for pages and nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Sites`] and [`Error::NotPages`].
+    pub fn expect_pages(&self) -> Result<(), Error> {
+        match self.target {
+            Target::Sites => Err(Error::Sites),
+            Target::Pages if self.groups.is_none() => Ok(()),
+            Target::Pages => Err(Error::NotPages { what: "numbers" }),
+            target => Err(Error::NotPages { what: plural(target) }),
+        }
+    }
+
+    /// What it asks for, if it selects no pages, neither itself nor by their sites, hosts or captures.
+    pub(crate) fn other_than_pages(&self) -> Option<&'static str> {
+        match self.target {
+            _ if self.groups.is_some() => Some("numbers"),
+            Target::Links => Some(plural(self.target)),
+            _ => None,
+        }
     }
 
     /// Limits the answer to `rows` unless the query has a limit of its own; whether it had none.
@@ -138,43 +185,180 @@ impl Plan {
     }
 }
 
-/// Fields of clauses.
-struct Fields<'a> {
-    text: &'a str,
-    columns: Columns<'a>,
-    scored: bool,
+impl Search {
+    pub(crate) fn scores(&self) -> bool {
+        matches!(self, Self::Text { scores: true, .. })
+    }
 }
 
-impl Fields<'_> {
-    fn order_key(&self, key: &OrderKey) -> Result<(Column, Direction), ParseError> {
-        let column = self.column(&key.field)?;
-        let usual = match column.kind() {
-            ColumnKind::Number | ColumnKind::Time => Direction::Descending,
-            ColumnKind::Text | ColumnKind::Type => Direction::Ascending,
+/// Whether a query asks for groups of rows: it says so, or it counts.
+fn is_grouped(query: &Query) -> bool {
+    let exprs = query.select.iter().map(|selection| &selection.expr);
+    let mut exprs = exprs.chain(query.order.iter().map(|key| &key.expr));
+    !query.group.is_empty() || query.having.is_some() || exprs.any(|expr| gathers(&expr.value))
+}
+
+fn gathers(written: &Written) -> bool {
+    match written {
+        Written::Call { function, distinct, argument } => {
+            Gather::named(function, *distinct, argument.is_some()).is_some()
+                || argument.as_ref().is_some_and(|argument| gathers(&argument.value))
+        }
+        Written::Field(field) => field.name() == "count",
+        Written::Arithmetic(left, _, right) => gathers(&left.value) || gathers(&right.value),
+        Written::Literal(_) => false,
+    }
+}
+
+/// The first instant that does not count: the end of a day that is named, and just after a time.
+fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
+    let Some(time) = &query.as_of else { return Ok(None) };
+    let typing = &checker.typing;
+    if matches!(query.target, Target::Hosts | Target::Links) {
+        let message = format!("{} are only known as of now", plural(query.target));
+        return Err(typing.mistake(&time.span, message));
+    }
+    let Some(Range { start, end }) = typing.time(&time.value) else {
+        let suggestion = "write it as 2026-01-31, 2026-01-31T10:00Z, 30 days ago or yesterday".to_owned();
+        return Err(typing.mistake(&time.span, "this is no time").with_suggestion(Some(suggestion)));
+    };
+    Ok(Some(if end > start { end } else { start + chrono::TimeDelta::microseconds(1) }))
+}
+
+/// What is made of the rows that fit.
+struct Shape {
+    groups: Option<GroupPlan>,
+    select: Vec<(Heading, Expr)>,
+    order: Vec<(Expr, Direction)>,
+}
+
+struct Planner<'a, 'q> {
+    checker: Checker<'a>,
+    query: &'q Query,
+    is_scored: bool,
+}
+
+impl Planner<'_, '_> {
+    /// A row of the answer for each row that fits.
+    fn single(&mut self) -> Checked<Shape> {
+        let mut select = Vec::new();
+        let mut names = Vec::new();
+        for selection in &self.query.select {
+            let typed = self.checker.typing.expr(&selection.expr)?;
+            let heading = heading(&selection.expr.value, selection.name.as_ref(), &typed);
+            names.push((heading.name.clone(), typed.clone()));
+            select.push((heading, typed.expr));
+        }
+        if select.is_empty() {
+            for name in self.checker.typing.columns.usual(self.is_scored) {
+                let field = Written::Field(archive_grammar::Field::new(name));
+                let typed = self.checker.typing.expr(&Spanned::from(field.clone()))?;
+                select.push((heading(&field, None, &typed), typed.expr));
+            }
+        }
+        let mut order = Vec::new();
+        for key in &self.query.order {
+            // A name that `select` gave goes before a field of this name.
+            let named = match &key.expr.value {
+                Written::Field(field) => names.iter().find(|(name, _)| name == field.name()),
+                _ => None,
+            };
+            let typed = match named {
+                Some((_, typed)) => typed.clone(),
+                None => self.checker.typing.expr(&key.expr)?,
+            };
+            order.push(directed(typed, key.direction));
+        }
+        if order.is_empty() {
+            order = self.usual_order();
+        }
+        Ok(Shape { groups: None, select, order })
+    }
+
+    /// What was captured goes before what is only linked to; whatever a search finds was.
+    fn usual_order(&self) -> Vec<(Expr, Direction)> {
+        let columns: &[Column] = match self.query.target {
+            Target::Pages | Target::Sites if self.is_scored => &[Column::Score],
+            Target::Pages | Target::Sites => &[Column::Captured, Column::Importance],
+            Target::Hosts => &[Column::Captures],
+            Target::Captures | Target::Versions => &[Column::Time],
+            Target::Links => &[],
         };
-        Ok((column, key.direction.unwrap_or(usual)))
+        columns.iter().map(|column| (Expr::Field(Path::from(*column)), Direction::Descending)).collect()
     }
 
-    fn column(&self, field: &Spanned<Field>) -> Result<Column, ParseError> {
-        let mistake = |message: String| ParseError::new(self.text, field.span.clone(), message);
-        let name = field.value.name();
-        if name == TEXT && self.columns.target == Target::Pages {
-            return Err(mistake("`text` can be searched but is not a column".to_owned())
-                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
+    /// A row of the answer for each group of rows.
+    fn grouped(&mut self) -> Checked<Shape> {
+        let mut keys = Vec::new();
+        for key in &self.query.group {
+            keys.push((key.value.clone(), self.checker.typing.expr(key)?));
         }
-        let column = self
-            .columns
-            .find(name)
-            .map_err(|unknown| mistake(unknown.message).with_suggestion(unknown.suggestion))?;
-        if column == Column::Score && !self.scored {
-            return Err(self.needs_search(field));
+        let key_exprs = keys.iter().map(|(_, key)| key.expr.clone()).collect();
+        self.checker.typing.grouping = Some(Grouping { keys, aggregates: Vec::new(), names: Vec::new() });
+
+        let mut select = Vec::new();
+        for selection in self.selection_of_groups() {
+            let typed = self.checker.typing.expr(&selection.expr)?;
+            let heading = heading(&selection.expr.value, selection.name.as_ref(), &typed);
+            if let (Some(name), Some(grouping)) = (&selection.name, &mut self.checker.typing.grouping) {
+                grouping.names.push((name.value.name().to_owned(), typed.clone()));
+            }
+            select.push((heading, typed));
         }
-        Ok(column)
+        let having = self.query.having.as_ref().map(|having| self.checker.condition(having)).transpose()?;
+        let mut order = Vec::new();
+        for key in &self.query.order {
+            let typed = self.checker.typing.expr(&key.expr)?;
+            order.push(directed(typed, key.direction));
+        }
+        if order.is_empty() {
+            // The largest number first.
+            let first = select.iter().find(|(_, typed)| matches!(typed.expr, Expr::Aggregate(_)));
+            order.extend(first.map(|(_, typed)| (typed.expr.clone(), Direction::Descending)));
+        }
+        // Groups have no number by which equal ones could be told apart: their keys do that.
+        order.extend((0..self.query.group.len()).map(|index| (Expr::Key(index), Direction::Ascending)));
+        let aggregates = self.checker.typing.grouping.take().map(|grouping| grouping.aggregates);
+        let groups = GroupPlan { keys: key_exprs, aggregates: aggregates.unwrap_or_default(), having };
+        let select = select.into_iter().map(|(heading, typed)| (heading, typed.expr)).collect();
+        Ok(Shape { groups: Some(groups), select, order })
     }
 
-    /// `score` where nothing is searched.
-    fn needs_search(&self, field: &Spanned<Field>) -> ParseError {
-        ParseError::new(self.text, field.span.clone(), "there is no score without a search of the text")
-            .with_suggestion(Some("add a condition such as `text contains \"open access\"`".to_owned()))
+    /// The columns of groups; what they have in common and how many rows they are, if nothing was chosen.
+    fn selection_of_groups(&self) -> Vec<archive_grammar::Selection> {
+        if !self.query.select.is_empty() {
+            return self.query.select.clone();
+        }
+        let count = Spanned::from(Written::Field(archive_grammar::Field::new("count")));
+        let exprs = self.query.group.iter().cloned().chain([count]);
+        exprs.map(|expr| archive_grammar::Selection { expr, name: None }).collect()
     }
+}
+
+fn heading(written: &Written, name: Option<&Spanned<archive_grammar::Field>>, typed: &Typed) -> Heading {
+    let name = match (name, typed.expr.column(), written) {
+        (Some(name), ..) => name.value.name().to_owned(),
+        // Another name of a field is not its heading.
+        (None, Some(_), Written::Field(field)) if !field.name().contains('.') => {
+            normal_name(typed, field.name())
+        }
+        (None, _, Written::Field(field)) => field.name().to_owned(),
+        (None, _, written) => written.to_string(),
+    };
+    Heading { name, kind: typed.kind }
+}
+
+/// A field's own name.
+fn normal_name(typed: &Typed, written: &str) -> String {
+    let column = typed.expr.column();
+    let known = super::columns::KNOWN.iter().find(|known| Some(known.column) == column);
+    known.map_or(written, |known| known.name).to_owned()
+}
+
+fn directed(typed: Typed, direction: Option<Direction>) -> (Expr, Direction) {
+    let usual = match typed.kind {
+        ColumnKind::Number | ColumnKind::Span | ColumnKind::Time => Direction::Descending,
+        ColumnKind::Text | ColumnKind::Choice => Direction::Ascending,
+    };
+    (typed.expr, direction.unwrap_or(usual))
 }

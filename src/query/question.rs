@@ -40,9 +40,10 @@ impl<'a> Question<'a> {
     /// The same, if it asks for pages.
     ///
     /// # Errors
-    /// [`Error::Sites`].
+    /// [`Error::Sites`], [`Error::NotPages`].
     pub fn of_pages(self) -> Result<Self, Error> {
-        if self.plan.asks_for_sites() { Err(Error::Sites) } else { Ok(self) }
+        self.plan.expect_pages()?;
+        Ok(self)
     }
 
     /// The answer.
@@ -54,7 +55,8 @@ impl<'a> Question<'a> {
         self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
     }
 
-    /// The pages that it finds, in its order and within its limits; of a query for sites all pages of these.
+    /// The pages that it finds, in its order and within its limits; of a query for sites or hosts all pages of these, and
+    /// of one for captures their pages.
     ///
     /// # Errors
     /// As [`Question::answer`].

@@ -5,8 +5,11 @@
 
 use std::borrow::Cow;
 
-use archive_storage::{HostId, SiteId, UrlId};
+use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
+
+use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::value::Value;
 
 /// Why rows could not be read; what a store's own error becomes here.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
@@ -212,5 +215,59 @@ pub trait Rows {
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
         let _ = (site, index);
         Ok(None)
+    }
+
+    // Beside pages and sites. What a store does not say of them is unknown, or empty.
+
+    /// The page at a canonical URL.
+    ///
+    /// # Errors
+    /// When the store cannot be read; so may each of the following.
+    fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
+        let _ = url;
+        Ok(None)
+    }
+
+    /// What is looked up of a page.
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
+        let _ = (page, detail);
+        Ok(Value::Empty)
+    }
+
+    /// All hosts.
+    fn hosts(&self) -> Box<dyn Iterator<Item = Result<HostRow, RowsError>> + '_> {
+        Box::new(std::iter::empty())
+    }
+
+    /// One host.
+    fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
+        let _ = host;
+        Ok(None)
+    }
+
+    /// The captures of all pages.
+    fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
+        Box::new(std::iter::empty())
+    }
+
+    /// A page's captures from the newest to the oldest.
+    fn history(
+        &self,
+        page: UrlId,
+    ) -> Result<Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_>, RowsError> {
+        let _ = page;
+        Ok(Box::new(std::iter::empty()))
+    }
+
+    /// Hands the links of the newest version of each page to a function, and stops where that fails.
+    fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
+        let _ = visit;
+        Ok(())
+    }
+
+    /// What the records of a capture say: costs reading them.
+    fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
+        let _ = capture;
+        Ok(Record::default())
     }
 }

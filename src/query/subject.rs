@@ -1,144 +1,321 @@
 //! Rows as filters and columns see them.
 
 use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
-use chrono::{DateTime, Utc};
+use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
-use super::columns::{Column, ColumnKind};
-use super::filter::Subject;
-use super::rows::{PageRow, PageType, Rows, RowsError, SiteRow};
+use super::columns::{CHANGES, Column, LINK_KINDS, Path, Via, YES_NO};
+use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::expr::{self, Subject};
+use super::hits::Hits;
+use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
+use super::{Instant, score};
 
-/// A page, with what the searches of the plan found of it.
-pub(crate) struct PageSubject<'a> {
-    pub(crate) rows: &'a dyn Rows,
-    pub(crate) row: PageRow,
-    pub(crate) score: f64,
-    /// For each search of the plan, whether it found this page.
-    pub(crate) hits: &'a dyn Fn(usize) -> bool,
+/// A row of any kind.
+#[derive(Clone, Debug)]
+pub(crate) enum Row {
+    Page(PageRow),
+    Site(SiteRow),
+    Host(HostRow),
+    Capture(CaptureRow),
+    Link(LinkRow),
 }
 
-/// A site.
-pub(crate) struct SiteSubject<'a> {
-    pub(crate) rows: &'a dyn Rows,
-    pub(crate) row: SiteRow,
+impl Row {
+    /// A number that tells it from others of its kind.
+    pub(crate) fn id(&self) -> u64 {
+        match self {
+            Self::Page(page) => page.id.0.into(),
+            Self::Site(site) => site.id.0.into(),
+            Self::Host(host) => host.id.0.into(),
+            Self::Capture(capture) => capture.id.0.into(),
+            Self::Link(link) => link.id,
+        }
+    }
 }
 
-impl Subject for PageSubject<'_> {
-    fn number(&self, column: Column) -> Result<Option<f64>, RowsError> {
+/// What rows are looked at in.
+pub(crate) struct World<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    pub(crate) hits: &'a Hits,
+    /// All sites, once a row of another kind asks for one: there are few.
+    sites: OnceCell<HashMap<SiteId, SiteRow>>,
+    /// The record that was read last: several fields are of one.
+    record: RefCell<Option<(CaptureId, Rc<Record>)>>,
+}
+
+/// A row in its world.
+pub(crate) struct RowSubject<'a> {
+    pub(crate) world: &'a World<'a>,
+    pub(crate) row: &'a Row,
+}
+
+type Found<T> = Result<T, RowsError>;
+
+impl<'a> World<'a> {
+    pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits) -> Self {
+        Self { rows, hits, sites: OnceCell::new(), record: RefCell::new(None) }
+    }
+
+    pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
+        RowSubject { world: self, row }
+    }
+
+    fn site(&self, id: SiteId) -> Found<Option<&SiteRow>> {
+        if self.sites.get().is_none() {
+            let sites = self.rows.sites().map(|site| site.map(|site| (site.id, site)));
+            let sites = sites.collect::<Found<HashMap<_, _>>>()?;
+            self.sites.get_or_init(|| sites);
+        }
+        Ok(self.sites.get().and_then(|sites| sites.get(&id)))
+    }
+
+    fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
+        if let Some((known, record)) = self.record.borrow().as_ref()
+            && *known == capture
+        {
+            return Ok(Rc::clone(record));
+        }
+        let record = Rc::new(self.rows.record(capture)?);
+        *self.record.borrow_mut() = Some((capture, Rc::clone(&record)));
+        Ok(record)
+    }
+
+    fn of_page(&self, page: &PageRow, column: Column) -> Found<Value> {
+        let text = |text| Ok::<_, RowsError>(self.rows.text(page, text)?.map(Cow::into_owned).into());
+        let detail = |detail| self.rows.page_detail(page, detail);
         Ok(match column {
-            Column::Importance => Some(self.row.importance),
-            Column::Score => Some(self.score),
-            Column::Status => self.row.status.map(f64::from),
-            Column::Captures => Some(f64::from(self.row.captures)),
-            Column::Captured => Some(f64::from(u8::from(self.row.captures > 0))),
-            Column::Versions => Some(f64::from(self.row.versions)),
-            Column::Depth => self.row.depth.map(f64::from),
-            Column::Named(index) => self.rows.page_number(self.row.id, index)?,
-            _ => None,
+            Column::Importance => page.importance.into(),
+            Column::Score => score::combined(self.hits.bm25(page.id), page.importance).into(),
+            Column::Status => page.status.map(u32::from).into(),
+            Column::Captures => page.captures.into(),
+            Column::Captured => u32::from(page.captures > 0).into(),
+            Column::Versions => page.versions.into(),
+            Column::Depth => page.depth.into(),
+            Column::Named(index) => self.rows.page_number(page.id, index)?.into(),
+            Column::FirstSeen => page.first_seen.into(),
+            Column::LastSeen => page.last_seen.into(),
+            Column::Changed => page.changed.into(),
+            Column::Type => page.kind.map(PageType::name).into(),
+            Column::Url => text(PageText::Url)?,
+            Column::Host => text(PageText::Host)?,
+            Column::Site => text(PageText::Site)?,
+            Column::Title => text(PageText::Title)?,
+            Column::Language => text(PageText::Language)?,
+            Column::ContentType => text(PageText::ContentType)?,
+            Column::Hop => detail(PageDetail::Hop)?,
+            Column::Via => detail(PageDetail::Via)?,
+            Column::Seed => detail(PageDetail::Seed)?,
+            Column::Refusal => detail(PageDetail::Refusal)?,
+            Column::Redirect => detail(PageDetail::Redirect)?,
+            Column::ChangeRate => detail(PageDetail::ChangeRate)?,
+            _ => match self.newest(page)? {
+                Some(newest) => self.of_capture(&newest, column)?,
+                None => Value::Empty,
+            },
         })
     }
 
-    fn time(&self, column: Column) -> Option<DateTime<Utc>> {
-        match column {
-            Column::FirstSeen => self.row.first_seen,
-            Column::LastSeen => self.row.last_seen,
-            Column::Changed => self.row.changed,
-            _ => None,
+    /// The newest capture of a page that has any to show.
+    fn newest(&self, page: &PageRow) -> Found<Option<CaptureRow>> {
+        if page.captures == 0 { Ok(None) } else { self.rows.history(page.id)?.next().transpose() }
+    }
+
+    fn of_site(&self, site: &SiteRow, column: Column) -> Found<Value> {
+        Ok(match column {
+            Column::Site => site.name.as_str().into(),
+            Column::Importance => site.importance.into(),
+            Column::Pages => site.pages.into(),
+            Column::Captures => site.captures.into(),
+            Column::Captured => u32::from(site.captures > 0).into(),
+            Column::Html => site.html.into(),
+            Column::Xml => site.xml.into(),
+            Column::Other => site.other().into(),
+            Column::FirstSeen => site.first_seen.into(),
+            Column::LastSeen => site.last_seen.into(),
+            Column::Named(index) => self.rows.site_number(site.id, index)?.into(),
+            _ => Value::Empty,
+        })
+    }
+
+    fn of_host(&self, host: &HostRow, column: Column) -> Found<Value> {
+        Ok(match column {
+            Column::Host => host.name.as_str().into(),
+            Column::Site => self.site(host.site)?.map(|site| site.name.as_str()).into(),
+            Column::Urls => host.urls.into(),
+            Column::Pages => host.pages.into(),
+            Column::Captures => host.captures.into(),
+            Column::Failures => host.failures.into(),
+            Column::Size => host.bytes.into(),
+            _ => Value::Empty,
+        })
+    }
+
+    fn of_capture(&self, capture: &CaptureRow, column: Column) -> Found<Value> {
+        let record = || self.record(capture.id);
+        Ok(match column {
+            Column::Time => Value::Time(capture.time),
+            Column::Kind => capture.kind.into(),
+            Column::Status => capture.status.map(u32::from).into(),
+            Column::ContentType => capture.content_type.as_str().into(),
+            Column::Size => capture.size.into(),
+            Column::Stored => capture.stored.into(),
+            Column::Digest if capture.digest == [0; 16] => Value::Empty,
+            Column::Digest => {
+                capture.digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            }
+            Column::Change => match (capture.content_changed, capture.bytes_changed) {
+                (true, _) => CHANGES.first().copied().into(),
+                (false, true) => CHANGES.last().copied().into(),
+                (false, false) => Value::Empty,
+            },
+            Column::Server => record()?.header("server").into(),
+            Column::Charset => record()?.charset().into(),
+            Column::Failure => record()?.failure.clone().into(),
+            Column::Path => record()?.hops.as_str().into(),
+            Column::ResponseTime => {
+                let milliseconds = record()?.response_ms;
+                milliseconds.map_or(Value::Empty, |milliseconds| expr::number(milliseconds as f64 / 1000.0))
+            }
+            _ => match self.rows.page(capture.page)? {
+                Some(page) => self.of_page(&page, column)?,
+                None => Value::Empty,
+            },
+        })
+    }
+
+    fn of_link(&self, link: &LinkRow, column: Column) -> Found<Value> {
+        let url = |page| self.of(Via::Page, &Reached { page: Some(page), ..Reached::default() }, Column::Url);
+        let said = |is_so: bool| if is_so { YES_NO.first() } else { YES_NO.last() }.copied().into();
+        Ok(match column {
+            Column::Source => url(link.source)?,
+            Column::Target => url(link.target)?,
+            Column::LinkKind => {
+                LINK_KINDS.iter().find(|(_, letter)| *letter == link.hop).map(|(name, _)| *name).into()
+            }
+            Column::Context => link.context.into(),
+            Column::Nofollow => said(link.nofollow),
+            Column::Template => said(link.template),
+            _ => Value::Empty,
+        })
+    }
+
+    /// The field of a row that another one leads to.
+    fn of(&self, via: Via, reached: &Reached, column: Column) -> Found<Value> {
+        match via {
+            Via::Site => {
+                let site = reached.site.map(|id| self.site(id)).transpose()?.flatten();
+                site.map_or(Ok(Value::Empty), |site| self.of_site(site, column))
+            }
+            Via::Host => {
+                let host = reached.host.map(|id| self.rows.host(id)).transpose()?.flatten();
+                host.map_or(Ok(Value::Empty), |host| self.of_host(&host, column))
+            }
+            Via::Page | Via::Source | Via::Target => {
+                let page = reached.page.map(|id| self.rows.page(id)).transpose()?.flatten();
+                page.map_or(Ok(Value::Empty), |page| self.of_page(&page, column))
+            }
+        }
+    }
+}
+
+/// The rows that a row leads to.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    page: Option<UrlId>,
+    host: Option<HostId>,
+    site: Option<SiteId>,
+}
+
+impl RowSubject<'_> {
+    fn reached(&self, via: Via) -> Found<Reached> {
+        Ok(match (self.row, via) {
+            (Row::Page(page), _) => {
+                Reached { page: Some(page.id), host: Some(page.host), site: Some(page.site) }
+            }
+            (Row::Host(host), _) => Reached { site: Some(host.site), ..Reached::default() },
+            (Row::Link(link), Via::Target) => Reached { page: Some(link.target), ..Reached::default() },
+            (Row::Link(link), _) => Reached { page: Some(link.source), ..Reached::default() },
+            (Row::Capture(capture), Via::Page) => Reached { page: Some(capture.page), ..Reached::default() },
+            (Row::Capture(capture), _) => match self.world.rows.page(capture.page)? {
+                Some(page) => Reached { page: Some(page.id), host: Some(page.host), site: Some(page.site) },
+                None => Reached::default(),
+            },
+            (Row::Site(_), _) => Reached::default(),
+        })
+    }
+
+    fn page(&self) -> Option<UrlId> {
+        match self.row {
+            Row::Page(page) => Some(page.id),
+            Row::Capture(capture) => Some(capture.page),
+            Row::Site(_) | Row::Host(_) | Row::Link(_) => None,
+        }
+    }
+}
+
+impl Subject for RowSubject<'_> {
+    fn field(&self, Path { via, column }: Path) -> Found<Value> {
+        let world = self.world;
+        if let Some(via) = via {
+            return world.of(via, &self.reached(via)?, column);
+        }
+        match self.row {
+            Row::Page(page) => world.of_page(page, column),
+            Row::Site(site) => world.of_site(site, column),
+            Row::Host(host) => world.of_host(host, column),
+            Row::Capture(capture) => world.of_capture(capture, column),
+            Row::Link(link) => world.of_link(link, column),
         }
     }
 
-    fn text(&self, column: Column) -> Result<Option<Cow<'_, str>>, RowsError> {
-        match column.page_text() {
-            Some(text) => self.rows.text(&self.row, text),
-            None => Ok(None),
-        }
-    }
-
-    fn kind(&self) -> Option<PageType> {
-        self.row.kind
+    fn header(&self, name: &str) -> Found<Value> {
+        let newest = match self.row {
+            Row::Page(page) => self.world.newest(page)?.map(|capture| capture.id),
+            Row::Capture(capture) => Some(capture.id),
+            Row::Site(_) | Row::Host(_) | Row::Link(_) => None,
+        };
+        let record = newest.map(|id| self.world.record(id)).transpose()?;
+        Ok(record.map_or(Value::Empty, |record| record.header(name).into()))
     }
 
     fn hit(&self, search: usize) -> bool {
-        (self.hits)(search)
+        self.page().is_some_and(|page| self.world.hits.has(search, page))
     }
 
-    fn known(&self, column: Column) -> Result<bool, RowsError> {
-        known(self, column)
-    }
-}
-
-impl Subject for SiteSubject<'_> {
-    fn number(&self, column: Column) -> Result<Option<f64>, RowsError> {
-        Ok(match column {
-            Column::Importance => Some(self.row.importance),
-            Column::Pages => Some(self.row.pages as f64),
-            Column::Captures => Some(self.row.captures as f64),
-            Column::Captured => Some(f64::from(u8::from(self.row.captures > 0))),
-            Column::Html => Some(self.row.html as f64),
-            Column::Xml => Some(self.row.xml as f64),
-            Column::Other => Some(self.row.other() as f64),
-            Column::Named(index) => self.rows.site_number(self.row.id, index)?,
-            _ => None,
-        })
-    }
-
-    fn time(&self, column: Column) -> Option<DateTime<Utc>> {
-        match column {
-            Column::FirstSeen => self.row.first_seen,
-            Column::LastSeen => self.row.last_seen,
-            _ => None,
+    fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Found<bool> {
+        let Row::Page(page) = self.row else { return Ok(false) };
+        if page.versions < 2 || page.last_seen < from {
+            return Ok(false);
         }
+        // The oldest version is no change. What is newer is told by one that is older still.
+        let mut is_in = false;
+        for capture in self.world.rows.history(page.id)? {
+            let capture = capture?;
+            if !capture.content_changed {
+                continue;
+            }
+            if is_in {
+                return Ok(true);
+            }
+            let is_before = from.is_some_and(|from| capture.time < from);
+            if is_before {
+                return Ok(false);
+            }
+            is_in = until.is_none_or(|until| capture.time < until);
+        }
+        Ok(false)
     }
 
-    fn text(&self, column: Column) -> Result<Option<Cow<'_, str>>, RowsError> {
-        Ok((column == Column::Site).then_some(Cow::Borrowed(self.row.name.as_str())))
+    fn key(&self, _: usize) -> Value {
+        Value::Empty
     }
 
-    fn kind(&self) -> Option<PageType> {
-        None
+    fn aggregate(&self, _: usize) -> Value {
+        Value::Empty
     }
-
-    fn hit(&self, _search: usize) -> bool {
-        false
-    }
-
-    fn known(&self, column: Column) -> Result<bool, RowsError> {
-        known(self, column)
-    }
-}
-
-/// An empty text says as little as none.
-fn known(subject: &dyn Subject, column: Column) -> Result<bool, RowsError> {
-    Ok(match column.kind() {
-        ColumnKind::Number => subject.number(column)?.is_some(),
-        ColumnKind::Time => subject.time(column).is_some(),
-        ColumnKind::Text => subject.text(column)?.is_some_and(|text| !text.is_empty()),
-        ColumnKind::Type => subject.kind().is_some(),
-    })
-}
-
-/// The value of a row's field.
-pub(crate) fn value(subject: &dyn Subject, column: Column) -> Result<Value, RowsError> {
-    Ok(match column.kind() {
-        ColumnKind::Number if counts(column) => match subject.number(column)? {
-            Some(number) => Value::Integer(number as u64),
-            None => Value::Empty,
-        },
-        ColumnKind::Number => match subject.number(column)? {
-            Some(number) if number.is_finite() => Value::Number(number),
-            _ => Value::Empty,
-        },
-        ColumnKind::Time => subject.time(column).into(),
-        ColumnKind::Text => match subject.text(column)? {
-            Some(text) if !text.is_empty() => Value::Text(text.into_owned()),
-            _ => Value::Empty,
-        },
-        ColumnKind::Type => subject.kind().map_or(Value::Empty, |kind| Value::Text(kind.name().to_owned())),
-    })
-}
-
-/// Whether a number is a whole one.
-fn counts(column: Column) -> bool {
-    !matches!(column, Column::Importance | Column::Score | Column::Named(_))
 }

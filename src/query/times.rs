@@ -71,6 +71,21 @@ pub(crate) fn ago(ago: Ago, now: DateTime<Utc>) -> DateTime<Utc> {
     earlier.filter(|time| time.year() > 0).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
+/// A span of time in seconds; months and years are mean ones of the calendar.
+pub(crate) fn seconds(span: Ago) -> f64 {
+    const DAY: f64 = 86_400.0;
+    let unit = match span.unit {
+        Unit::Second => 1.0,
+        Unit::Minute => 60.0,
+        Unit::Hour => 3600.0,
+        Unit::Day => DAY,
+        Unit::Week => 7.0 * DAY,
+        Unit::Month => 365.2425 / 12.0 * DAY,
+        Unit::Year => 365.2425 * DAY,
+    };
+    f64::from(span.amount) * unit
+}
+
 fn instant(naive: NaiveDateTime, zone: Zone, written: Option<FixedOffset>) -> DateTime<Utc> {
     match (written, zone) {
         (Some(written), _) => local(naive, &written),

@@ -31,16 +31,79 @@ impl Value {
             }
             (Self::Time(left), Self::Time(right)) => left.cmp(right),
             (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
-            (left, right) => left.as_number().total_cmp(&right.as_number()),
+            (left, right) => {
+                let number = |value: &Self| value.as_number().unwrap_or_default();
+                number(left).total_cmp(&number(right))
+            }
         }
     }
 
-    fn as_number(&self) -> f64 {
+    /// The number that it is.
+    pub(crate) fn as_number(&self) -> Option<f64> {
         match self {
-            Self::Integer(count) => *count as f64,
-            Self::Number(number) => *number,
-            _ => 0.0,
+            Self::Integer(count) => Some(*count as f64),
+            Self::Number(number) => Some(*number),
+            _ => None,
         }
+    }
+
+    /// An empty text says as little as none.
+    pub(crate) fn is_known(&self) -> bool {
+        match self {
+            Self::Empty => false,
+            Self::Text(text) => !text.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Appends bytes that are the same for equal values alone: what groups are told apart by.
+    pub(crate) fn push_key(&self, key: &mut Vec<u8>) {
+        match self {
+            Self::Empty => key.push(0),
+            Self::Integer(_) | Self::Number(_) => {
+                key.push(1);
+                key.extend(self.as_number().unwrap_or_default().to_bits().to_le_bytes());
+            }
+            Self::Text(text) => {
+                key.push(2);
+                key.extend((text.len() as u64).to_le_bytes());
+                key.extend(text.as_bytes());
+            }
+            Self::Time(time) => {
+                key.push(3);
+                key.extend(time.timestamp_micros().to_le_bytes());
+            }
+        }
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        if text.is_empty() { Self::Empty } else { Self::Text(text) }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self::Integer(count)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(count: u32) -> Self {
+        Self::Integer(count.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        if number.is_finite() { Self::Number(number) } else { Self::Empty }
     }
 }
 

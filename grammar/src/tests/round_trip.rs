@@ -6,8 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::{
-    Ago, Check, Comparison, Condition, Direction, Field, Literal, Moment, OrderKey, Precision, Quantifier,
-    Query, Spanned, Target, Test, Unit, parse, parse_lenient, tokens,
+    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
+    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Target, Test, Unit,
+    parse, parse_lenient, tokens,
 };
 
 fn field() -> impl Strategy<Value = Spanned<Field>> {
@@ -17,8 +18,9 @@ fn field() -> impl Strategy<Value = Spanned<Field>> {
         Just("site".to_owned()),
         Just("page".to_owned()),
         "[a-z_][a-z0-9_]{0,12}",
+        "[a-z_][a-z0-9_]{0,4}\\.[a-z_][a-z0-9_]{0,6}",
     ]
-    .prop_filter("a reserved word is no field", |name| !tokens::is_reserved(name))
+    .prop_filter("a reserved word is no field", |name| !name.split('.').any(tokens::is_reserved))
     .prop_map(|name| Field::new(&name).into())
 }
 
@@ -63,9 +65,93 @@ fn literal() -> impl Strategy<Value = Spanned<Literal>> {
         (-1000..1000i32).prop_map(|n| Literal::Number(f64::from(n))),
         text().prop_map(Literal::Text),
         moment().prop_map(Literal::Moment),
-        (0..1_000_000_000u32, unit).prop_map(|(amount, unit)| Literal::Ago(Ago { amount, unit })),
+        (0..1_000_000_000u32, unit, any::<bool>()).prop_map(|(amount, unit, is_past)| {
+            let amount = Ago { amount, unit };
+            if is_past { Literal::Ago(amount) } else { Literal::Span(amount) }
+        }),
     ]
     .prop_map(Spanned::from)
+}
+
+/// What a calculation is made of, when it is more than a word.
+fn operand() -> impl Strategy<Value = Spanned<Expr>> {
+    let simple = prop_oneof![
+        field().prop_map(|field| Expr::Field(field.value)),
+        literal().prop_map(|literal| Expr::Literal(literal.value)),
+    ];
+    simple
+        .prop_map(Spanned::from)
+        .prop_recursive(3, 8, 2, |inner| prop_oneof![arithmetic(inner.clone(), inner.clone()), call(inner),])
+        .boxed()
+}
+
+fn arithmetic(
+    left: impl Strategy<Value = Spanned<Expr>>,
+    right: impl Strategy<Value = Spanned<Expr>>,
+) -> impl Strategy<Value = Spanned<Expr>> {
+    let sign = prop_oneof![Just(Sign::Plus), Just(Sign::Minus), Just(Sign::Times), Just(Sign::Over)];
+    (left, sign, right)
+        .prop_map(|(left, sign, right)| Expr::Arithmetic(Box::new(left), sign, Box::new(right)).into())
+}
+
+fn call(argument: impl Strategy<Value = Spanned<Expr>>) -> impl Strategy<Value = Spanned<Expr>> {
+    let name = "[a-z_]{1,6}".prop_filter("a reserved word calls nothing", |name| !tokens::is_reserved(name));
+    (name, any::<bool>(), option::of(argument)).prop_map(|(function, distinct, argument)| {
+        let distinct = distinct && argument.is_some();
+        Expr::Call { function, distinct, argument: argument.map(Box::new) }.into()
+    })
+}
+
+/// A calculation at the beginning of a test, which begins with a field or call.
+fn left() -> impl Strategy<Value = Spanned<Expr>> {
+    let field = || field().prop_map(|field| Spanned::from(Expr::Field(field.value)));
+    prop_oneof![
+        8 => field(),
+        1 => call(operand()),
+        1 => arithmetic(field(), operand()),
+        1 => arithmetic(call(operand()), operand()),
+    ]
+    .prop_map(binding_as_read)
+    .boxed()
+}
+
+/// A calculation on the right, where a field alone would be a text.
+fn value() -> impl Strategy<Value = Spanned<Expr>> {
+    prop_oneof![
+        6 => literal().prop_map(|literal| Spanned::from(Expr::Literal(literal.value))),
+        1 => arithmetic(operand(), operand()),
+        1 => call(operand()),
+    ]
+    .boxed()
+}
+
+/// A calculation may not begin with a parenthesis on the left: there its first sign binds as it is read.
+fn binding_as_read(expr: Spanned<Expr>) -> Spanned<Expr> {
+    match parse(&format!("{} = 1", expr.value)) {
+        Ok(Query { condition: Some(Condition::Test(test)), .. }) => test.left,
+        other => panic!("{}: {other:?}", expr.value),
+    }
+}
+
+fn relation() -> impl Strategy<Value = Related> {
+    let relation = prop_oneof![
+        Just(Relation::LinksTo),
+        Just(Relation::LinkedFrom),
+        Just(Relation::RedirectsTo),
+        Just(Relation::SameContentAs)
+    ];
+    let inner = option::of(field()).prop_map(|field| {
+        let test = |field: Spanned<Field>| {
+            let left = Spanned::from(Expr::Field(field.value));
+            Condition::Test(Test { left, check: Check::Empty { negated: false }.into() })
+        };
+        Others::Query(Box::new(Query { condition: field.map(test), ..Query::default() }))
+    });
+    let others = prop_oneof![text().prop_map(|url| Others::Url(url.into())), inner];
+    prop_oneof![
+        (relation, others).prop_map(|(relation, others)| Related::To(relation, others)),
+        Just(Related::Duplicate),
+    ]
 }
 
 fn check() -> impl Strategy<Value = Spanned<Check>> {
@@ -78,11 +164,11 @@ fn check() -> impl Strategy<Value = Spanned<Check>> {
         Just(Comparison::GreaterOrEqual)
     ];
     prop_oneof![
-        4 => (comparison, literal()).prop_map(|(comparison, value)| Check::Compare(comparison, value)),
+        4 => (comparison, value()).prop_map(|(comparison, value)| Check::Compare(comparison, value)),
         1 => (any::<bool>(), text())
             .prop_map(|(negated, pattern)| Check::Glob { negated, pattern: pattern.into() }),
         1 => (any::<bool>(), vec(literal(), 1..4)).prop_map(|(negated, values)| Check::In { negated, values }),
-        1 => (any::<bool>(), literal(), literal())
+        1 => (any::<bool>(), value(), value())
             .prop_map(|(negated, low, high)| Check::Between { negated, low, high }),
         1 => (any::<bool>(), any::<bool>(), vec(text().prop_map(Spanned::from), 1..4)).prop_map(
             |(negated, all, texts)| {
@@ -91,13 +177,24 @@ fn check() -> impl Strategy<Value = Spanned<Check>> {
             }
         ),
         1 => any::<bool>().prop_map(|negated| Check::Empty { negated }),
+        1 => (any::<bool>(), any::<bool>(), text()).prop_map(|(negated, start, text)| {
+            Check::Affix { negated, end: if start { End::Start } else { End::End }, text: text.into() }
+        }),
+        1 => (any::<bool>(), r#"([a-z"' .*^$\[\]]|\\[\\a-z.*])*"#).prop_map(|(negated, pattern)| {
+            Check::Pattern { negated, pattern: pattern.into() }
+        }),
+        1 => (value(), option::of(value())).prop_map(|(from, until)| Check::Since { from, until }),
     ]
     .prop_map(Spanned::from)
+    .boxed()
 }
 
 /// Trees as the parser gives them: flat chains of at least two, no double negation.
 fn condition() -> impl Strategy<Value = Condition> {
-    let test = (field(), check()).prop_map(|(field, check)| Condition::Test(Test { field, check }));
+    let test = prop_oneof![
+        9 => (left(), check()).prop_map(|(left, check)| Condition::Test(Test { left, check })),
+        1 => relation().prop_map(|related| Condition::Related(related.into())),
+    ];
     test.prop_recursive(5, 40, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 2..4).prop_map(|parts| {
@@ -128,29 +225,47 @@ fn condition() -> impl Strategy<Value = Condition> {
             }),
         ]
     })
+    .boxed()
 }
 
 fn query() -> impl Strategy<Value = Query> {
     let direction =
         prop_oneof![Just(None), Just(Some(Direction::Ascending)), Just(Some(Direction::Descending))];
-    let key = (field(), direction).prop_map(|(field, direction)| OrderKey { field, direction });
+    let key = (left(), direction).prop_map(|(expr, direction)| OrderKey { expr, direction });
+    let selection = (left(), option::of(field())).prop_map(|(expr, name)| Selection {
+        expr,
+        name: name.filter(|name| !name.value.name().contains('.')),
+    });
     let count = || option::of((0..9_000_000_000_000_000u64).prop_map(Spanned::from));
+    let target = prop_oneof![
+        Just(Target::Pages),
+        Just(Target::Sites),
+        Just(Target::Hosts),
+        Just(Target::Captures),
+        Just(Target::Versions),
+        Just(Target::Links)
+    ];
+    let sample =
+        option::of((0..1000u64, 0..1000u64).prop_map(|(rows, seed)| Sample { rows: rows.into(), seed }));
     (
-        prop_oneof![Just(Target::Pages), Just(Target::Sites)],
-        option::of(condition()),
-        vec(field(), 0..3),
-        vec(key, 0..3),
-        count(),
-        count(),
+        (target, option::of(condition()), vec(selection, 0..3)),
+        (vec(left(), 0..3), option::of(condition()), vec(key, 0..3)),
+        (count(), count(), sample, option::of(literal())),
     )
-        .prop_map(|(target, condition, select, order, limit, offset)| Query {
-            target,
-            condition,
-            select,
-            order,
-            limit,
-            offset,
-        })
+        .prop_map(
+            |((target, condition, select), (group, having, order), (limit, offset, sample, as_of))| Query {
+                target,
+                condition,
+                select,
+                group,
+                having,
+                order,
+                limit,
+                offset,
+                sample,
+                as_of,
+            },
+        )
 }
 
 proptest! {

@@ -1,0 +1,207 @@
+//! The archive as it stood at a time: rows made of the captures before.
+//!
+//! Pages are those that were captured by then. What they and their sites are follows from those captures; importance,
+//! depth and how a page was found are today's, as are the numbers computed off line.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use archive_storage::{CaptureId, HostId, SiteId, UrlId};
+use chrono::TimeDelta;
+
+use super::Instant;
+use super::details::{CaptureRow, HostRow, PageDetail, Record};
+use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::value::Value;
+
+/// See the module.
+pub(crate) struct AsOf<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    /// The first instant that does not count.
+    pub(crate) before: Instant,
+}
+
+type Iter<'a, T> = Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>;
+
+impl AsOf<'_> {
+    /// A page as it was; none if it was not captured by then.
+    fn row(&self, page: PageRow) -> Result<Option<PageRow>, RowsError> {
+        let (Some(first), Some(last)) = (page.first_seen, page.last_seen) else { return Ok(None) };
+        if first >= self.before {
+            return Ok(None);
+        }
+        // Rows have whole seconds, captures have not.
+        if last + TimeDelta::seconds(1) <= self.before {
+            return Ok(Some(page));
+        }
+        let mut then: Option<PageRow> = None;
+        let mut content_type = String::new();
+        let (mut has_version, mut has_status) = (false, false);
+        for capture in self.history(page.id)? {
+            let capture = capture?;
+            let time = whole_second(capture.time);
+            if then.is_none() {
+                content_type = capture.content_type;
+            }
+            let row = then.get_or_insert(PageRow {
+                last_seen: Some(time),
+                changed: None,
+                status: None,
+                captures: 0,
+                versions: 0,
+                ..page
+            });
+            row.captures += 1;
+            row.first_seen = Some(time);
+            row.versions += u32::from(capture.bytes_changed);
+            if capture.content_changed && !has_version {
+                (row.changed, has_version) = (Some(time), true);
+            }
+            // A 304 has the status of what it stands for.
+            if !has_status && capture.kind != "not-modified" {
+                (row.status, has_status) = (capture.status, true);
+            }
+        }
+        // What was not answered says nothing of what the page is.
+        if let Some(row) = &mut then
+            && !content_type.is_empty()
+            && self.rows.text(&page, PageText::ContentType)?.as_deref() != Some(content_type.as_str())
+        {
+            row.kind = Some(super::captures::type_of(&content_type));
+        }
+        Ok(then)
+    }
+
+    /// The newest capture of a page that has something to say of a document.
+    fn document(&self, page: UrlId) -> Result<Option<Record>, RowsError> {
+        for capture in self.history(page)? {
+            let capture = capture?;
+            let record = self.rows.record(capture.id)?;
+            if capture.kind == "response" || record.title.is_some() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Rows for AsOf<'_> {
+    fn pages(&self) -> Iter<'_, PageRow> {
+        let rows = self.rows.pages().filter_map(|page| match page {
+            Ok(page) => self.row(page).transpose(),
+            Err(error) => Some(Err(error)),
+        });
+        Box::new(rows)
+    }
+
+    fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
+        self.rows.page(id)?.map_or(Ok(None), |page| self.row(page))
+    }
+
+    fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
+        let is_todays = self.rows.page(page.id)?.is_some_and(|today| today == *page);
+        match text {
+            PageText::Url | PageText::Host | PageText::Site => self.rows.text(page, text),
+            _ if is_todays => self.rows.text(page, text),
+            PageText::Title => Ok(self.document(page.id)?.and_then(|record| record.title).map(Cow::Owned)),
+            PageText::Language => {
+                Ok(self.document(page.id)?.and_then(|record| record.language).map(Cow::Owned))
+            }
+            PageText::ContentType => {
+                let newest = self.history(page.id)?.next().transpose()?;
+                let content_type = newest.map(|capture| capture.content_type);
+                Ok(content_type.filter(|text| !text.is_empty()).map(Cow::Owned))
+            }
+        }
+    }
+
+    fn sites(&self) -> Iter<'_, SiteRow> {
+        let sites = || -> Result<Vec<SiteRow>, RowsError> {
+            let mut sums: HashMap<SiteId, SiteRow> = HashMap::new();
+            for page in self.pages() {
+                let page = page?;
+                let sum = sums.entry(page.site).or_insert_with(|| SiteRow {
+                    id: page.site,
+                    name: String::new(),
+                    importance: 0.0,
+                    pages: 0,
+                    captures: 0,
+                    html: 0,
+                    xml: 0,
+                    first_seen: page.first_seen,
+                    last_seen: page.last_seen,
+                });
+                sum.pages += 1;
+                sum.captures += u64::from(page.captures);
+                sum.html += u64::from(page.kind == Some(PageType::Html));
+                sum.xml += u64::from(page.kind.is_some_and(|kind| kind.is(PageType::Xml)));
+                sum.first_seen = sum.first_seen.min(page.first_seen);
+                sum.last_seen = sum.last_seen.max(page.last_seen);
+            }
+            let mut sites = Vec::new();
+            for today in self.rows.sites() {
+                let today = today?;
+                if let Some(then) = sums.remove(&today.id) {
+                    sites.push(SiteRow { name: today.name, importance: today.importance, ..then });
+                }
+            }
+            Ok(sites)
+        };
+        match sites() {
+            Ok(sites) => Box::new(sites.into_iter().map(Ok)),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    fn importance_max(&self) -> f64 {
+        self.rows.importance_max()
+    }
+
+    fn page_columns(&self) -> &[String] {
+        self.rows.page_columns()
+    }
+
+    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+        self.rows.page_number(page, index)
+    }
+
+    fn site_columns(&self) -> &[String] {
+        self.rows.site_columns()
+    }
+
+    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+        self.rows.site_number(site, index)
+    }
+
+    fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
+        self.rows.find(url)
+    }
+
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
+        self.rows.page_detail(page, detail)
+    }
+
+    fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
+        self.rows.host(host)
+    }
+
+    fn captures(&self) -> Iter<'_, CaptureRow> {
+        Box::new(
+            self.rows.captures().filter(|capture| capture.as_ref().map_or(true, |it| it.time < self.before)),
+        )
+    }
+
+    fn history(&self, page: UrlId) -> Result<Iter<'_, CaptureRow>, RowsError> {
+        let history = self.rows.history(page)?;
+        Ok(Box::new(history.skip_while(|capture| capture.as_ref().is_ok_and(|it| it.time >= self.before))))
+    }
+
+    fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
+        self.rows.record(capture)
+    }
+}
+
+/// Rows of pages have whole seconds.
+fn whole_second(time: Instant) -> Instant {
+    Instant::from_timestamp(time.timestamp(), 0).unwrap_or(time)
+}

@@ -1,0 +1,203 @@
+//! Hosts, captures, links and records of an archive on disk.
+
+use std::collections::HashMap;
+
+use archive_storage::segment::FIELD_HTTP_HEAD;
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, LinkList, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::archive::{ArchiveRows, page_type};
+use super::columns::YES_NO;
+use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::rows::{PageRow, PageType, Rows as _, RowsError};
+use super::value::Value;
+use crate::ledger::{Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
+use crate::parse::{DocumentKind, LinkKind};
+use crate::refresh::rate::ChangeObservations;
+use crate::selection::archive_prior;
+
+/// Pages of which it is remembered whether their captures are shown, while all captures are read.
+const PAGES_REMEMBERED: usize = 1 << 16;
+
+type Found<T> = Result<T, RowsError>;
+
+impl ArchiveRows<'_> {
+    pub(super) fn page_detail_of(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
+        let state = self.state;
+        Ok(match detail {
+            PageDetail::Hop => match state.page(page.id)? {
+                known if known.via.is_some() => char::from(known.hop).to_string().into(),
+                _ => Value::Empty,
+            },
+            PageDetail::Via => state.page(page.id)?.via.map(|via| state.url(via)).transpose()?.into(),
+            PageDetail::Seed => {
+                let is_seed = state.page(page.id)?.flags.has_any(flags::SEED);
+                if is_seed { YES_NO.first() } else { YES_NO.last() }.copied().into()
+            }
+            PageDetail::Refusal => {
+                Refusal::from_code(flags::refusal_code(state.page(page.id)?.flags)).map(Refusal::name).into()
+            }
+            PageDetail::Redirect => {
+                let is_redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
+                let links = if page.captures > 0 { state.links(page.id)?.links } else { Vec::new() };
+                let target = links.iter().find(|link| is_redirect(link.kind)).map(|link| link.target);
+                target.map(|target| state.url(target)).transpose()?.into()
+            }
+            PageDetail::ChangeRate => {
+                let Some(visit) = state.visit(page.id)?.filter(|_| page.captures > 0) else {
+                    return Ok(Value::Empty);
+                };
+                let prior = match self.prior.get() {
+                    Some(prior) => prior,
+                    None => {
+                        let prior = archive_prior(state)?;
+                        self.prior.get_or_init(|| prior)
+                    }
+                };
+                ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day.into()
+            }
+        })
+    }
+
+    pub(super) fn host_row(&self, id: HostId, name: String, host: &Host) -> HostRow {
+        HostRow {
+            id,
+            site: host.site,
+            name,
+            urls: host.urls,
+            pages: host.fetched,
+            captures: host.captures,
+            failures: host.failures,
+            bytes: host.bytes,
+        }
+    }
+
+    pub(super) fn host_of(&self, id: HostId) -> Found<Option<HostRow>> {
+        if id.0 >= self.state.host_count() {
+            return Ok(None);
+        }
+        Ok(Some(self.host_row(id, self.state.host_name(id)?, &self.state.host(id)?)))
+    }
+
+    /// The captures of pages that are shown, in order of arrival.
+    pub(super) fn all_captures(&self) -> impl Iterator<Item = Found<CaptureRow>> + '_ {
+        let mut known: HashMap<UrlId, bool> = HashMap::new();
+        self.state.captures().filter_map(move |found| {
+            let (id, capture) = match found {
+                Ok(found) => found,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let is_page = match known.get(&capture.url) {
+                Some(is_page) => *is_page,
+                None => {
+                    let is_page = match self.page(capture.url) {
+                        Ok(page) => page.is_some(),
+                        Err(error) => return Some(Err(error)),
+                    };
+                    if known.len() >= PAGES_REMEMBERED {
+                        known.clear();
+                    }
+                    known.insert(capture.url, is_page);
+                    is_page
+                }
+            };
+            match self.access.shows(self.state, &capture) {
+                Ok(is_shown) => (is_shown && is_page).then(|| Ok(self.capture_row(id, &capture))),
+                Err(error) => Some(Err(error.into())),
+            }
+        })
+    }
+
+    pub(super) fn history_of(&self, page: UrlId) -> Found<impl Iterator<Item = Found<CaptureRow>> + '_> {
+        let history = self.access.history(self.state, page)?;
+        Ok(history.map(|found| match found {
+            Ok((id, capture)) => Ok(self.capture_row(id, &capture)),
+            Err(error) => Err(error.into()),
+        }))
+    }
+
+    fn capture_row(&self, id: CaptureId, capture: &Capture) -> CaptureRow {
+        let is_erased = capture_flags::is_erased(capture);
+        let has_answer = capture.kind != CaptureKind::Failed && !is_erased;
+        CaptureRow {
+            id,
+            page: capture.url,
+            time: DateTime::<Utc>::from_timestamp_micros(capture.time).unwrap_or_default(),
+            kind: match capture.kind {
+                _ if is_erased => "erased",
+                CaptureKind::Response => "response",
+                CaptureKind::Identical => "identical",
+                CaptureKind::NotModified => "not-modified",
+                CaptureKind::Resource => "resource",
+                CaptureKind::Failed => "failed",
+            },
+            status: Some(capture.status).filter(|status| *status > 0),
+            content_type: self.state.mime(capture.mime).to_owned(),
+            size: has_answer.then_some(capture.length),
+            stored: capture.location.length,
+            digest: capture.digest,
+            content_changed: capture_flags::content_changed(capture),
+            bytes_changed: capture_flags::bytes_changed(capture),
+        }
+    }
+
+    pub(super) fn all_links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
+        let (mut scan, mut list, mut id) = (self.state.all_links(), LinkList::default(), 0);
+        while scan.read_next(&mut list)? {
+            let Some(source) = list.source else { continue };
+            let newest = self.state.visit(source)?.and_then(|visit| visit.links);
+            if newest != list.position || self.page(source)?.is_none_or(|page| page.captures == 0) {
+                continue;
+            }
+            for link in &list.links {
+                let code = LinkCode::from_byte(link.kind);
+                // What a newer version has written has no name here.
+                let Some(kind) = code.kind() else { continue };
+                id += 1;
+                visit(LinkRow {
+                    id,
+                    source,
+                    target: link.target,
+                    hop: kind.hop(),
+                    context: kind.context(),
+                    nofollow: code.nofollow(),
+                    template: code.template(),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn record_of(&self, id: CaptureId) -> Found<Record> {
+        let capture = self.state.capture(id)?;
+        let fields = match capture.kind {
+            CaptureKind::Failed => self.store.record(capture.location)?.fields(),
+            _ => self.store.metadata(&capture)?,
+        };
+        let head = match capture.kind {
+            CaptureKind::Failed => HttpHead::parse(&[]),
+            CaptureKind::NotModified => {
+                let lines =
+                    fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
+                HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
+            }
+            _ => HttpHead::parse(&split(&self.store.record(capture.location)?.content).0),
+        };
+        let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
+        let facts = Facts::from_fields(&fields);
+        Ok(Record {
+            headers: head.fields,
+            response_ms: has_time.then_some(facts.fetch_ms).filter(|_| capture.kind != CaptureKind::Failed),
+            failure: facts.error.or(facts.erased.map(|erased| erased.sentence())),
+            hops: facts.hops,
+            title: facts.title,
+            language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
+        })
+    }
+}
+
+/// What a document of this media type is.
+pub(super) fn type_of(content_type: &str) -> PageType {
+    page_type(DocumentKind::of(content_type, &[]).code())
+}

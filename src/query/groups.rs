@@ -1,0 +1,256 @@
+//! Groups of rows: what they have in common, and what is gathered of each.
+//!
+//! Rows stream by; a group keeps its key and a few numbers. Only `median` and `count(distinct …)` keep values, each once.
+//! All of it is counted in bytes against [`GATHERED_BYTES_MAX`].
+
+use std::collections::{HashMap, HashSet};
+
+use super::columns::Path;
+use super::expr::{self, Expr, Subject};
+use super::rows::RowsError;
+use super::value::Value;
+use super::{Error, Instant};
+
+/// What all groups of an answer may take of memory, by estimate.
+pub const GATHERED_BYTES_MAX: usize = 256 << 20;
+
+/// What a group, or a value that is told apart, takes beside its own bytes.
+const OVERHEAD_BYTES: usize = 64;
+
+/// What is gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gather {
+    /// Rows.
+    Count,
+    /// Rows of which something is known.
+    Known,
+    /// Different values.
+    Distinct,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    Median,
+}
+
+impl Gather {
+    pub(crate) const NAMES: [(&'static str, &'static str); 6] = [
+        ("count", "rows; count(x) those that have an x; count(distinct x) the different ones"),
+        ("sum", "the sum"),
+        ("avg", "the mean"),
+        ("min", "the smallest, earliest or first by the alphabet"),
+        ("max", "the largest, latest or last"),
+        ("median", "the one in the middle"),
+    ];
+
+    /// The one that is called so.
+    pub(crate) fn named(name: &str, distinct: bool, has_argument: bool) -> Option<Self> {
+        Some(match (name, distinct, has_argument) {
+            ("count", false, false) => Self::Count,
+            ("count", false, true) => Self::Known,
+            ("count", true, true) => Self::Distinct,
+            ("sum", false, true) => Self::Sum,
+            ("avg" | "mean" | "average", false, true) => Self::Avg,
+            ("min", false, true) => Self::Min,
+            ("max", false, true) => Self::Max,
+            ("median", false, true) => Self::Median,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Count | Self::Known | Self::Distinct => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Median => "median",
+        }
+    }
+
+    pub(crate) fn needs_numbers(self) -> bool {
+        matches!(self, Self::Sum | Self::Avg | Self::Median)
+    }
+}
+
+/// Something that is gathered of each group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Aggregate {
+    pub(crate) gather: Gather,
+    /// Of what; of rows themselves when there is none.
+    pub(crate) of: Option<Expr>,
+}
+
+/// What is known so far.
+#[derive(Clone, Debug)]
+enum Gathered {
+    Count(u64),
+    Distinct(HashSet<Vec<u8>>),
+    Sum { sum: f64, count: u64 },
+    Best(Value),
+    All(Vec<f64>),
+}
+
+/// A group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) keys: Vec<Value>,
+    gathered: Vec<Gathered>,
+    aggregates: Vec<Value>,
+}
+
+/// The groups of a running query.
+pub(crate) struct Groups<'a> {
+    keys: &'a [Expr],
+    aggregates: &'a [Aggregate],
+    found: HashMap<Vec<u8>, Group>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl<'a> Groups<'a> {
+    pub(crate) fn new(keys: &'a [Expr], aggregates: &'a [Aggregate], bytes_max: usize) -> Self {
+        let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, bytes_max };
+        if keys.is_empty() {
+            // Of no rows at all, there still is a number: none.
+            groups.found.insert(Vec::new(), Group::new(Vec::new(), aggregates));
+        }
+        groups
+    }
+
+    /// Adds a row to its group.
+    pub(crate) fn add(&mut self, subject: &dyn Subject) -> Result<(), Error> {
+        let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
+        let mut key = Vec::new();
+        keys.iter().for_each(|value| value.push_key(&mut key));
+        let bytes = &mut self.bytes;
+        let group = match self.found.get_mut(&key) {
+            Some(group) => group,
+            None => {
+                *bytes += 2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len());
+                self.found.entry(key).or_insert_with(|| Group::new(keys, self.aggregates))
+            }
+        };
+        for (aggregate, gathered) in self.aggregates.iter().zip(&mut group.gathered) {
+            let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
+            *bytes += gathered.add(aggregate.gather, value);
+        }
+        if *bytes > self.bytes_max {
+            return Err(Error::TooMuch { bytes_max: self.bytes_max });
+        }
+        Ok(())
+    }
+
+    /// The groups, in no order.
+    pub(crate) fn finish(self) -> impl Iterator<Item = Group> {
+        let aggregates = self.aggregates;
+        self.found.into_values().map(move |mut group| {
+            let gathered = std::mem::take(&mut group.gathered);
+            let values = aggregates.iter().zip(gathered);
+            group.aggregates =
+                values.map(|(aggregate, gathered)| gathered.finish(aggregate.gather)).collect();
+            group
+        })
+    }
+}
+
+impl Group {
+    fn new(keys: Vec<Value>, aggregates: &[Aggregate]) -> Self {
+        let gathered = aggregates.iter().map(|aggregate| match aggregate.gather {
+            Gather::Count | Gather::Known => Gathered::Count(0),
+            Gather::Distinct => Gathered::Distinct(HashSet::new()),
+            Gather::Sum | Gather::Avg => Gathered::Sum { sum: 0.0, count: 0 },
+            Gather::Min | Gather::Max => Gathered::Best(Value::Empty),
+            Gather::Median => Gathered::All(Vec::new()),
+        });
+        Self { keys, gathered: gathered.collect(), aggregates: Vec::new() }
+    }
+}
+
+impl Gathered {
+    /// Takes what a row has, and says how many bytes it keeps of it.
+    fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
+        let Some(value) = value else {
+            if let Self::Count(count) = self {
+                *count += 1;
+            }
+            return 0;
+        };
+        if !value.is_known() {
+            return 0;
+        }
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Distinct(values) => {
+                let mut key = Vec::new();
+                value.push_key(&mut key);
+                let bytes = key.len() + OVERHEAD_BYTES;
+                return if values.insert(key) { bytes } else { 0 };
+            }
+            Self::Sum { sum, count } => {
+                *sum += value.as_number().unwrap_or_default();
+                *count += 1;
+            }
+            Self::Best(best) => {
+                let order = value.compare(best);
+                if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
+                    *best = value;
+                }
+            }
+            Self::All(values) => {
+                values.extend(value.as_number());
+                return size_of::<f64>();
+            }
+        }
+        0
+    }
+
+    fn finish(self, gather: Gather) -> Value {
+        match self {
+            Self::Count(count) => Value::Integer(count),
+            Self::Distinct(values) => Value::Integer(values.len() as u64),
+            Self::Sum { count: 0, .. } => Value::Empty,
+            Self::Sum { sum, count } if gather == Gather::Avg => expr::number(sum / count as f64),
+            Self::Sum { sum, .. } => expr::number(sum),
+            Self::Best(best) => best,
+            Self::All(mut values) => {
+                values.sort_unstable_by(f64::total_cmp);
+                let middle = values.len() / 2;
+                match (values.get(middle), middle.checked_sub(1).and_then(|before| values.get(before))) {
+                    (Some(value), Some(before)) if values.len().is_multiple_of(2) => {
+                        expr::number(f64::midpoint(*before, *value))
+                    }
+                    (Some(value), _) => expr::number(*value),
+                    (None, _) => Value::Empty,
+                }
+            }
+        }
+    }
+}
+
+impl Subject for Group {
+    fn field(&self, _: Path) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
+    fn header(&self, _: &str) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
+    fn hit(&self, _: usize) -> bool {
+        false
+    }
+
+    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Result<bool, RowsError> {
+        Ok(false)
+    }
+
+    fn key(&self, index: usize) -> Value {
+        self.keys.get(index).cloned().unwrap_or(Value::Empty)
+    }
+
+    fn aggregate(&self, index: usize) -> Value {
+        self.aggregates.get(index).cloned().unwrap_or(Value::Empty)
+    }
+}

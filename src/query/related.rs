@@ -1,0 +1,101 @@
+//! Pages by what they have to do with others: links, redirects, equal content.
+//!
+//! Each relation is one pass over all links, or over all pages, and comes to a list of pages.
+
+use std::collections::HashSet;
+
+use archive_grammar::Relation;
+use archive_storage::UrlId;
+
+use super::hits::{Found, Hits};
+use super::plan::{Plan, Search};
+use super::rows::{PageRow, Rows, RowsError};
+use super::{Error, FullText};
+
+/// The letter of a link that is a redirect.
+const REDIRECT: char = 'R';
+
+impl Plan {
+    /// What the searches of the plan find.
+    pub(crate) fn hits(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {
+        let mut hits = Hits::default();
+        for search in &self.searches {
+            let found = match search {
+                Search::Text { query, .. } => {
+                    let index = full_text.ok_or(Error::NoIndex)?;
+                    index.hits(query).map_err(Error::Search)?
+                }
+                Search::Url(relation, url) => {
+                    related(rows, *relation, &rows.find(url)?.into_iter().collect())?
+                }
+                Search::Pages(relation, plan) => {
+                    let others = plan.pages_found(rows, full_text)?;
+                    related(rows, *relation, &others.into_iter().collect())?
+                }
+                Search::Duplicates => duplicates(rows)?,
+            };
+            hits.push(found, search.scores());
+        }
+        Ok(hits)
+    }
+}
+
+/// The pages that have to do with one of `others`.
+fn related(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Result<Found, RowsError> {
+    let mut found = HashSet::new();
+    match relation {
+        Relation::SameContentAs => {
+            let mut contents = HashSet::new();
+            for id in others {
+                let page = rows.page(*id)?;
+                contents.extend(page.map(|page| content(rows, &page)).transpose()?.flatten());
+            }
+            for page in rows.pages() {
+                let page = page?;
+                if content(rows, &page)?.is_some_and(|content| contents.contains(&content)) {
+                    found.insert(page.id);
+                }
+            }
+        }
+        Relation::LinksTo => rows.links(&mut |link| {
+            if others.contains(&link.target) {
+                found.insert(link.source);
+            }
+            Ok(())
+        })?,
+        Relation::LinkedFrom => rows.links(&mut |link| {
+            if others.contains(&link.source) {
+                found.insert(link.target);
+            }
+            Ok(())
+        })?,
+        Relation::RedirectsTo => rows.links(&mut |link| {
+            if link.hop == REDIRECT && others.contains(&link.target) {
+                found.insert(link.source);
+            }
+            Ok(())
+        })?,
+    }
+    Ok(found.into_iter().map(|id| (id, 0.0)).collect())
+}
+
+/// Pages whose content another page has too.
+fn duplicates(rows: &dyn Rows) -> Result<Found, RowsError> {
+    let mut contents = Vec::new();
+    for page in rows.pages() {
+        let page = page?;
+        contents.extend(content(rows, &page)?.map(|content| (content, page.id)));
+    }
+    contents.sort_unstable();
+    let equal = contents.chunk_by(|(left, _), (right, _)| left == right).filter(|chunk| chunk.len() > 1);
+    Ok(equal.flatten().map(|(_, id)| (*id, 0.0)).collect())
+}
+
+/// The digest of a page that was found; an error message has none that counts.
+fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<[u8; 16]>, RowsError> {
+    if !page.status.is_some_and(|status| (200..300).contains(&status)) {
+        return Ok(None);
+    }
+    let newest = rows.history(page.id)?.next().transpose()?;
+    Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != [0; 16]))
+}

@@ -1,0 +1,334 @@
+//! Calculations: which fields there are, and which sorts of values suit each other.
+
+use std::ops::Range;
+
+use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
+
+use super::columns::{Column, ColumnKind, Columns, Path, TEXT, shown};
+use super::expr::{Expr, Function};
+use super::groups::{Aggregate, Gather};
+use super::plan::Context;
+use super::times;
+use super::value::Value;
+
+/// What a calculation comes to.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) kind: ColumnKind,
+    pub(crate) folds_case: bool,
+    /// As people call it.
+    pub(crate) shown: String,
+    pub(crate) span: Range<usize>,
+}
+
+impl Typed {
+    /// The field that it is, if it is no more than one.
+    pub(crate) fn path(&self) -> Option<Path> {
+        if let Expr::Field(path) = self.expr { Some(path) } else { None }
+    }
+}
+
+/// What stands where groups are told of.
+pub(crate) struct Grouping {
+    /// What was written after `group by`, and what it comes to.
+    pub(crate) keys: Vec<(Written, Typed)>,
+    /// What is gathered of each group.
+    pub(crate) aggregates: Vec<Aggregate>,
+    /// Names that `select` gave.
+    pub(crate) names: Vec<(String, Typed)>,
+}
+
+/// Reads calculations.
+pub(crate) struct Typing<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) columns: Columns<'a>,
+    pub(crate) context: &'a Context<'a>,
+    /// Where `score` was first used: whether there is one is known only when all is read.
+    pub(crate) score_used: Option<Range<usize>>,
+    /// Whether the archive is asked as of another time.
+    pub(crate) is_past: bool,
+    /// Of a part of the query that tells of groups, not rows.
+    pub(crate) grouping: Option<Grouping>,
+}
+
+pub(crate) type Checked<T> = Result<T, ParseError>;
+
+impl Typing<'_> {
+    pub(crate) fn expr(&mut self, written: &Spanned<Written>) -> Checked<Typed> {
+        let span = written.span.clone();
+        if let Some(found) = self.of_group(&written.value) {
+            return Ok(Typed { span, ..found });
+        }
+        match &written.value {
+            Written::Field(field) => self.field(field.name(), span),
+            Written::Literal(literal) => {
+                let (value, kind) = self.constant(literal, &span)?;
+                Ok(Typed {
+                    expr: Expr::Value(value),
+                    kind,
+                    folds_case: true,
+                    shown: literal.to_string(),
+                    span,
+                })
+            }
+            Written::Call { function, distinct, argument } => {
+                self.call(function, *distinct, argument.as_deref(), span)
+            }
+            Written::Arithmetic(left, sign, right) => {
+                let (left, right) = (self.expr(left)?, self.expr(right)?);
+                let Some(kind) = calculated(left.kind, *sign, right.kind) else {
+                    let message = format!("{} {sign} {} makes no sense", sort(left.kind), sort(right.kind),);
+                    return Err(self.mistake(&span, message));
+                };
+                let shown = written.value.to_string();
+                let expr = Expr::Arithmetic(Box::new(left.expr), *sign, Box::new(right.expr));
+                Ok(Typed { expr, kind, folds_case: true, shown, span })
+            }
+        }
+    }
+
+    /// What is known of a group under this name or calculation.
+    fn of_group(&self, written: &Written) -> Option<Typed> {
+        let grouping = self.grouping.as_ref()?;
+        let named = grouping
+            .names
+            .iter()
+            .find(|(name, _)| matches!(written, Written::Field(field) if field.name() == name.as_str()));
+        if let Some((_, typed)) = named {
+            return Some(typed.clone());
+        }
+        let index = grouping.keys.iter().position(|(key, _)| key == written)?;
+        let (_, key) = grouping.keys.get(index)?;
+        Some(Typed { expr: Expr::Key(index), ..key.clone() })
+    }
+
+    fn field(&mut self, name: &str, span: Range<usize>) -> Checked<Typed> {
+        if name == "count" && self.grouping.is_some() {
+            return self.call(name, false, None, span);
+        }
+        if name == TEXT
+            && self.columns.find(name).is_err()
+            && self.columns.target == archive_grammar::Target::Pages
+        {
+            return Err(self
+                .mistake(&span, "`text` can be searched but is not a column")
+                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
+        }
+        let path = match self.columns.find(name) {
+            Ok(path) => path,
+            Err(unknown) => {
+                if let Some(time) = times::word(name, self.context.now, self.context.zone) {
+                    let (expr, kind) = (Expr::Value(Value::Time(time.start)), ColumnKind::Time);
+                    return Ok(Typed { expr, kind, folds_case: true, shown: name.to_owned(), span });
+                }
+                if name == "count" {
+                    return Err(self.counted_of_a_row(name, &span));
+                }
+                return Err(self.mistake(&span, unknown.message).with_suggestion(unknown.suggestion));
+            }
+        };
+        if self.grouping.is_some() {
+            let message = format!("the rows of a group differ in `{}`", shown(name));
+            let suggestion = format!(
+                "group by it too, or ask for max({0}), count(distinct {0}) and the like",
+                shown(name)
+            );
+            return Err(self.mistake(&span, message).with_suggestion(Some(suggestion)));
+        }
+        if path.column == Column::Score {
+            self.score_used.get_or_insert_with(|| span.clone());
+        }
+        if self.is_past && path.column.is_of_today() {
+            let message = format!("`{}` is not known as of another time", shown(name));
+            return Err(self.mistake(&span, message));
+        }
+        Ok(Typed {
+            expr: Expr::Field(path),
+            kind: path.column.kind(),
+            folds_case: path.column.folds_case(),
+            shown: shown(name),
+            span,
+        })
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        distinct: bool,
+        argument: Option<&Spanned<Written>>,
+        span: Range<usize>,
+    ) -> Checked<Typed> {
+        if let Some(gather) = Gather::named(name, distinct, argument.is_some()) {
+            return self.aggregate(gather, argument, span);
+        }
+        if let Some(argument) = argument.filter(|_| name == "header") {
+            return self.header(argument, span);
+        }
+        let is_known = Function::NAMES.iter().chain(&Gather::NAMES).any(|(known, _)| *known == name);
+        if is_known && (distinct || argument.is_none()) {
+            return Err(self.mistake(&span, format!("`{name}` is asked of one value, as in {name}(x)")));
+        }
+        let Some((function, argument)) = Function::named(name, self.context.zone).zip(argument) else {
+            return Err(self.unknown_function(name, &span));
+        };
+        let argument = self.expr(argument)?;
+        let (wanted, kind, folds_case) = match function {
+            Function::Year(_) | Function::Month(_) | Function::Day(_) => {
+                (ColumnKind::Time, ColumnKind::Number, true)
+            }
+            Function::Date(_) => (ColumnKind::Time, ColumnKind::Text, true),
+            Function::Lower => (ColumnKind::Text, ColumnKind::Text, true),
+            Function::Length => (ColumnKind::Text, ColumnKind::Number, true),
+        };
+        if !same_sort(argument.kind, wanted) {
+            let message = format!(
+                "`{name}` is asked of {}, but {} is {}",
+                sort(wanted),
+                argument.shown,
+                sort(argument.kind)
+            );
+            return Err(self.mistake(&argument.span, message));
+        }
+        let shown = format!("{name}({})", argument.shown);
+        Ok(Typed { expr: Expr::Call(function, Box::new(argument.expr)), kind, folds_case, shown, span })
+    }
+
+    fn header(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<Typed> {
+        use archive_grammar::Target;
+        let Written::Literal(Literal::Text(name)) = &argument.value else {
+            return Err(self
+                .mistake(&argument.span, "the name of a header stands in quotes")
+                .with_suggestion(Some("as in header(\"content-type\")".to_owned())));
+        };
+        if !matches!(self.columns.target, Target::Pages | Target::Captures | Target::Versions) {
+            return Err(self.mistake(&span, "only pages, captures and versions have headers"));
+        }
+        if self.grouping.is_some() {
+            return Err(self.mistake(&span, "the rows of a group differ in their headers: group by it too"));
+        }
+        let shown = format!("header(\"{name}\")");
+        let expr = Expr::Header(name.to_lowercase());
+        Ok(Typed { expr, kind: ColumnKind::Text, folds_case: true, shown, span })
+    }
+
+    fn aggregate(
+        &mut self,
+        gather: Gather,
+        argument: Option<&Spanned<Written>>,
+        span: Range<usize>,
+    ) -> Checked<Typed> {
+        let Some(grouping) = self.grouping.take() else {
+            return Err(self.counted_of_a_row(gather.name(), &span));
+        };
+        // What is gathered is of rows again.
+        let argument = argument.map(|argument| self.expr(argument)).transpose();
+        self.grouping = Some(grouping);
+        let argument = argument?;
+        let of = argument.as_ref().map_or(ColumnKind::Number, |argument| argument.kind);
+        if gather.needs_numbers() && !matches!(of, ColumnKind::Number | ColumnKind::Span) {
+            let message = format!("`{}` is of numbers, but this is {}", gather.name(), sort(of));
+            return Err(self.mistake(argument.as_ref().map_or(&span, |argument| &argument.span), message));
+        }
+        let kind = match gather {
+            Gather::Count | Gather::Known | Gather::Distinct => ColumnKind::Number,
+            Gather::Min | Gather::Max if of == ColumnKind::Choice => ColumnKind::Text,
+            _ => of,
+        };
+        let shown = match (&argument, gather) {
+            (None, _) => gather.name().to_owned(),
+            (Some(argument), Gather::Distinct) => format!("count(distinct {})", argument.shown),
+            (Some(argument), _) => format!("{}({})", gather.name(), argument.shown),
+        };
+        let aggregate = Aggregate { gather, of: argument.map(|argument| argument.expr) };
+        let grouping = self.grouping.get_or_insert_with(|| Grouping {
+            keys: Vec::new(),
+            aggregates: Vec::new(),
+            names: Vec::new(),
+        });
+        let index = grouping.aggregates.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
+            grouping.aggregates.push(aggregate);
+            grouping.aggregates.len() - 1
+        });
+        Ok(Typed { expr: Expr::Aggregate(index), kind, folds_case: true, shown, span })
+    }
+
+    fn counted_of_a_row(&self, name: &str, span: &Range<usize>) -> ParseError {
+        let message = format!("`{name}` tells of many rows, and here one row is asked for");
+        self.mistake(span, message)
+            .with_suggestion(Some("it may stand in select, having and order by".to_owned()))
+    }
+
+    fn unknown_function(&self, name: &str, span: &Range<usize>) -> ParseError {
+        let names =
+            || Function::NAMES.into_iter().chain(Gather::NAMES).map(|(name, _)| name).chain(["header"]);
+        let suggestion = match nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("the functions are {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        self.mistake(span, format!("there is no function `{name}`")).with_suggestion(Some(suggestion))
+    }
+
+    /// A value that is written; of a time that lasts its beginning.
+    fn constant(&self, literal: &Literal, span: &Range<usize>) -> Checked<(Value, ColumnKind)> {
+        Ok(match literal {
+            Literal::Number(number) => (Value::Number(*number), ColumnKind::Number),
+            Literal::Text(text) => (Value::Text(text.clone()), ColumnKind::Text),
+            Literal::Span(amount) => (Value::Number(times::seconds(*amount)), ColumnKind::Span),
+            Literal::Moment(_) | Literal::Ago(_) => {
+                let time = self.time(literal).ok_or_else(|| self.mistake(span, "there is no such time"))?;
+                (Value::Time(time.start), ColumnKind::Time)
+            }
+        })
+    }
+
+    /// The time that a literal names.
+    pub(crate) fn time(&self, literal: &Literal) -> Option<Range<chrono::DateTime<chrono::Utc>>> {
+        let (now, zone) = (self.context.now, self.context.zone);
+        match literal {
+            Literal::Moment(moment) => Some(times::moment(*moment, zone)),
+            Literal::Ago(ago) => {
+                let time = times::ago(*ago, now);
+                Some(time..time)
+            }
+            Literal::Number(number) => times::year(*number, zone),
+            Literal::Text(word) => times::word(word, now, zone),
+            Literal::Span(_) => None,
+        }
+    }
+
+    pub(crate) fn mistake(&self, span: &Range<usize>, message: impl Into<String>) -> ParseError {
+        ParseError::new(self.text, span.clone(), message)
+    }
+}
+
+/// What a calculation comes to; none where it makes no sense.
+fn calculated(left: ColumnKind, sign: Sign, right: ColumnKind) -> Option<ColumnKind> {
+    use ColumnKind::{Number, Span, Time};
+    Some(match (left, sign, right) {
+        (Number, _, Number) | (Span, Sign::Over, Span) => Number,
+        (Span, Sign::Plus | Sign::Minus, Span)
+        | (Span, Sign::Times | Sign::Over, Number)
+        | (Number, Sign::Times, Span)
+        | (Time, Sign::Minus, Time) => Span,
+        (Time, Sign::Plus | Sign::Minus, Span) | (Span, Sign::Plus, Time) => Time,
+        _ => return None,
+    })
+}
+
+/// Whether two values can be compared: words of a choice are texts.
+pub(crate) fn same_sort(left: ColumnKind, right: ColumnKind) -> bool {
+    let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::Choice);
+    left == right || is_text(left) && is_text(right)
+}
+
+/// A sort of values in words.
+pub(crate) fn sort(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Text => "text",
+        ColumnKind::Choice => "a word",
+        ColumnKind::Number => "a number",
+        ColumnKind::Span => "an amount of time",
+        ColumnKind::Time => "a time",
+    }
+}

@@ -31,6 +31,7 @@ mod outputs;
 mod politeness;
 mod power;
 mod push;
+mod questions;
 mod readers;
 mod realsites;
 mod rebuild;

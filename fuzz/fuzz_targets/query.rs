@@ -1,6 +1,9 @@
-//! Any text is a query or a mistake with its place; a query prints as text that reads as the same query.
+//! Any text is a query or a mistake with its place; a query prints as text that reads as the same query, and is planned or
+//! has a mistake, too.
 #![no_main]
 
+use archive::query::{Context, Plan, Zone};
+use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -11,6 +14,11 @@ fuzz_target!(|text: &str| {
             let printed = query.to_string();
             let again = archive_grammar::parse(&printed).expect("what is printed is a query");
             assert_eq!(again.to_string(), printed);
+            let now = DateTime::UNIX_EPOCH;
+            let context = Context { now, zone: Zone::Utc, page_columns: &[], site_columns: &[] };
+            if let Err(mistake) = Plan::new(&query, text, &context) {
+                assert!(text.get(mistake.span()).is_some());
+            }
         }
         Err(mistake) => {
             let asks_nothing = lenient.to_string() == archive_grammar::Query::default().to_string();

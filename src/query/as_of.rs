@@ -10,6 +10,7 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::TimeDelta;
 
 use super::Instant;
+use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
@@ -58,7 +59,7 @@ impl AsOf<'_> {
                 (row.changed, has_version) = (Some(time), true);
             }
             // A 304 has the status of what it stands for.
-            if !has_status && capture.kind != "not-modified" {
+            if !has_status && capture.kind != NOT_MODIFIED {
                 (row.status, has_status) = (capture.status, true);
             }
         }

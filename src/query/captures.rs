@@ -8,7 +8,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, LinkList, U
 use chrono::{DateTime, Utc};
 
 use super::archive::{ArchiveRows, page_type};
-use super::columns::YES_NO;
+use super::columns::{NOT_MODIFIED, YES_NO};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::rows::{PageRow, PageType, Rows as _, RowsError};
 use super::value::Value;
@@ -30,7 +30,7 @@ impl ArchiveRows<'_> {
                 known if known.via.is_some() => char::from(known.hop).to_string().into(),
                 _ => Value::Empty,
             },
-            PageDetail::Via => state.page(page.id)?.via.map(|via| state.url(via)).transpose()?.into(),
+            PageDetail::Via => self.shown_url(state.page(page.id)?.via)?.into(),
             PageDetail::Seed => {
                 let is_seed = state.page(page.id)?.flags.has_any(flags::SEED);
                 if is_seed { YES_NO.first() } else { YES_NO.last() }.copied().into()
@@ -42,7 +42,7 @@ impl ArchiveRows<'_> {
                 let is_redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
                 let links = if page.captures > 0 { state.links(page.id)?.links } else { Vec::new() };
                 let target = links.iter().find(|link| is_redirect(link.kind)).map(|link| link.target);
-                target.map(|target| state.url(target)).transpose()?.into()
+                self.shown_url(target)?.into()
             }
             PageDetail::ChangeRate => {
                 let Some(visit) = state.visit(page.id)?.filter(|_| page.captures > 0) else {
@@ -58,6 +58,14 @@ impl ArchiveRows<'_> {
                 ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day.into()
             }
         })
+    }
+
+    /// The URL of a page, unless nobody is to see that.
+    fn shown_url(&self, page: Option<UrlId>) -> Found<Option<String>> {
+        match page {
+            Some(id) if self.page(id)?.is_some() => Ok(Some(self.state.url(id)?)),
+            _ => Ok(None),
+        }
     }
 
     pub(super) fn host_row(&self, id: HostId, name: String, host: &Host) -> HostRow {
@@ -128,7 +136,7 @@ impl ArchiveRows<'_> {
                 _ if is_erased => "erased",
                 CaptureKind::Response => "response",
                 CaptureKind::Identical => "identical",
-                CaptureKind::NotModified => "not-modified",
+                CaptureKind::NotModified => NOT_MODIFIED,
                 CaptureKind::Resource => "resource",
                 CaptureKind::Failed => "failed",
             },

@@ -3,22 +3,19 @@
 use std::ops::{Bound, Range};
 
 use archive_grammar::{
-    Check, Comparison, Condition, End, Expr as Written, Literal, Others, ParseError, Quantifier, Related,
-    Spanned, Target, Test, nearest,
+    Check, Comparison, Condition, End, Expr as Written, Literal, ParseError, Quantifier, Spanned, Target,
+    Test, nearest,
 };
 use regex::{Regex, RegexBuilder};
-use url::Url;
 
 use super::Instant;
-use super::columns::{Column, ColumnKind, Columns, Path, TEXT, plural};
+use super::columns::{Column, ColumnKind, Columns, Path, TEXT};
 use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
-use super::plan::{Context, Plan, Search};
+use super::plan::{Context, Search};
 use super::typed::{Checked, Typed, Typing, same_sort, sort};
 use super::value::Value;
-use crate::ledger::canonical_of;
-use crate::search::{self, TextQuery};
 
 /// What a regular expression may take when it is made ready.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -28,7 +25,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) typing: Typing<'a>,
     pub(crate) searches: Vec<Search>,
     /// Under an odd number of `not`.
-    negative: bool,
+    pub(super) negative: bool,
 }
 
 /// What a value is compared with.
@@ -128,7 +125,12 @@ impl<'a> Checker<'a> {
                     match read(&self.typing, &written)? {
                         Some(value) => all.push(whole(value)),
                         None => {
-                            return Err(unsuitable(&self.typing, left, &written.span, sort(ColumnKind::Text)));
+                            return Err(unsuitable(
+                                &self.typing,
+                                left,
+                                &written.span,
+                                sort(ColumnKind::Text),
+                            ));
                         }
                     }
                 }
@@ -241,11 +243,11 @@ impl<'a> Checker<'a> {
 
     fn text_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
         if let Check::Compare(comparison, other) = &check.value
-            && !matches!(other.value, Written::Literal(_))
+            && let Some(other) = self.of_each_row(other)
         {
-            let right = self.typing.expr(other)?;
+            let right = self.typing.expr(&other)?;
             if !same_sort(left.kind, right.kind) {
-                return Err(unsuitable(&self.typing, left, &other.span, sort(right.kind)));
+                return Err(unsuitable(&self.typing, left, &right.span, sort(right.kind)));
             }
             return Ok(compare(left, *comparison, right));
         }
@@ -306,6 +308,22 @@ impl<'a> Checker<'a> {
             }
         };
         Ok(negate(Filter::Text(left.expr.clone(), TextTest { kind, folds_case }), negated))
+    }
+
+    /// What stands on the right of a text, if each row has its own: a calculation, or the field of another row. Other words
+    /// are texts.
+    fn of_each_row(&self, other: &Spanned<Written>) -> Option<Spanned<Written>> {
+        match &other.value {
+            Written::Literal(Literal::Text(word)) => {
+                let written = self.typing.text.get(other.span.clone())?;
+                let is_field =
+                    word.contains('.') && written == word && self.typing.columns.find(word).is_ok();
+                let field = Written::Field(archive_grammar::Field::new(word));
+                is_field.then(|| Spanned::new(field, other.span.clone()))
+            }
+            Written::Literal(_) => None,
+            _ => Some(other.clone()),
+        }
     }
 
     fn regex(&self, pattern: &Spanned<String>, folds_case: bool) -> Checked<Regex> {
@@ -382,78 +400,6 @@ impl<'a> Checker<'a> {
         // XML is also what has a name of its own.
         let xml: &[&str] = if column == Column::Type && *found == "xml" { &["feed", "sitemap"] } else { &[] };
         Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
-    }
-
-    /// `text contains "open access"`
-    fn search(&mut self, test: &Test) -> Checked<Filter> {
-        let Check::Contains { negated, quantifier, texts } = &test.check.value else {
-            return Err(self
-                .typing
-                .mistake(&test.check.span, "`text` can only be searched")
-                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
-        };
-        if self.typing.is_past {
-            let message = "the index has the newest versions: no text can be searched as of another time";
-            return Err(self.typing.mistake(&test.left.span, message));
-        }
-        for text in texts {
-            if search::words(&text.value).is_empty() {
-                return Err(self.typing.mistake(&text.span, "there is no word to search for in this text"));
-            }
-        }
-        let query = TextQuery {
-            all: *quantifier == Quantifier::All,
-            texts: texts.iter().map(|text| text.value.clone()).collect(),
-        };
-        self.searches.push(Search::Text { query, scores: self.negative == *negated });
-        Ok(negate(Filter::Hit(self.searches.len() - 1), *negated))
-    }
-
-    /// `links to (page status = 404)`
-    fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
-        let Typing { text, columns, context, is_past, .. } = self.typing;
-        if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
-            let message =
-                format!("only pages and their captures can be asked so, not {}", plural(columns.target));
-            return Err(self.typing.mistake(&related.span, message));
-        }
-        let search = match &related.value {
-            Related::Duplicate => Search::Duplicates,
-            Related::To(relation, _) if is_past && *relation != archive_grammar::Relation::SameContentAs => {
-                let message =
-                    "only links of the newest versions are known: they cannot be asked as of another time";
-                return Err(self.typing.mistake(&related.span, message));
-            }
-            Related::To(relation, Others::Url(url)) => {
-                let whole = if url.value.contains("://") {
-                    url.value.clone()
-                } else {
-                    format!("http://{}", url.value)
-                };
-                if Url::parse(&whole).is_err() {
-                    let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
-                    let message = format!("{} is no URL", text.get(url.span.clone()).unwrap_or_default());
-                    return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
-                }
-                Search::Url(*relation, canonical_of(&whole))
-            }
-            Related::To(relation, Others::Query(query)) => {
-                let mut plan = Plan::new(query, text, context)?;
-                if let Some(what) = plan.other_than_pages() {
-                    let message = format!("pages are wanted here, and this asks for {what}");
-                    return Err(self.typing.mistake(&related.span, message));
-                }
-                // A query inside another one is asked as of the same time.
-                if query.as_of.is_some() {
-                    let message = "`as of` belongs at the end of the whole query";
-                    return Err(self.typing.mistake(&related.span, message));
-                }
-                plan.as_of = None;
-                Search::Pages(*relation, Box::new(plan))
-            }
-        };
-        self.searches.push(search);
-        Ok(Filter::Hit(self.searches.len() - 1))
     }
 
     fn not_text(&self, left: &Typed, sign: &str, span: &Range<usize>) -> ParseError {
@@ -536,6 +482,6 @@ fn unsuitable(typing: &Typing<'_>, left: &Typed, span: &Range<usize>, found: &st
     typing.mistake(span, message)
 }
 
-fn negate(filter: Filter, negated: bool) -> Filter {
+pub(super) fn negate(filter: Filter, negated: bool) -> Filter {
     if negated { Filter::Not(Box::new(filter)) } else { filter }
 }

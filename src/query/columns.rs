@@ -216,9 +216,12 @@ pub(crate) const TEXT: &str = "text";
 /// Values of `seed`, `nofollow`, `template`.
 pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
 
+/// The `kind` of a 304.
+pub(crate) const NOT_MODIFIED: &str = "not-modified";
+
 /// Values of a capture's `kind`.
 pub(crate) const CAPTURE_KINDS: [&str; 6] =
-    ["response", "identical", "not-modified", "resource", "failed", "erased"];
+    ["response", "identical", NOT_MODIFIED, "resource", "failed", "erased"];
 
 /// Values of a capture's `change`.
 pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];

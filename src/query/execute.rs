@@ -87,7 +87,7 @@ impl Plan {
     /// # Errors
     /// When `rows` cannot be read.
     pub fn select_sites(&self, rows: &dyn Rows) -> Result<(Vec<SiteRow>, u64), Error> {
-        if self.target != Target::Sites || self.groups.is_some() {
+        if !self.asks_for_sites() {
             return Ok((Vec::new(), 0));
         }
         self.at(rows, &mut |rows| {

@@ -36,12 +36,15 @@ mod question;
 mod related;
 mod rows;
 pub mod score;
+mod searched;
 mod subject;
 mod times;
 mod top;
 mod typed;
 mod value;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 

@@ -149,10 +149,10 @@ impl Plan {
         })
     }
 
-    /// Whether the plan asks for sites, not pages.
+    /// Whether the plan asks for sites, not pages, and not for numbers of them.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {
-        self.target == Target::Sites
+        self.target == Target::Sites && self.groups.is_none()
     }
 
     /// Makes sure that it asks for pages and nothing else.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
-use super::columns::{CHANGES, Column, LINK_KINDS, Path, Via, YES_NO};
+use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, YES_NO};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::expr::{self, Subject};
 use super::hits::Hits;
@@ -120,9 +120,13 @@ impl<'a> World<'a> {
         })
     }
 
-    /// The newest capture of a page that has any to show.
+    /// The newest capture of a page that has any to show; what a 304 stands for in its place.
     fn newest(&self, page: &PageRow) -> Found<Option<CaptureRow>> {
-        if page.captures == 0 { Ok(None) } else { self.rows.history(page.id)?.next().transpose() }
+        if page.captures == 0 {
+            return Ok(None);
+        }
+        let mut history = self.rows.history(page.id)?;
+        history.find(|capture| capture.as_ref().map_or(true, |it| it.kind != NOT_MODIFIED)).transpose()
     }
 
     fn of_site(&self, site: &SiteRow, column: Column) -> Found<Value> {

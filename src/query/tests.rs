@@ -332,6 +332,7 @@ fn explains_what_does_not_fit() {
         "page header(server) = x",
         "site header(\"server\") = x",
         "page url matches \"(\"",
+        "page url matches \"\\w{999}\"",
         "page title since 2026",
         "page importance matches \"1\"",
         "page size starts with \"1\"",
@@ -382,6 +383,89 @@ fn explains_what_does_not_fit() {
         writeln!(report, "{mistake}\n").unwrap();
     }
     insta::assert_snapshot!(report);
+}
+
+/// What the web of these tests has, grouped and calculated; the answers are counted by hand.
+#[test]
+fn groups_and_calculates() {
+    for (text, expected) in [
+        ("page select count", "[[6]]"),
+        ("count pages status = 404", "[[1]]"),
+        ("count pages status = 500", "[[0]]"),
+        (
+            "page select sum(captures), avg(depth), min(title), max(last seen), median(importance)",
+            "[[15,2.5,\"Data\",\"2026-06-15T12:00:00Z\",1]]",
+        ),
+        ("count pages group by host", "[[\"a.example\",3],[\"b.example\",2],[\"b.example:8080\",1]]"),
+        (
+            "count pages group by host having count < 3 order by host desc",
+            "[[\"b.example:8080\",1],[\"b.example\",2]]",
+        ),
+        (
+            "page select host as name, sum(captures) as total group by host order by total asc, name limit 1",
+            "[[\"b.example\",4]]",
+        ),
+        (
+            "page select type, count(distinct host) group by type having count(title) > 0 order by type",
+            "[[\"html\",2],[\"other\",1],[\"xml\",1]]",
+        ),
+        ("page select count(title), count(*), count + 1", "[[4,6,7]]"),
+        (
+            "page select site.importance, count group by site.importance order by count(title) desc, site.importance",
+            "[[1.5,3],[0.5,3]]",
+        ),
+        (
+            "page captures > 0 group by month(last seen) select month(last seen), count order by month(last seen) asc limit 2",
+            "[[2,1],[3,1]]",
+        ),
+        (
+            "page depth = 4 select captures - versions, captures / versions, lower(title), length(url), last seen - changed",
+            "[[4,5,\"lost\",30,1209600]]",
+        ),
+        (
+            "page depth = 5 select captures / versions, year(changed), last seen - changed",
+            "[[null,null,null]]",
+        ),
+        (
+            "page last seen - changed > 1 week and year(changed) = 2026 and depth > 3 select date(changed)",
+            "[[\"2026-02-01\"]]",
+        ),
+        ("page changed + 20 days >= last seen and captures > versions * 4 select depth", "[[4]]"),
+        ("page now - last seen < 10 days select depth", "[[0]]"),
+        ("page url matches \"^http://[^/]+/\\w+/\" select depth order by depth asc", "[[2],[4]]"),
+        (
+            "page title matches \"^open\" and url starts with \"http:\" and not url ends with \".pdf\" select depth",
+            "[[0]]",
+        ),
+        (
+            "page site.pages > 2 and depth < 2 select site, site.pages order by depth",
+            "[[\"a.example\",3],[\"a.example\",3]]",
+        ),
+        ("page group by host having count > 99", "[]"),
+    ] {
+        assert_eq!(serde_json::to_string(&ask(text).rows).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
+fn groups_have_a_limit() {
+    use super::expr::Expr;
+    use super::groups::{Aggregate, Gather, Groups};
+    use super::subject::{Row, World};
+
+    let (web, hits) = (web(), super::hits::Hits::default());
+    let world = World::new(&web, &hits);
+    let column = |column| Expr::Field(super::columns::Path::from(column));
+    let keys = [column(super::columns::Column::Url)];
+    let aggregates = [Aggregate { gather: Gather::Median, of: Some(column(super::columns::Column::Depth)) }];
+    let needed = |bytes_max| {
+        let mut groups = Groups::new(&keys, &aggregates, bytes_max);
+        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap()))))
+    };
+    let bytes = (0..10_000).find(|bytes_max| needed(*bytes_max).is_ok()).unwrap();
+    assert!(bytes > 6 * 64, "{bytes}");
+    let refused = needed(bytes - 1).unwrap_err();
+    assert!(matches!(refused, Error::TooMuch { .. }), "{refused}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn left() -> impl Strategy<Value = Spanned<Expr>> {
         1 => arithmetic(field(), operand()),
         1 => arithmetic(call(operand()), operand()),
     ]
-    .prop_map(binding_as_read)
+    .prop_map(|expr| binding_as_read(&expr))
     .boxed()
 }
 
@@ -126,7 +126,7 @@ fn value() -> impl Strategy<Value = Spanned<Expr>> {
 }
 
 /// A calculation may not begin with a parenthesis on the left: there its first sign binds as it is read.
-fn binding_as_read(expr: Spanned<Expr>) -> Spanned<Expr> {
+fn binding_as_read(expr: &Spanned<Expr>) -> Spanned<Expr> {
     match parse(&format!("{} = 1", expr.value)) {
         Ok(Query { condition: Some(Condition::Test(test)), .. }) => test.left,
         other => panic!("{}: {other:?}", expr.value),

@@ -1,0 +1,86 @@
+//! Conditions that are answered before rows are looked at: searches of the text, relations to other pages.
+
+use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
+use url::Url;
+
+use super::checks::{Checker, negate};
+use super::columns::plural;
+use super::filter::Filter;
+use super::plan::{Plan, Search};
+use super::typed::{Checked, Typing};
+use crate::ledger::canonical_of;
+use crate::search::{self, TextQuery};
+
+impl Checker<'_> {
+    /// `text contains "open access"`
+    pub(super) fn search(&mut self, test: &Test) -> Checked<Filter> {
+        let Check::Contains { negated, quantifier, texts } = &test.check.value else {
+            return Err(self
+                .typing
+                .mistake(&test.check.span, "`text` can only be searched")
+                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
+        };
+        if self.typing.is_past {
+            let message = "the index has the newest versions: no text can be searched as of another time";
+            return Err(self.typing.mistake(&test.left.span, message));
+        }
+        for text in texts {
+            if search::words(&text.value).is_empty() {
+                return Err(self.typing.mistake(&text.span, "there is no word to search for in this text"));
+            }
+        }
+        let query = TextQuery {
+            all: *quantifier == Quantifier::All,
+            texts: texts.iter().map(|text| text.value.clone()).collect(),
+        };
+        self.searches.push(Search::Text { query, scores: self.negative == *negated });
+        Ok(negate(Filter::Hit(self.searches.len() - 1), *negated))
+    }
+
+    /// `links to (page status = 404)`
+    pub(super) fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
+        let Typing { text, columns, context, is_past, .. } = self.typing;
+        if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
+            let message =
+                format!("only pages and their captures can be asked so, not {}", plural(columns.target));
+            return Err(self.typing.mistake(&related.span, message));
+        }
+        let search = match &related.value {
+            Related::Duplicate => Search::Duplicates,
+            Related::To(relation, _) if is_past && *relation != Relation::SameContentAs => {
+                let message =
+                    "only links of the newest versions are known: they cannot be asked as of another time";
+                return Err(self.typing.mistake(&related.span, message));
+            }
+            Related::To(relation, Others::Url(url)) => {
+                let whole = if url.value.contains("://") {
+                    url.value.clone()
+                } else {
+                    format!("http://{}", url.value)
+                };
+                if Url::parse(&whole).is_err() {
+                    let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
+                    let message = format!("{} is no URL", text.get(url.span.clone()).unwrap_or_default());
+                    return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
+                }
+                Search::Url(*relation, canonical_of(&whole))
+            }
+            Related::To(relation, Others::Query(query)) => {
+                let mut plan = Plan::new(query, text, context)?;
+                if let Some(what) = plan.other_than_pages() {
+                    let message = format!("pages are wanted here, and this asks for {what}");
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                // A query inside another one is asked as of the same time.
+                if query.as_of.is_some() {
+                    let message = "`as of` belongs at the end of the whole query";
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                plan.as_of = None;
+                Search::Pages(*relation, Box::new(plan))
+            }
+        };
+        self.searches.push(search);
+        Ok(Filter::Hit(self.searches.len() - 1))
+    }
+}

@@ -32,7 +32,13 @@ const TITLE: &str = "Wombatledger";
 fn secret(round: usize) -> String {
     let lines: String =
         (0..200).map(|line| format!("<p>{WORD} number {line} of round {round}</p>\n")).collect();
-    format!("<html><head><title>{TITLE} {round}</title></head><body>{}{lines}</body></html>", template())
+    let (template, notice) = (template(), notice());
+    format!("<html><head><title>{TITLE} {round}</title></head><body>{template}{notice}{lines}</body></html>")
+}
+
+/// What the secret page has in common with pages of another site, and with none of its own.
+fn notice() -> String {
+    (0..60).map(|line| format!("<p>clause {line} of the licence</p>\n")).collect()
 }
 
 /// What all pages have in common.
@@ -90,12 +96,15 @@ fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
     record(&fields, format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n"))
 }
 
+fn import(archive: &Archive, codec: &str, file: &Path) {
+    start(archive.command("import").args(["--codec", codec]).arg(file)).wait().succeeded();
+}
+
 /// An archive of all rounds, a segment each at least.
 fn imported(codec: &str) -> Archive {
     let archive = Archive::new();
     for round in 0..ROUNDS {
-        let file = file(&archive, round);
-        start(archive.command("import").args(["--codec", codec]).arg(file)).wait().succeeded();
+        import(&archive, codec, &file(&archive, round));
     }
     archive
 }
@@ -238,6 +247,32 @@ fn what_is_erased_is_nowhere_in_the_folder() {
         archive.verify();
         told(&archive);
     }
+}
+
+#[test]
+fn segments_that_share_what_is_not_its_own_stay_as_they_are() {
+    let archive = Archive::new();
+    for round in 0..2 {
+        let mut bytes = Vec::new();
+        for number in 0..PAGES {
+            let (id, url) = (format!("urn:other:{number}:{round}"), format!("http://other.example/{number}"));
+            let body = format!("<html><body>{}<p>other {number} {round}</p></body></html>", notice());
+            bytes.extend(member(&response(&id, &url, &date(round), &body)));
+        }
+        import(&archive, "zstd", &archive.file("others.warc.gz", bytes));
+    }
+    let held = places(&archive.path, "of the licence");
+    assert!(held.iter().any(|place| place.starts_with("dictionary")), "{held:?}");
+    let untouched = files(&archive.segments()).into_iter();
+    let untouched: Vec<_> =
+        untouched.filter(|path| path.extension().is_some_and(|end| end == "zst")).collect();
+    for round in 0..ROUNDS {
+        import(&archive, "zstd", &file(&archive, round));
+    }
+    erase(&archive, &[]);
+    assert!(untouched.iter().all(|path| path.exists()));
+    assert_eq!(places(&archive.path, WORD), [""; 0]);
+    archive.verify();
 }
 
 /// What the archive says of a page that was erased.

@@ -120,6 +120,14 @@ fn other_tools_read_and_replay_what_is_exported() {
     assert_eq!((records.fastwarc["response"], records.fastwarc["revisit"]), (75, 55));
     replays(&judges, &archive, "of-warc", &[], &warc);
 
+    let folder = archive.folder().join("small");
+    fs::create_dir(&folder).unwrap();
+    let (small, _) = export(&archive, "warc", "small/all.warc.zst", &["--level", "19"]);
+    let bytes = fs::read(&small).unwrap();
+    assert_eq!(bytes[..4], [0x5d, 0x2a, 0x4d, 0x18], "it begins with a dictionary");
+    assert!((bytes.len() as u64) < fs::metadata(&warc).unwrap().len());
+    assert_eq!(judges.check(&folder).fastwarc, records.fastwarc);
+
     let (wacz, summary) = export(&archive, "wacz", "all.wacz", &[]);
     assert_eq!(summary["rows"], 130);
     let mut command = judges.program("wacz");

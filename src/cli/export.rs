@@ -33,6 +33,7 @@ it finds, and the captures that revisits among them stand for.
 
 Examples:
   archive export warc --output all.warc.gz
+  archive export warc --output small.warc.zst --level 19
   archive export wacz --output site.wacz --where 'host = \"www.example.org\"'
   archive export parquet --output index.parquet
   archive export links --output links.tsv.gz --where 'site importance > 2'
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Pack with gzip, whatever the output is called
     #[arg(long)]
     gzip: bool,
+    /// Level of compression of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 and 9]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
+    level: Option<i32>,
     /// Only what a query finds, as for `archive query`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<String>,
@@ -100,6 +104,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "--json and --output - would both write to standard output; give --output a file";
         return Err(UsageError(text.to_owned()).into());
     }
+    if args.level.is_some() && args.format != FormatName::Warc {
+        return Err(UsageError("--level is for WARC files alone".to_owned()).into());
+    }
     open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
@@ -111,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => Selection::all(&store, &access)?,
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
-    let settings = Settings { gzip: args.gzip, allow_empty: args.allow_empty };
+    let settings = Settings { gzip: args.gzip, level: args.level, allow_empty: args.allow_empty };
     let exported = match args.format.format() {
         Some(format) => {
             let bar = progress::counting(total, "captures");

@@ -169,6 +169,7 @@ pub fn run(
         level: options.level,
         threads,
         dictionary_bytes: options.memory / 4,
+        verbatim: false,
     };
     for batch in batches {
         if stop.is_stopped() {

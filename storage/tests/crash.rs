@@ -343,7 +343,8 @@ impl Story {
         if chosen.is_empty() {
             return Ok(());
         }
-        let options = RewriteOptions { level: Some(1), ..RewriteOptions::default() };
+        let verbatim = self.random.u64(..2) == 0;
+        let options = RewriteOptions { level: Some(1), verbatim, ..RewriteOptions::default() };
         let rewritten = store.rewrite(&chosen, &options, &mut KeepAll)?;
         if self.random.u64(..8) == 0 {
             // Given up.

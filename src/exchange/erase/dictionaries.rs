@@ -2,10 +2,11 @@
 //!
 //! A dictionary holds whole versions of pages, or stretches of many. Content is compared by fingerprints chosen by winnowing
 //! (Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", 2003), which find any stretch of
-//! 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. What captures that stay in the same segments have too is nobody's own, and
-//! does not count: otherwise a site's template would lead to all its segments.
+//! 31 bytes ([`GRAM_BYTES`] + [`WINDOW`] - 1) that two contents share. What captures that stay in a dictionary's segment have too is nobody's
+//! own, and does not count: otherwise a template would lead to all segments of its site.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use archive_storage::segment;
 use archive_storage::warc::RecordType;
@@ -24,8 +25,15 @@ const WINDOW: usize = 12;
 /// Fingerprints that are kept in memory: of some 50 MiB. With more to look for, every dictionary is taken to hold some of it.
 const FINGERPRINTS_MAX: usize = 8 << 20;
 
+/// Bytes of captures that stay which are looked at in a segment, to learn what is nobody's own. What was not found by then is
+/// taken to be somebody's.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
 /// URLs that are looked for one by one.
 const URLS_MAX: usize = 1000;
+
+/// Places of captures that go, by segments.
+type Places = HashMap<SegmentId, HashSet<u64>>;
 
 /// The segments whose dictionaries hold bytes of the captures, or of URLs that are to be forgotten.
 pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, EraseError> {
@@ -33,16 +41,37 @@ pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, 
     for page in intent.pages.iter().filter(|_| intent.forget_url) {
         urls.push(store.state().url(*page)?);
     }
-    let wanted = fingerprints_of(store, intent)?.filter(|_| urls.len() <= URLS_MAX);
-    let reader = store.reader();
+    let mut places = Places::new();
+    for id in intent.all() {
+        let place = store.state().capture(id)?.location;
+        places.entry(place.segment).or_default().insert(place.offset);
+    }
+    let mut wanted = fingerprints_of(store, &places)?.filter(|_| urls.len() <= URLS_MAX);
+    if let Some(wanted) = &mut wanted {
+        for (segment, goes) in &places {
+            remove_common(store, *segment, goes, wanted)?;
+        }
+    }
+    let (reader, nothing) = (store.reader(), HashSet::new());
     let mut found = Vec::new();
     for info in store.closed_segments() {
         let Some(dictionary) = reader.dictionary_bytes(info.id)? else { continue };
-        let holds = wanted.as_ref().is_none_or(|wanted| {
-            let mut holds = urls.iter().any(|url| memmem::find(&dictionary, url.as_bytes()).is_some());
-            fingerprints(&dictionary, &mut |fingerprint| holds |= wanted.contains(&fingerprint));
-            holds
-        });
+        let holds = match &mut wanted {
+            None => true,
+            Some(_) if urls.iter().any(|url| memmem::find(&dictionary, url.as_bytes()).is_some()) => true,
+            Some(wanted) => {
+                let mut held = HashSet::new();
+                fingerprints(&dictionary, &mut |fingerprint| {
+                    if wanted.contains(&fingerprint) {
+                        held.insert(fingerprint);
+                    }
+                });
+                let all = held.clone();
+                remove_common(store, info.id, places.get(&info.id).unwrap_or(&nothing), &mut held)?;
+                wanted.retain(|fingerprint| held.contains(fingerprint) || !all.contains(fingerprint));
+                !held.is_empty()
+            }
+        };
         if holds {
             found.push(info.id);
         }
@@ -50,50 +79,71 @@ pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, 
     Ok(found)
 }
 
-/// The fingerprints that only the captures have; nothing if they are too many.
-fn fingerprints_of(store: &Store, intent: &Intent) -> Result<Option<HashSet<u64>>, EraseError> {
-    let mut places: HashMap<SegmentId, HashSet<u64>> = HashMap::new();
-    for id in intent.all() {
-        let place = store.state().capture(id)?.location;
-        places.entry(place.segment).or_default().insert(place.offset);
-    }
+/// The fingerprints of the captures; nothing if they are too many.
+fn fingerprints_of(store: &Store, places: &Places) -> Result<Option<HashSet<u64>>, EraseError> {
     let mut wanted = HashSet::new();
-    for goes in [true, false] {
-        for (segment, offsets) in &places {
-            let mut is_wanted = false;
-            each_record(store, *segment, &mut |offset, starts, content| {
-                if starts {
-                    is_wanted = offsets.contains(&offset);
-                }
-                if is_wanted != goes || wanted.len() > FINGERPRINTS_MAX {
-                    return;
-                }
+    for (segment, offsets) in places {
+        let (first, last) = (offsets.iter().min().copied(), offsets.iter().max().copied());
+        each_record(store, *segment, first.unwrap_or(0), &mut |start, content| {
+            if Some(start) > last || wanted.len() > FINGERPRINTS_MAX {
+                return ControlFlow::Break(());
+            }
+            if offsets.contains(&start) {
                 fingerprints(content, &mut |fingerprint| {
-                    let _ = if goes { wanted.insert(fingerprint) } else { wanted.remove(&fingerprint) };
+                    wanted.insert(fingerprint);
                 });
-            })?;
-        }
+            }
+            ControlFlow::Continue(())
+        })?;
     }
     Ok((wanted.len() <= FINGERPRINTS_MAX).then_some(wanted))
 }
 
-/// Hands over every record's place and content, and whether it begins a capture.
+/// Removes what captures that stay in a segment have too: it is nobody's own.
+fn remove_common(
+    store: &Store,
+    segment: SegmentId,
+    goes: &HashSet<u64>,
+    wanted: &mut HashSet<u64>,
+) -> Result<(), EraseError> {
+    let mut left = KEPT_BYTES_MAX;
+    each_record(store, segment, 0, &mut |start, content| {
+        if wanted.is_empty() || left == 0 {
+            return ControlFlow::Break(());
+        }
+        if !goes.contains(&start) {
+            left = left.saturating_sub(content.len());
+            fingerprints(content, &mut |fingerprint| {
+                wanted.remove(&fingerprint);
+            });
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Hands over every record from a place on, until it is told to stop: where its capture begins, and its content.
 fn each_record(
     store: &Store,
     id: SegmentId,
-    take: &mut dyn FnMut(u64, bool, &[u8]),
+    from: u64,
+    take: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), EraseError> {
     let file = store.state().segment(id).map(|entry| entry.file.clone()).unwrap_or_default();
-    let mut starts = true;
-    for record in segment::records(store.path(), id, &file, 0)? {
+    let mut start = None;
+    for record in segment::records(store.path(), id, &file, from)? {
         let record =
             record.map_err(|source| EraseError::Unreadable(ExportError::Record { segment: id, source }))?;
         let record_type = record.header.record_type();
         if record_type == RecordType::Warcinfo {
             continue;
         }
-        take(record.offset, starts, &record.content);
-        starts = record_type == RecordType::Metadata;
+        let begun = *start.get_or_insert(record.offset);
+        if take(begun, &record.content).is_break() {
+            break;
+        }
+        if record_type == RecordType::Metadata {
+            start = None;
+        }
     }
     Ok(())
 }
@@ -103,6 +153,8 @@ fn fingerprints(bytes: &[u8], take: &mut dyn FnMut(u64)) {
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
     let out = (0..GRAM_BYTES).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     let (mut rolling, mut recent, mut last) = (0_u64, [u64::MAX; WINDOW], None);
+    // The least of the window, and which gram it is of.
+    let (mut least, mut least_gram) = (u64::MAX, 0);
     for (number, byte) in bytes.iter().enumerate() {
         rolling = rolling.wrapping_mul(BASE).wrapping_add(u64::from(*byte) + 1);
         if let Some(gone) = number.checked_sub(GRAM_BYTES).and_then(|gone| bytes.get(gone)) {
@@ -111,12 +163,19 @@ fn fingerprints(bytes: &[u8], take: &mut dyn FnMut(u64)) {
         let Some(gram) = (number + 1).checked_sub(GRAM_BYTES) else { continue };
         // The bits above are better mixed than those below.
         let mixed = (rolling ^ rolling >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        recent[gram % WINDOW] = mixed ^ mixed >> 32;
+        let fingerprint = mixed ^ mixed >> 32;
+        recent[gram % WINDOW] = fingerprint;
+        if fingerprint <= least {
+            (least, least_gram) = (fingerprint, gram);
+        } else if least_gram + WINDOW <= gram {
+            let grams = (gram + 1 - WINDOW..=gram).map(|gram| (recent[gram % WINDOW], gram));
+            (least, least_gram) =
+                grams.min_by_key(|(value, gram)| (*value, usize::MAX - gram)).unwrap_or_default();
+        }
         let is_full = gram + 1 >= WINDOW || number + 1 == bytes.len();
-        let least = recent.iter().copied().min();
-        if is_full && least != last {
-            least.into_iter().for_each(&mut *take);
-            last = least;
+        if is_full && last != Some(least) {
+            take(least);
+            last = Some(least);
         }
     }
 }

@@ -22,8 +22,9 @@ mod traces;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use archive_storage::segment::{RewriteOptions, SegmentError, SegmentOptions};
+use archive_storage::segment::{RewriteOptions, SegmentError, SegmentInfo, SegmentOptions};
 use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -248,43 +249,67 @@ fn rewrite(
     }
     let total: u64 = segments.iter().map(|info| info.plain_bytes).sum();
     let mut written = 0;
-    let mut rest = segments.as_slice();
-    while !rest.is_empty() {
+    let mut count = |bytes| {
+        written += bytes;
+        progress(written, total);
+    };
+    // With a dictionary that holds nothing of it, what stays can stay as it lies.
+    let (anew, verbatim): (Vec<_>, Vec<_>) = segments.into_iter().partition(|info| others.contains(&info.id));
+    for (segments, verbatim) in [(anew, false), (verbatim, true)] {
+        for batch in batches(&segments) {
+            rewrite_batch(store, intent, fates, (batch, verbatim), done, &mut count)?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts segments into batches that are rewritten together.
+fn batches(segments: &[SegmentInfo]) -> impl Iterator<Item = &[SegmentInfo]> {
+    let mut rest = segments;
+    std::iter::from_fn(move || {
         let (mut bytes, mut captures) = (0, 0);
-        let fits = |info: &&archive_storage::segment::SegmentInfo| {
+        let fits = |info: &&SegmentInfo| {
             (bytes, captures) = (bytes + info.bytes, captures + info.captures);
             bytes <= BATCH_BYTES && captures <= BATCH_CAPTURES
         };
         let count = rest.iter().take_while(fits).count().max(1);
-        let (batch, later) = rest.split_at(count);
+        let (batch, later) = rest.split_at_checked(count)?;
         rest = later;
-        let ids: Vec<SegmentId> = batch.iter().map(|info| info.id).collect();
-        let mine: Vec<_> =
-            fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).copied().collect();
-        let mut count = |bytes| {
-            written += bytes;
-            progress(written, total);
-        };
-        let mut writer = Writer::new(store, intent, &mine, &mut count)?;
-        let rewritten = store.rewrite(&ids, &RewriteOptions::default(), &mut writer)?;
-        drop(writer);
-        for (id, _, fate) in &mine {
-            let state = store.state_mut();
-            match fate {
-                Fate::Tombstone { .. } => {
-                    state.erase_capture(*id)?;
-                    state.set_capture_flags(*id, capture_flags::ERASED)?;
-                }
-                Fate::Own => state.keep_copy(*id, None)?,
-                Fate::Refer(holder) => state.keep_copy(*id, Some(*holder))?,
+        Some(batch)
+    })
+}
+
+/// Rewrites some segments, or copies them but for captures with fates.
+fn rewrite_batch(
+    store: &mut Store,
+    intent: &Intent,
+    fates: &[(CaptureId, Location, Fate)],
+    (batch, verbatim): (&[SegmentInfo], bool),
+    done: &mut Done,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), EraseError> {
+    let ids: Vec<SegmentId> = batch.iter().map(|info| info.id).collect();
+    let mine: Vec<_> = fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).copied().collect();
+    let mut writer = Writer::new(store, intent, &mine, progress)?;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let options = RewriteOptions { threads, verbatim, ..RewriteOptions::default() };
+    let rewritten = store.rewrite(&ids, &options, &mut writer)?;
+    drop(writer);
+    for (id, _, fate) in &mine {
+        let state = store.state_mut();
+        match fate {
+            Fate::Tombstone { .. } => {
+                state.erase_capture(*id)?;
+                state.set_capture_flags(*id, capture_flags::ERASED)?;
             }
+            Fate::Own => state.keep_copy(*id, None)?,
+            Fate::Refer(holder) => state.keep_copy(*id, Some(*holder))?,
         }
-        let (before, after) = rewritten.bytes();
-        done.segments += ids.len() as u64;
-        (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
-        store.put_in_place(&rewritten)?;
     }
-    Ok(())
+    let (before, after) = rewritten.bytes();
+    done.segments += ids.len() as u64;
+    (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
+    Ok(store.put_in_place(&rewritten)?)
 }
 
 /// Puts a copy of the state without what was erased in its place.

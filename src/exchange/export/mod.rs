@@ -106,6 +106,8 @@ pub enum ExportError {
 pub struct Settings {
     /// Packs with gzip what is not packed by itself, whatever the output is called.
     pub gzip: bool,
+    /// The level of compression of records: 0 to 9 for gzip, 1 to 19 for zstd; nothing for 6 and 9.
+    pub level: Option<i32>,
     /// Writes a file even if nothing is in it.
     pub allow_empty: bool,
 }
@@ -138,7 +140,7 @@ pub fn run(
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
-            let exported = write(store, selection, format, packing, &mut out, progress)?;
+            let exported = write(store, selection, format, (packing, settings.level), &mut out, progress)?;
             out.flush().map_err(failed)?;
             exported
         }
@@ -154,14 +156,14 @@ fn write(
     store: &Store,
     selection: &Selection,
     format: Format,
-    packing: Packing,
+    packing: (Packing, Option<i32>),
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     match format {
         Format::Warc | Format::Wacz => warc::write(store, selection, packing, out, &mut |_| {}, progress),
         Format::Parquet => columnar::write(store, selection, out, progress),
-        Format::Cdxj | Format::Links if packing == Packing::Gzip => {
+        Format::Cdxj | Format::Links if packing.0 == Packing::Gzip => {
             let mut packer = GzEncoder::new(out, Compression::default());
             let exported = lines(store, selection, format, &mut packer, progress)?;
             packer.finish().map_err(lost)?;

@@ -43,7 +43,7 @@ pub(super) fn write<W: Write + Seek>(
     };
     let mut exported = Exported::default();
     package.add(&format!("archive/{RECORDS}"), |out| {
-        exported = warc::write(store, selection, Packing::Gzip, out, &mut each, progress)?;
+        exported = warc::write(store, selection, (Packing::Gzip, None), out, &mut each, progress)?;
         Ok(())
     })?;
     index.sort_unstable();

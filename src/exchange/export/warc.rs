@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use archive_storage::segment::{Codec, Compressor, SegmentError};
+use archive_storage::segment::{Codec, Compressor, Dictionary, SegmentError};
 use archive_storage::warc::{Record, RecordType};
 use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
@@ -14,7 +14,12 @@ use super::{ExportError, Exported, Selection, lost};
 /// Bytes of content that are packed at the same time, on as many threads as there are.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Levels of compression.
+/// Records that the dictionary of a zstd file is learned from.
+const LEARNED_MAX: usize = 1000;
+/// Bytes of records, about, for which a dictionary is worth its own.
+const LEARNED_BYTES_MIN: usize = 1 << 20;
+
+/// Levels of compression, unless another is asked for.
 const GZIP_LEVEL: i32 = 6;
 const ZSTD_LEVEL: i32 = 9;
 
@@ -25,7 +30,7 @@ pub(super) enum Packing {
     Plain,
     /// One gzip member a record.
     Gzip,
-    /// One zstd frame a record.
+    /// One zstd frame a record, with a dictionary learned from the first records where these are enough.
     Zstd,
 }
 
@@ -42,11 +47,16 @@ impl Packing {
         }
     }
 
-    fn compressor(self) -> Result<Option<Compressor>, SegmentError> {
+    fn compressor(
+        self,
+        level: Option<i32>,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<Option<Compressor>, SegmentError> {
+        let dictionary = dictionary.map(Dictionary::as_bytes);
         match self {
             Self::Plain => Ok(None),
-            Self::Gzip => Compressor::new(Codec::Gzip, GZIP_LEVEL, None).map(Some),
-            Self::Zstd => Compressor::new(Codec::Zstd, ZSTD_LEVEL, None).map(Some),
+            Self::Gzip => Compressor::new(Codec::Gzip, level.unwrap_or(GZIP_LEVEL), None).map(Some),
+            Self::Zstd => Compressor::new(Codec::Zstd, level.unwrap_or(ZSTD_LEVEL), dictionary).map(Some),
         }
     }
 }
@@ -60,17 +70,24 @@ pub(super) struct Written<'a> {
     pub(super) length: u64,
 }
 
-/// Writes all records of a selection; `each` gets the place of every capture.
+/// Writes all records of a selection, packed at a level if one is given; `each` gets the place of every capture.
 pub(super) fn write(
     store: &Store,
     selection: &Selection,
-    packing: Packing,
+    (packing, level): (Packing, Option<i32>),
     out: &mut dyn Write,
     each: &mut dyn FnMut(&Written<'_>),
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut batch =
-        Batch { packing, units: Vec::new(), bytes: 0, position: 0, exported: Exported::default() };
+    let mut batch = Batch {
+        packing,
+        level,
+        dictionary: None,
+        units: Vec::new(),
+        bytes: 0,
+        position: 0,
+        exported: Exported::default(),
+    };
     walk(store, selection, &mut |_: SegmentId, _, unit| {
         batch.add(unit);
         if batch.bytes >= BATCH_BYTES {
@@ -87,6 +104,8 @@ pub(super) fn write(
 /// Captures that are packed together.
 struct Batch {
     packing: Packing,
+    level: Option<i32>,
+    dictionary: Option<Dictionary>,
     units: Vec<Vec<Record>>,
     bytes: usize,
     position: u64,
@@ -104,10 +123,14 @@ impl Batch {
     }
 
     fn write(&mut self, out: &mut dyn Write, each: &mut dyn FnMut(&Written<'_>)) -> Result<(), ExportError> {
+        if self.packing == Packing::Zstd && self.position == 0 {
+            self.learn(out)?;
+        }
+        let compressor = || self.packing.compressor(self.level, self.dictionary.as_ref());
         let packed: Vec<(Vec<u8>, u64)> = self
             .units
             .par_iter()
-            .map_init(|| self.packing.compressor(), |compressor, records| pack(compressor, records))
+            .map_init(compressor, |compressor, records| pack(compressor, records))
             .collect::<Result<_, _>>()?;
         for (records, (bytes, main_length)) in self.units.iter().zip(packed) {
             out.write_all(&bytes).map_err(lost)?;
@@ -122,6 +145,27 @@ impl Batch {
         }
         self.units.clear();
         self.bytes = 0;
+        Ok(())
+    }
+
+    /// Begins a file with a dictionary that is learned from the records that are there.
+    fn learn(&mut self, out: &mut dyn Write) -> Result<(), ExportError> {
+        if self.bytes < LEARNED_BYTES_MIN {
+            return Ok(());
+        }
+        let records: Vec<&Record> = self.units.iter().flatten().collect();
+        let step = records.len().div_ceil(LEARNED_MAX).max(1);
+        let plain: Vec<Vec<u8>> = records
+            .into_iter()
+            .step_by(step)
+            .map(|record| [record.header.to_string().as_bytes(), &record.content].concat())
+            .collect();
+        self.dictionary = Dictionary::learned(plain.iter().map(Vec::as_slice))?;
+        if let Some(dictionary) = &self.dictionary {
+            let frame = dictionary.first_frame();
+            out.write_all(&frame).map_err(lost)?;
+            self.position = frame.len() as u64;
+        }
         Ok(())
     }
 }

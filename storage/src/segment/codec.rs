@@ -10,7 +10,7 @@ use std::path::Path;
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use serde::{Deserialize, Serialize};
-use zstd::zstd_safe::{self, CCtx, CParameter};
+use zstd::zstd_safe::{self, CCtx, CParameter, DictAttachPref};
 
 use super::error::SegmentError;
 use crate::backend::Spool;
@@ -78,6 +78,19 @@ impl Compressor {
             Codec::Gzip => Kind::Gzip(Compress::new_gzip(Compression::new(level.clamp(0, 9) as u32), 15)),
         };
         Ok(Self { kind, plain: Vec::new(), packed: Vec::new() })
+    }
+
+    /// Looks into the tables of its dictionary where they are. By itself zstd copies them for each record of more than some
+    /// kilobytes, which takes longer when the dictionary has megabytes.
+    ///
+    /// # Errors
+    /// When zstd refuses.
+    pub(super) fn attached(mut self) -> Result<Self, SegmentError> {
+        if let Kind::Zstd(context) = &mut self.kind {
+            let attach = CParameter::ForceAttachDict(DictAttachPref::ForceAttach);
+            context.set_parameter(attach).map_err(compression)?;
+        }
+        Ok(self)
     }
 
     /// Compresses a record, its two line ends included, and appends it to `output`.

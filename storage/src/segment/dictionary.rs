@@ -14,7 +14,7 @@ use super::error::{Context, SegmentError};
 use super::group;
 use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 use super::origins::Origins;
-use super::samples::Samples;
+use super::samples::{self, Samples};
 use crate::backend::{DiskFile, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
@@ -28,7 +28,7 @@ pub(super) const TRAINED_BYTES_MAX: usize = 112 << 10;
 const PACKED_BYTES_MAX: usize = 1 << 20;
 /// First bytes of a formatted dictionary.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
-/// The level at which dictionaries are packed: done once a segment, 3 to 10 MB/s.
+/// The level at which a segment's dictionary is packed while others are written: 3 to 10 MB/s, on a thread of its own.
 const PACKING_LEVEL: i32 = 19;
 /// The same for trained dictionaries, of which a crawl makes several while it is busy: a tenth longer at a tenth of the time.
 const TRAINED_PACKING_LEVEL: i32 = 9;
@@ -100,6 +100,11 @@ impl Dictionary {
     /// # Errors
     /// When there is no memory to compress it.
     pub fn build(bases: &[Base]) -> Result<Option<Self>, SegmentError> {
+        Self::packed_at(PACKING_LEVEL, bases)
+    }
+
+    /// The same, packed at a level of zstd.
+    pub(super) fn packed_at(level: i32, bases: &[Base]) -> Result<Option<Self>, SegmentError> {
         let heads = group::typical_heads(bases.iter().map(|base| base.url.as_str()));
         let mut room = DICTIONARY_BYTES_MAX - ENTROPY_TABLES.len() - 8 - heads.len();
         let mut chosen = Vec::new();
@@ -116,7 +121,7 @@ impl Dictionary {
         let quickly = pack(&content(&chosen, &heads), QUICK_LEVEL)?.len();
         leave(&mut chosen, (quickly as f64 * WELL_SHARE) as usize);
         while !chosen.is_empty() {
-            let dictionary = Self::of(&chosen, &heads)?;
+            let dictionary = Self::of(&chosen, &heads, level)?;
             let packed = dictionary.packed.len();
             if packed <= PACKED_BYTES_MAX {
                 return Ok(Some(dictionary));
@@ -127,13 +132,13 @@ impl Dictionary {
         Ok(None)
     }
 
-    fn of(chosen: &[&Base], heads: &[u8]) -> Result<Self, SegmentError> {
+    fn of(chosen: &[&Base], heads: &[u8], level: i32) -> Result<Self, SegmentError> {
         let mut bytes = content(chosen, heads);
         name(&mut bytes);
         let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
         let before = bytes.get(..BEFORE_CONTENT_BYTES).unwrap_or_default().to_vec();
         let origins = records.map(|records| Origins { records, before, behind: heads.to_vec() });
-        let packed = pack(&bytes, PACKING_LEVEL)?;
+        let packed = pack(&bytes, level)?;
         Ok(Self { bytes, packed, is_trained: false, origins })
     }
 
@@ -149,7 +154,20 @@ impl Dictionary {
     /// # Errors
     /// When there is no memory to compress it.
     pub(super) fn train(samples: &Samples) -> Result<Option<Self>, SegmentError> {
-        let Some(mut bytes) = samples.train(TRAINED_BYTES_MAX) else { return Ok(None) };
+        Self::trained(samples.train(TRAINED_BYTES_MAX))
+    }
+
+    /// Trains a small dictionary on records, head and content; some hundreds of them say enough. `None` when there is too little
+    /// to learn from.
+    ///
+    /// # Errors
+    /// When there is no memory to compress it.
+    pub fn learned<'a>(records: impl Iterator<Item = &'a [u8]>) -> Result<Option<Self>, SegmentError> {
+        Self::trained(samples::learned(records, TRAINED_BYTES_MAX))
+    }
+
+    fn trained(bytes: Option<Vec<u8>>) -> Result<Option<Self>, SegmentError> {
+        let Some(mut bytes) = bytes else { return Ok(None) };
         name(&mut bytes);
         let packed = pack(&bytes, TRAINED_PACKING_LEVEL)?;
         Ok(Some(Self { bytes, packed, is_trained: true, origins: None }))
@@ -179,8 +197,9 @@ impl Dictionary {
         Digest::sha256(&self.bytes)
     }
 
-    /// The frame that a segment starts with.
-    pub(super) fn first_frame(&self) -> Vec<u8> {
+    /// The frame that a file with records compressed with it starts with.
+    #[must_use]
+    pub fn first_frame(&self) -> Vec<u8> {
         warc::skippable_frame(SKIPPABLE_DICTIONARY, &self.packed)
     }
 

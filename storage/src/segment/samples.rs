@@ -72,11 +72,19 @@ impl Samples {
         if !self.are_enough() {
             return None;
         }
-        let records = || self.kept.iter().flat_map(|sample| &sample.records);
-        let sizes: Vec<usize> = records().map(Vec::len).collect();
-        let bytes: Vec<u8> = records().flatten().copied().collect();
-        zstd::dict::from_continuous(&bytes, &sizes, bytes_max).ok()
+        learned(self.kept.iter().flat_map(|sample| &sample.records).map(Vec::as_slice), bytes_max)
     }
+}
+
+/// A dictionary of at most so many bytes, learned from the beginnings of records.
+pub(super) fn learned<'a>(records: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Option<Vec<u8>> {
+    let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
+    for record in records {
+        let beginning = record.get(..record.len().min(RECORD_BYTES_MAX)).unwrap_or_default();
+        bytes.extend_from_slice(beginning);
+        sizes.push(beginning.len());
+    }
+    zstd::dict::from_continuous(&bytes, &sizes, bytes_max).ok()
 }
 
 /// The beginning of a record.

@@ -9,6 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::super::error::{Context, SegmentError};
 use super::super::group::FIELD_IMPORTED;
 use super::super::ledger::SegmentInfo;
@@ -22,6 +24,8 @@ use crate::ids::Watermark;
 
 /// Fields of `warcinfo` that are the segment's own.
 const OWN_FIELDS: [&str; 4] = ["format", "conformsTo", FIELD_CAPTURES_BEFORE, "dictionary"];
+/// Bytes of a metadata field beside its name and value.
+const FIELD_SIGNS: usize = 4;
 /// Other fields, of all old segments together, that new ones repeat at most.
 const FIELDS_MAX: usize = 64;
 
@@ -58,12 +62,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads an old segment. `is_replaced` says what becomes of a capture.
+    /// Reads an old segment. `is_replaced` says what becomes of a capture, `samples` whether it is looked for what captures
+    /// have in common.
     pub(super) fn read(
         &mut self,
         disk: &Arc<dyn Disk>,
         folder: &Path,
         segment: &SegmentInfo,
+        samples: bool,
         is_replaced: &mut dyn FnMut(&ReplayedCapture) -> Result<bool, SegmentError>,
     ) -> Result<(), SegmentError> {
         let path = folder.join(&segment.name);
@@ -81,6 +87,9 @@ impl Plan {
                 Found::Capture { number, start, capture, .. } => {
                     let is_replaced = is_replaced(&capture)?;
                     self.add(number, start, &capture, is_replaced);
+                    if samples {
+                        self.sample(&capture, is_replaced);
+                    }
                 }
             }
         }
@@ -97,24 +106,32 @@ impl Plan {
     }
 
     fn add(&mut self, number: u64, start: u64, capture: &ReplayedCapture, is_replaced: bool) {
-        let count = self.pages.len() as u32;
-        let page = *self.pages.entry(surt(&capture.url)).or_insert(count);
-        let metadata = if is_replaced { Vec::new() } else { metadata_text(capture) };
-        let content: &[u8] = if is_replaced { &[] } else { &capture.content };
-        let plain =
-            (content.len() + metadata.len()) as u64 + capture.request.as_ref().map_or(0, |r| r.len() as u64);
-        self.texts.add(content);
-        self.texts.add(&metadata);
+        let metadata: usize =
+            capture.metadata.iter().map(|(name, value)| name.len() + value.len() + FIELD_SIGNS).sum();
+        let kept = if is_replaced { 0 } else { capture.content.len() + metadata };
+        let plain = (kept + capture.request.as_ref().map_or(0, Bytes::len)) as u64;
         let main = capture.main;
         self.captures.push(Planned {
             number,
             stretch: Stretch { segment: main.segment, offset: start, length: capture.end.offset - start },
             main: main.offset,
             time: capture.time.timestamp_micros(),
-            page,
+            page: 0,
             plain,
             is_replaced,
         });
+    }
+
+    /// Looks at the capture that was added last.
+    fn sample(&mut self, capture: &ReplayedCapture, is_replaced: bool) {
+        let count = self.pages.len() as u32;
+        let page = *self.pages.entry(surt(&capture.url)).or_insert(count);
+        if let Some(planned) = self.captures.last_mut() {
+            planned.page = page;
+        }
+        let metadata = if is_replaced { Vec::new() } else { metadata_text(capture) };
+        self.texts.add(if is_replaced { &[] } else { &capture.content });
+        self.texts.add(&metadata);
     }
 
     /// Puts the captures in order once all segments are read.

@@ -38,6 +38,16 @@ pub(super) enum Raw {
     Long(Stretch, u64),
 }
 
+impl Raw {
+    /// Bytes before compression.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Short(bytes) => bytes.len() as u64,
+            Self::Long(_, length) => *length,
+        }
+    }
+}
+
 /// Reads a stretch of a file through a window.
 struct Window {
     file: Arc<dyn DiskFile>,
@@ -82,6 +92,13 @@ impl<'a> RawReader<'a> {
 
     fn corrupted(&self, offset: u64, what: impl Into<String>) -> SegmentError {
         SegmentError::Corrupted { segment: self.segment, offset, what: what.into() }
+    }
+
+    /// A stretch of the segment as it is.
+    pub(super) fn bytes(&self, stretch: Stretch) -> Result<Vec<u8>, SegmentError> {
+        let mut bytes = vec![0; usize::try_from(stretch.length).unwrap_or(usize::MAX)];
+        read_exact_at(self.window.file.as_ref(), &mut bytes, stretch.offset).context("read", &self.path)?;
+        Ok(bytes)
     }
 
     /// All records of the stretch, with their compressed lengths.

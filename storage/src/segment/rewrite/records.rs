@@ -30,10 +30,7 @@ pub(super) struct Packers {
 impl Packers {
     /// The one for a record that took so many bytes before.
     fn fitting(&mut self, record: &Raw, packed: Option<u64>) -> &mut Compressor {
-        let plain = match record {
-            Raw::Short(bytes) => bytes.len() as u64,
-            Raw::Long(_, length) => *length,
-        };
+        let plain = record.length();
         let shrinks = packed.is_none_or(|packed| packed * 100 <= plain * COMPRESSED_PERCENT_MAX);
         if shrinks { &mut self.well } else { &mut self.quickly }
     }
@@ -97,6 +94,23 @@ impl<'a> Records<'a> {
             // Only what was read is long.
             (Raw::Long(stretch, _), None) => Err(SegmentError::Missing(stretch.segment)),
         }
+    }
+
+    /// As the bytes that they are in their segment; of records that were read.
+    pub(super) fn as_they_lie(&self, stretch: Stretch) -> Result<Packed, SegmentError> {
+        let reader = self.reader.as_ref().ok_or(SegmentError::Missing(stretch.segment))?;
+        let lengths: Vec<u32> =
+            self.records.iter().map(|(_, packed)| packed.unwrap_or_default() as u32).collect();
+        let (before, rest) = lengths.split_at(self.main.min(lengths.len()));
+        Ok(Packed {
+            generation: 0,
+            spooled: None,
+            bytes: reader.bytes(stretch)?,
+            main: (before.iter().sum(), rest.first().copied().unwrap_or_default()),
+            records: lengths.len() as u32,
+            plain_length: self.records.iter().map(|(record, _)| record.length()).sum(),
+            facts: None,
+        })
     }
 
     /// A digest of all their bytes: XXH3 in 128 bits.

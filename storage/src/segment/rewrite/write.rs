@@ -34,6 +34,10 @@ const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_CAPTURES: usize = 1024;
 /// The level for records that do not shrink: pictures and archives.
 const QUICK_LEVEL: i32 = 1;
+/// The level at which dictionaries are packed: on nine sites level 19 took a third of all time to save 1 % of the bytes.
+const DICTIONARY_LEVEL: i32 = 13;
+/// Bytes of a capture's records that are copied in memory; longer ones are packed anew, piece by piece.
+const COPIED_BYTES_MAX: u64 = 16 << 20;
 /// Of so many captures one is compressed for an estimate.
 const SAMPLED_ONE_IN: usize = 16;
 
@@ -78,7 +82,7 @@ impl NewSegment<'_> {
                 stretches.flat_map(|stretch| bytes.get(stretch).unwrap_or_default()).copied().collect();
             bases.push(Base { url: capture.url.clone(), content: content.into(), origin: None });
         }
-        Dictionary::build(&bases)
+        Dictionary::packed_at(DICTIONARY_LEVEL, &bases)
     }
 
     /// Bytes that a range of captures would take, by a sample of them.
@@ -107,7 +111,7 @@ impl NewSegment<'_> {
 
     fn packers(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Packers>, SegmentError> {
         let loaded = dictionary.map(Dictionary::as_bytes);
-        let compressor = |level| Compressor::new(self.codec, level, loaded);
+        let compressor = |level| Compressor::new(self.codec, level, loaded)?.attached();
         let level = self.options.level(self.codec);
         let packers =
             || Ok(Packers { well: compressor(level)?, quickly: compressor(level.min(QUICK_LEVEL))? });
@@ -221,7 +225,12 @@ impl NewSegment<'_> {
                 Some(made) => made,
                 None => Records::read(reader, planned.stretch, planned.main)?,
             };
-            let packed = records.pack(packers, self.codec, (disk.as_ref(), folder))?;
+            let copies = self.options.verbatim && !planned.is_replaced;
+            let packed = if copies && planned.stretch.length <= COPIED_BYTES_MAX {
+                records.as_they_lie(planned.stretch)?
+            } else {
+                records.pack(packers, self.codec, (disk.as_ref(), folder))?
+            };
             Ok((records.digest()?, packed))
         };
         on_threads(work, packers, &pack)

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 8, and 9 for gzip]
+    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7, and 9 for gzip]
     #[arg(long, value_name = "N")]
     level: Option<i32>,
     /// Memory (256MiB at least); beside it the longest record goes through a file

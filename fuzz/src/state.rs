@@ -124,7 +124,7 @@ pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
         let _ = ask_of(&state, UrlId(number));
     }
     let _ = state.all_links().read_next(&mut archive_storage::LinkList::default());
-    let _ = state.newest_links(|_, _| Ok(()));
+    let _ = state.newest_links(|_, _| Ok::<_, archive_storage::StateError>(()));
     let _ = state.hosts().try_for_each(|host| host.map(drop));
     let _ = state.sites().try_for_each(|site| site.map(drop));
     let _ = archive::graphs::PageGraph::read(&state);

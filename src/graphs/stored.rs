@@ -65,7 +65,7 @@ impl PageGraph {
                 let carrying = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
                 arcs.extend(carrying.filter_map(|link| Some((from, number(link.target)?))));
             }
-            Ok(())
+            Ok::<_, StateError>(())
         })?;
         Ok(Self { graph: Graph::from_arcs(urls.len(), &arcs)?, urls })
     }
@@ -101,7 +101,7 @@ impl SiteGraph {
                 let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);
                 arcs.extend(outside.map(|to| (from, to, 1.0)));
             }
-            Ok(())
+            Ok::<_, StateError>(())
         })?;
         Ok(Self { graph: Graph::from_weighted_arcs(state.site_count() as usize, &arcs)? })
     }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
 use archive_storage::warc::{HttpHead, split};
-use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, LinkList, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::archive::{ArchiveRows, page_type};
-use super::columns::{NOT_MODIFIED, YES_NO};
+use super::columns::{NOT_MODIFIED, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::rows::{PageRow, PageType, Rows as _, RowsError};
 use super::value::Value;
@@ -31,10 +31,7 @@ impl ArchiveRows<'_> {
                 _ => Value::Empty,
             },
             PageDetail::Via => self.shown_url(state.page(page.id)?.via)?.into(),
-            PageDetail::Seed => {
-                let is_seed = state.page(page.id)?.flags.has_any(flags::SEED);
-                if is_seed { YES_NO.first() } else { YES_NO.last() }.copied().into()
-            }
+            PageDetail::Seed => yes_no(state.page(page.id)?.flags.has_any(flags::SEED)).into(),
             PageDetail::Refusal => {
                 Refusal::from_code(flags::refusal_code(state.page(page.id)?.flags)).map(Refusal::name).into()
             }
@@ -151,14 +148,12 @@ impl ArchiveRows<'_> {
     }
 
     pub(super) fn all_links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
-        let (mut scan, mut list, mut id) = (self.state.all_links(), LinkList::default(), 0);
-        while scan.read_next(&mut list)? {
-            let Some(source) = list.source else { continue };
-            let newest = self.state.visit(source)?.and_then(|visit| visit.links);
-            if newest != list.position || self.page(source)?.is_none_or(|page| page.captures == 0) {
-                continue;
+        let mut id = 0;
+        self.state.newest_links(|source, links| {
+            if self.page(source)?.is_none_or(|page| page.captures == 0) {
+                return Ok(());
             }
-            for link in &list.links {
+            for link in links {
                 let code = LinkCode::from_byte(link.kind);
                 // What a newer version has written has no name here.
                 let Some(kind) = code.kind() else { continue };
@@ -173,8 +168,8 @@ impl ArchiveRows<'_> {
                     template: code.template(),
                 })?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     pub(super) fn record_of(&self, id: CaptureId) -> Found<Record> {

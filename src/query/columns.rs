@@ -223,6 +223,12 @@ pub(crate) const TEXT: &str = "text";
 /// Values of `seed`, `nofollow`, `template`.
 pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
 
+/// What such a field says.
+pub(crate) fn yes_no(is_so: bool) -> &'static str {
+    let [yes, no] = YES_NO;
+    if is_so { yes } else { no }
+}
+
 /// The `kind` of a 304.
 pub(crate) const NOT_MODIFIED: &str = "not-modified";
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
-use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, YES_NO};
+use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::expr::{self, Subject};
 use super::hits::Hits;
@@ -194,7 +194,6 @@ impl<'a> World<'a> {
 
     fn of_link(&self, link: &LinkRow, column: Column) -> Found<Value> {
         let url = |page| self.of(Via::Page, &Reached { page: Some(page), ..Reached::default() }, Column::Url);
-        let said = |is_so: bool| if is_so { YES_NO.first() } else { YES_NO.last() }.copied().into();
         Ok(match column {
             Column::Source => url(link.source)?,
             Column::Target => url(link.target)?,
@@ -202,8 +201,8 @@ impl<'a> World<'a> {
                 LINK_KINDS.iter().find(|(_, letter)| *letter == link.hop).map(|(name, _)| *name).into()
             }
             Column::Context => link.context.into(),
-            Column::Nofollow => said(link.nofollow),
-            Column::Template => said(link.template),
+            Column::Nofollow => yes_no(link.nofollow).into(),
+            Column::Template => yes_no(link.template).into(),
             _ => Value::Empty,
         })
     }

@@ -157,7 +157,7 @@ impl Ordering {
                 }
             }
             self.order.downloaded(source.0, &links, &mut self.levels);
-            Ok(())
+            Ok::<_, StateError>(())
         })?;
         self.links = links;
         Ok(())

@@ -78,7 +78,7 @@ impl Plan {
             if links.iter().any(|link| plan.pages.contains(&link.target)) {
                 naming.insert(source);
             }
-            Ok(())
+            Ok::<_, StoreError>(())
         })?;
         for found in state.pages(UrlId(0)) {
             let (id, page) = found?;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use archive_storage::{StateError, Store};
+use archive_storage::Store;
 
 use super::{ExportError, Exported, Selection, lost};
 use crate::ledger::LinkCode;
@@ -21,28 +21,22 @@ pub(super) fn write(
     let state = store.state();
     out.write_all(b"source\ttarget\tkind\n").map_err(lost)?;
     let mut exported = Exported::default();
-    let (mut targets, mut failure) = (state.url_cursor(), None);
+    let mut targets = state.url_cursor();
     state.newest_links(|source, links| {
-        if failure.is_some() || !selection.has_page(source) {
+        if !selection.has_page(source) {
             return Ok(());
         }
         let page = state.url(source)?;
         for link in links {
             let kind = LinkCode::from_byte(link.kind).kind().map_or("other", LinkKind::context);
             let target = targets.get(link.target)?;
-            if let Err(error) = writeln!(out, "{page}\t{target}\t{kind}") {
-                failure = Some(error);
-                return Ok::<(), StateError>(());
-            }
+            writeln!(out, "{page}\t{target}\t{kind}").map_err(lost)?;
             exported.rows += 1;
             if exported.rows.is_multiple_of(REPORT_EVERY) {
                 progress(exported.rows);
             }
         }
-        Ok(())
+        Ok::<_, ExportError>(())
     })?;
-    match failure {
-        Some(error) => Err(lost(error)),
-        None => Ok(exported),
-    }
+    Ok(exported)
 }

@@ -277,7 +277,7 @@ fn visits(folder: &Path, count: u64) -> Outcome<()> {
     let ((), time) = timed(|| {
         state.newest_links(|_, list| {
             links += list.len() as u64;
-            Ok(())
+            Ok::<_, archive_storage::StateError>(())
         })?;
         Ok(())
     })?;

@@ -310,7 +310,7 @@ fn only_the_newest_lists_of_links_are_ranked() {
     state
         .newest_links(|source, links| {
             seen.push((source, links.len()));
-            Ok(())
+            Ok::<_, StateError>(())
         })
         .unwrap();
     assert_eq!(seen.len(), 50);

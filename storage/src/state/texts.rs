@@ -2,7 +2,7 @@
 
 use super::State;
 use super::pages::unknown;
-use crate::checkpoint::{RecordCursor, Result, push_varint, take_varint};
+use crate::checkpoint::{RecordCursor, Result, StateError, push_varint, take_varint};
 use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
@@ -122,7 +122,10 @@ impl State {
     ///
     /// # Errors
     /// The function's, and what the disk refuses.
-    pub fn newest_links(&self, mut visit: impl FnMut(UrlId, &[LinkTarget]) -> Result<()>) -> Result<()> {
+    pub fn newest_links<E: From<StateError>>(
+        &self,
+        mut visit: impl FnMut(UrlId, &[LinkTarget]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let (mut scan, mut list) = (self.links.scan(), LinkList::default());
         let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
         while scan.read_next(&mut list)? {

@@ -146,7 +146,7 @@ impl Model {
         state
             .newest_links(|source, links| {
                 assert!(ranked.insert(source.0, links.to_vec()).is_none());
-                Ok(())
+                Ok::<_, crate::StateError>(())
             })
             .unwrap();
         assert_eq!(ranked, self.links);

@@ -66,10 +66,12 @@ pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, 
                         held.insert(fingerprint);
                     }
                 });
-                let all = held.clone();
-                remove_common(store, info.id, places.get(&info.id).unwrap_or(&nothing), &mut held)?;
-                wanted.retain(|fingerprint| held.contains(fingerprint) || !all.contains(fingerprint));
-                !held.is_empty()
+                let mut own = held.clone();
+                remove_common(store, info.id, places.get(&info.id).unwrap_or(&nothing), &mut own)?;
+                for common in held.difference(&own) {
+                    wanted.remove(common);
+                }
+                !own.is_empty()
             }
         };
         if holds {
@@ -106,6 +108,9 @@ fn remove_common(
     goes: &HashSet<u64>,
     wanted: &mut HashSet<u64>,
 ) -> Result<(), EraseError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
     let mut left = KEPT_BYTES_MAX;
     each_record(store, segment, 0, &mut |start, content| {
         if wanted.is_empty() || left == 0 {

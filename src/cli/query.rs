@@ -217,16 +217,11 @@ fn for_data(value: &Value) -> String {
 
 fn for_people(value: &Value, kind: ColumnKind) -> String {
     const DAY: f64 = 86_400.0;
-    let seconds = match value {
-        Value::Integer(seconds) => Some(*seconds as f64),
-        Value::Number(seconds) => Some(*seconds),
-        _ => None,
-    };
     match value {
-        _ if kind == ColumnKind::Span && seconds.is_some_and(|seconds| seconds.abs() >= DAY) => {
-            format!("{:.1} days", seconds.unwrap_or_default() / DAY)
-        }
-        _ if kind == ColumnKind::Span && seconds.is_some() => format!("{:.3} s", seconds.unwrap_or_default()),
+        Value::Integer(_) | Value::Number(_) if kind == ColumnKind::Span => match value.as_number() {
+            Some(seconds) if seconds.abs() >= DAY => format!("{:.1} days", seconds / DAY),
+            seconds => format!("{:.3} s", seconds.unwrap_or_default()),
+        },
         Value::Empty => "-".to_owned(),
         Value::Integer(count) => count.to_string(),
         Value::Number(number) => format!("{number:.2}"),

@@ -36,6 +36,7 @@ use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 use self::charset::Charset;
+pub(crate) use self::charset::charset_parameter;
 pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
 pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;

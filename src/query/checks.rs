@@ -14,6 +14,7 @@ use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use super::glob::Glob;
 use super::plan::{Context, Search};
+use super::times;
 use super::typed::{Checked, Typed, Typing, same_sort, sort};
 use super::value::Value;
 
@@ -163,10 +164,7 @@ impl<'a> Checker<'a> {
                 negate(between, *negated)
             }
             Check::Since { from, until } if is_span => self.since(left, from, until.as_ref())?,
-            Check::Since { from, .. } => {
-                let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
-                return Err(self.typing.mistake(&from.span, message));
-            }
+            Check::Since { from, .. } => return Err(self.not_time(left, from)),
             Check::Glob { pattern, .. } => return Err(self.not_text(left, "~", &pattern.span)),
             Check::Pattern { pattern, .. } => return Err(self.not_text(left, "matches", &pattern.span)),
             Check::Affix { text, end, .. } => {
@@ -232,7 +230,7 @@ impl<'a> Checker<'a> {
         let from = limit(from)?;
         let until = until.map(&mut limit).transpose()?;
         if left.path() == Some(Path::from(Column::Changed)) {
-            let end = until.map(|until| if until.end > until.start { until.end } else { until.start + TICK });
+            let end = until.map(|until| times::end(&until));
             return Ok(Filter::Changed(Some(from.start), end));
         }
         let end = until.map_or(Bound::Unbounded, |until| {
@@ -302,10 +300,7 @@ impl<'a> Checker<'a> {
                 (Kind::Contains { all: *quantifier == Quantifier::All, texts }, *negated)
             }
             Check::Empty { negated } => return Ok(negate(Filter::Known(left.expr.clone()), !negated)),
-            Check::Since { from, .. } => {
-                let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
-                return Err(self.typing.mistake(&from.span, message));
-            }
+            Check::Since { from, .. } => return Err(self.not_time(left, from)),
         };
         Ok(negate(Filter::Text(left.expr.clone(), TextTest { kind, folds_case }), negated))
     }
@@ -402,6 +397,11 @@ impl<'a> Checker<'a> {
         Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
     }
 
+    fn not_time(&self, left: &Typed, from: &Spanned<Written>) -> ParseError {
+        let message = format!("`{}` is {}, and since is for times", left.shown, sort(left.kind));
+        self.typing.mistake(&from.span, message)
+    }
+
     fn not_text(&self, left: &Typed, sign: &str, span: &Range<usize>) -> ParseError {
         let message = format!("`{}` is {}, and {sign} is for text", left.shown, sort(left.kind));
         self.typing
@@ -409,9 +409,6 @@ impl<'a> Checker<'a> {
             .with_suggestion(Some("compare it with =, <, > or between".to_owned()))
     }
 }
-
-/// The least time after another one.
-const TICK: chrono::TimeDelta = chrono::TimeDelta::microseconds(1);
 
 /// A number that is written; none if it is a calculation or a word.
 fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<f64>>> {
@@ -421,7 +418,7 @@ fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checke
         Literal::Number(_) => Err(unsuitable(typing, left, &other.span, "a number")
             .with_suggestion(Some("an amount of time has a unit: 30 days, 2 hours, 1 second".to_owned()))),
         Literal::Span(amount) if left.kind == ColumnKind::Span => {
-            let seconds = super::times::seconds(*amount);
+            let seconds = times::seconds(*amount);
             Ok(Some(seconds..seconds))
         }
         Literal::Text(text) if text.trim().parse::<f64>().is_ok() => {

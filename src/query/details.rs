@@ -3,6 +3,8 @@
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
 
+use crate::parse::charset_parameter;
+
 /// A host: a name, with its port if that is not the usual one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRow {
@@ -98,10 +100,7 @@ impl Record {
     /// The charset that `Content-Type` names.
     #[must_use]
     pub fn charset(&self) -> Option<String> {
-        let parameters = self.header("content-type")?.split(';').skip(1);
-        let mut named = parameters.filter_map(|parameter| parameter.split_once('='));
-        let (_, charset) = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
-        Some(charset.trim().trim_matches(['"', '\'']).to_lowercase())
+        charset_parameter(self.header("content-type")?).map(str::to_lowercase)
     }
 }
 

@@ -175,21 +175,23 @@ impl TextTest {
     }
 
     fn holds_for(&self, text: &str) -> bool {
+        let folded = || folded(text, self.folds_case);
         match &self.kind {
-            TextTestKind::Fits(glob) => return glob.matches(text),
-            TextTestKind::Matches(regex) => return regex.is_match(text),
-            _ => {}
-        }
-        let text = folded(text, self.folds_case);
-        match &self.kind {
-            TextTestKind::Is(wanted) => wanted.iter().any(|wanted| *wanted == text),
-            TextTestKind::Between(ranges) => ranges.has(&text.into_owned()),
-            TextTestKind::Starts(wanted) => text.starts_with(wanted),
-            TextTestKind::Ends(wanted) => text.ends_with(wanted),
-            TextTestKind::Contains { all: true, texts } => texts.iter().all(|wanted| text.contains(wanted)),
-            TextTestKind::Contains { all: false, texts } => texts.iter().any(|wanted| text.contains(wanted)),
-            TextTestKind::Fits(glob) => glob.matches(&text),
-            TextTestKind::Matches(regex) => regex.is_match(&text),
+            // These see to large and small letters themselves.
+            TextTestKind::Fits(glob) => glob.matches(text),
+            TextTestKind::Matches(regex) => regex.is_match(text),
+            TextTestKind::Is(wanted) => {
+                let text = folded();
+                wanted.iter().any(|wanted| *wanted == text)
+            }
+            TextTestKind::Between(ranges) => ranges.has(&folded().into_owned()),
+            TextTestKind::Starts(wanted) => folded().starts_with(wanted),
+            TextTestKind::Ends(wanted) => folded().ends_with(wanted),
+            TextTestKind::Contains { all, texts } => {
+                let text = folded();
+                let has = |wanted: &String| text.contains(wanted);
+                if *all { texts.iter().all(has) } else { texts.iter().any(has) }
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! From a query's tree to a plan: fields and types checked, times resolved, searches and relations set apart.
 
-use std::ops::Range;
-
 use archive_grammar::{Direction, Expr as Written, ParseError, Query, Relation, Spanned, Target};
 use chrono::{DateTime, Utc};
 
@@ -11,7 +9,7 @@ use super::expr::Expr;
 use super::filter::Filter;
 use super::groups::{Aggregate, Gather};
 use super::rows::Rows;
-use super::times::Zone;
+use super::times::{self, Zone};
 use super::typed::{Checked, Grouping, Typed};
 use super::{Error, Instant};
 use crate::search::TextQuery;
@@ -218,11 +216,11 @@ fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
         let message = format!("{} are only known as of now", plural(query.target));
         return Err(typing.mistake(&time.span, message));
     }
-    let Some(Range { start, end }) = typing.time(&time.value) else {
+    let Some(named) = typing.time(&time.value) else {
         let suggestion = "write it as 2026-01-31, 2026-01-31T10:00Z, 30 days ago or yesterday".to_owned();
         return Err(typing.mistake(&time.span, "this is no time").with_suggestion(Some(suggestion)));
     };
-    Ok(Some(if end > start { end } else { start + chrono::TimeDelta::microseconds(1) }))
+    Ok(Some(times::end(&named)))
 }
 
 /// What is made of the rows that fit.

@@ -11,9 +11,7 @@ use super::hits::{Found, Hits};
 use super::plan::{Plan, Search};
 use super::rows::{PageRow, Rows, RowsError};
 use super::{Error, FullText};
-
-/// The letter of a link that is a redirect.
-const REDIRECT: char = 'R';
+use crate::parse::LinkKind;
 
 impl Plan {
     /// What the searches of the plan find.
@@ -57,21 +55,14 @@ fn related(rows: &dyn Rows, relation: Relation, others: &HashSet<UrlId>) -> Resu
                 }
             }
         }
-        Relation::LinksTo => rows.links(&mut |link| {
-            if others.contains(&link.target) {
-                found.insert(link.source);
-            }
-            Ok(())
-        })?,
-        Relation::LinkedFrom => rows.links(&mut |link| {
-            if others.contains(&link.source) {
-                found.insert(link.target);
-            }
-            Ok(())
-        })?,
-        Relation::RedirectsTo => rows.links(&mut |link| {
-            if link.hop == REDIRECT && others.contains(&link.target) {
-                found.insert(link.source);
+        Relation::LinksTo | Relation::LinkedFrom | Relation::RedirectsTo => rows.links(&mut |link| {
+            let (page, other) = match relation {
+                Relation::LinkedFrom => (link.target, link.source),
+                _ => (link.source, link.target),
+            };
+            let counts = relation != Relation::RedirectsTo || link.hop == LinkKind::Redirect.hop();
+            if counts && others.contains(&other) {
+                found.insert(page);
             }
             Ok(())
         })?,

@@ -71,6 +71,11 @@ pub(crate) fn ago(ago: Ago, now: DateTime<Utc>) -> DateTime<Utc> {
     earlier.filter(|time| time.year() > 0).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
+/// The first instant that a time that was named does not hold any more: the end of a day, and just after an instant.
+pub(crate) fn end(time: &Range<DateTime<Utc>>) -> DateTime<Utc> {
+    if time.end > time.start { time.end } else { time.start + TimeDelta::microseconds(1) }
+}
+
 /// A span of time in seconds; months and years are mean ones of the calendar.
 pub(crate) fn seconds(span: Ago) -> f64 {
     const DAY: f64 = 86_400.0;

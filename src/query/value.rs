@@ -39,7 +39,8 @@ impl Value {
     }
 
     /// The number that it is.
-    pub(crate) fn as_number(&self) -> Option<f64> {
+    #[must_use]
+    pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(count) => Some(*count as f64),
             Self::Number(number) => Some(*number),

@@ -2,7 +2,7 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
 //! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; all of them stand on [`access`], [`erased`], [`files`] and the crate
+//! `search`, `reading`, `parse` and `fetch`; [`learn`] is mathematics as these are; all of them stand on [`access`], [`erased`], [`files`] and the crate
 //! [`archive_storage`].
 
 pub mod access;
@@ -17,6 +17,7 @@ pub mod files;
 pub mod find;
 pub mod graphs;
 pub mod importance;
+pub mod learn;
 pub mod ledger;
 pub mod memory;
 mod originals;

@@ -1,0 +1,98 @@
+//! Scores to probabilities that come true: Platt's sigmoid, and isotonic regression.
+
+use super::logistic::Binary;
+
+/// p = 1 / (1 + exp(-(a score + b))), fitted with Platt's targets (1999): (n1 + 1) / (n1 + 2) for the true and
+/// 1 / (n0 + 2) for the false, so that few observations claim no certainty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Platt(Binary);
+
+impl Platt {
+    /// Fits to scores of any scale and what came true of them.
+    #[must_use]
+    pub fn fit(scores: &[f64], labels: &[bool]) -> Self {
+        let positive = labels.iter().filter(|label| **label).count() as f64;
+        let negative = labels.len() as f64 - positive;
+        let (high, low) = ((positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0));
+        let share: Vec<f64> = labels.iter().map(|&label| if label { high } else { low }).collect();
+        let rows: Vec<Vec<f64>> = scores.iter().map(|&score| vec![score]).collect();
+        Self(Binary::fit_shares(&rows, &share, 0.0))
+    }
+
+    /// The probability that goes with `score`.
+    #[must_use]
+    pub fn probability(&self, score: f64) -> f64 {
+        self.0.probability(&[score])
+    }
+}
+
+/// The steps that never descend and are nearest to what came true (pool adjacent violators), linear between their middles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Isotonic(Vec<(f64, f64)>);
+
+impl Isotonic {
+    /// Fits to finite scores and what came true of them.
+    #[must_use]
+    pub fn fit(scores: &[f64], labels: &[bool]) -> Self {
+        let mut pairs: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Sums of scores and of what came true, and how many there are.
+        let mut pools: Vec<(f64, f64, f64)> = Vec::new();
+        for equal in pairs.chunk_by(|a, b| a.0 == b.0) {
+            let count = equal.len() as f64;
+            let hits = equal.iter().filter(|pair| pair.1).count() as f64;
+            let mut pool = (equal[0].0 * count, hits, count);
+            while let Some(last) = pools.last().filter(|last| last.1 * pool.2 >= pool.1 * last.2) {
+                pool = (pool.0 + last.0, pool.1 + last.1, pool.2 + last.2);
+                pools.pop();
+            }
+            pools.push(pool);
+        }
+        Self(pools.into_iter().map(|(scores, hits, count)| (scores / count, hits / count)).collect())
+    }
+
+    /// The probability that goes with `score`; one half where nothing was learned.
+    #[must_use]
+    pub fn probability(&self, score: f64) -> f64 {
+        let above = self.0.partition_point(|step| step.0 < score);
+        match (above.checked_sub(1).map(|below| self.0[below]), self.0.get(above)) {
+            (Some(below), Some(above)) => {
+                below.1 + (above.1 - below.1) * (score - below.0) / (above.0 - below.0)
+            }
+            (Some(end), None) | (None, Some(&end)) => end.1,
+            (None, None) => 0.5,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sigmoid_is_found_again() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let scores: Vec<f64> = (0..20_000).map(|_| 8.0 * random.f64() - 4.0).collect();
+        let truth = |score: f64| (1.0 + (-(0.7 * score - 1.0)).exp()).recip();
+        let labels: Vec<bool> = scores.iter().map(|&score| random.f64() < truth(score)).collect();
+        let (platt, isotonic) = (Platt::fit(&scores, &labels), Isotonic::fit(&scores, &labels));
+        for score in [-3.0, -1.0, 0.0, 1.5, 3.0] {
+            assert!((platt.probability(score) - truth(score)).abs() < 0.015, "Platt at {score}");
+            assert!((isotonic.probability(score) - truth(score)).abs() < 0.06, "isotonic at {score}");
+        }
+    }
+
+    #[test]
+    fn adjacent_violators_are_pooled() {
+        let fit = Isotonic::fit(&[1.0, 2.0, 3.0, 4.0], &[false, true, false, true]);
+        assert_eq!(fit.0, [(1.0, 0.0), (2.5, 0.5), (4.0, 1.0)]);
+        assert_eq!([0.0, 1.75, 9.0].map(|score| fit.probability(score)), [0.0, 0.25, 1.0]);
+        assert_eq!(Isotonic::fit(&[], &[]).probability(1.0), 0.5);
+    }
+
+    #[test]
+    fn all_true_is_not_certain() {
+        let platt = Platt::fit(&[1.0, 2.0, 3.0], &[true; 3]);
+        assert!((platt.probability(2.0) - 0.8).abs() < 1e-3);
+    }
+}

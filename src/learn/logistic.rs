@@ -1,0 +1,219 @@
+//! Logistic regression: multinomial over sparse vectors, and binary over a few numbers.
+
+use super::minimise::minimise;
+use super::text::Sparse;
+
+/// Parts of the gradient, for each observation, below which a fit is done.
+const TOLERANCE: f64 = 1e-6;
+/// Steps of a fit.
+const STEPS_MAX: usize = 300;
+/// Log-odds stay within this.
+const LOG_ODDS_MAX: f64 = 30.0;
+
+/// 1 / (1 + e^-x).
+#[must_use]
+pub fn sigmoid(log_odds: f64) -> f64 {
+    (1.0 + (-log_odds.clamp(-LOG_ODDS_MAX, LOG_ODDS_MAX)).exp()).recip()
+}
+
+/// ln(p / (1 - p)), within what [`sigmoid`] tells apart.
+#[must_use]
+pub fn log_odds(probability: f64) -> f64 {
+    let probability = probability.clamp(1e-12, 1.0 - 1e-12);
+    (probability / (1.0 - probability)).ln()
+}
+
+/// Multinomial logistic regression: p(k | x) is in proportion to exp(w_k x + b_k).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multinomial {
+    classes: usize,
+    /// A row of all classes for each place of a vector, at last the constants.
+    weights: Vec<f32>,
+}
+
+impl Multinomial {
+    /// Minimises Σ -ln p(class | row) + l2/2 Σ w²; the constants b go free. `l2` is above 0; classes are below `classes`,
+    /// places below `width`.
+    #[must_use]
+    pub fn fit(rows: &[Sparse], labels: &[usize], classes: usize, width: usize, l2: f64) -> Self {
+        let scale = 1.0 / rows.len().max(1) as f64;
+        let mut weights = vec![0.0; (width + 1) * classes];
+        let mut scores = vec![0.0; classes];
+        minimise(&mut weights, TOLERANCE, STEPS_MAX, |weights, gradient| {
+            let (free, bound) = (width * classes, &weights[..width * classes]);
+            let mut loss = scale * l2 / 2.0 * bound.iter().map(|weight| weight * weight).sum::<f64>();
+            for (gradient, weight) in gradient.iter_mut().zip(bound) {
+                *gradient = scale * l2 * weight;
+            }
+            gradient[free..].fill(0.0);
+            for (row, &label) in rows.iter().zip(labels) {
+                scores.copy_from_slice(&weights[free..]);
+                for &(place, value) in row {
+                    let weights = &weights[place as usize * classes..][..classes];
+                    add(&mut scores, f64::from(value), weights);
+                }
+                loss -= scale * normalise(&mut scores, label);
+                scores[label] -= 1.0;
+                add(&mut gradient[free..], scale, &scores);
+                for &(place, value) in row {
+                    add(
+                        &mut gradient[place as usize * classes..][..classes],
+                        scale * f64::from(value),
+                        &scores,
+                    );
+                }
+            }
+            loss
+        });
+        Self { classes, weights: weights.into_iter().map(|weight| weight as f32).collect() }
+    }
+
+    /// The probability of each class; together 1.
+    #[must_use]
+    pub fn probabilities(&self, row: &Sparse) -> Vec<f64> {
+        let mut scores: Vec<f64> =
+            self.weights[self.weights.len() - self.classes..].iter().map(|&weight| weight.into()).collect();
+        for &(place, value) in row {
+            for (score, &weight) in scores.iter_mut().zip(&self.weights[place as usize * self.classes..]) {
+                *score += f64::from(value * weight);
+            }
+        }
+        normalise(&mut scores, 0);
+        scores
+    }
+
+    /// What a place of the vector says for a class, in log-odds.
+    #[must_use]
+    pub fn weight(&self, place: u32, class: usize) -> f32 {
+        self.weights[place as usize * self.classes + class]
+    }
+}
+
+fn add(to: &mut [f64], factor: f64, what: &[f64]) {
+    to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
+}
+
+/// Turns scores into probabilities, and gives the logarithm of that of `label`.
+pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = scores.iter().map(|score| (score - most).exp()).sum();
+    let log = scores[label] - most - sum.ln();
+    scores.iter_mut().for_each(|score| *score = (*score - most).exp() / sum);
+    log
+}
+
+/// Binary logistic regression over a few numbers, each standardised: p(x) = 1 / (1 + exp(-(w z + b))), z = (x - mean) /
+/// deviation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binary {
+    /// For each input what it is multiplied with.
+    weights: Vec<f64>,
+    constant: f64,
+}
+
+impl Binary {
+    /// Minimises Σ -ln p(label | row) + l2/2 Σ w² over rows of equal length. An input that is always the same gets no weight.
+    #[must_use]
+    pub fn fit(rows: &[Vec<f64>], labels: &[bool], l2: f64) -> Self {
+        let shares: Vec<f64> = labels.iter().map(|&label| f64::from(u8::from(label))).collect();
+        Self::fit_shares(rows, &shares, l2)
+    }
+
+    /// As [`Binary::fit`], where of each row only a share is true.
+    pub(super) fn fit_shares(rows: &[Vec<f64>], shares: &[f64], l2: f64) -> Self {
+        let width = rows.first().map_or(0, Vec::len);
+        let count = rows.len().max(1) as f64;
+        let moments: Vec<(f64, f64)> = (0..width)
+            .map(|input| {
+                let mean = rows.iter().map(|row| row[input]).sum::<f64>() / count;
+                let variance = rows.iter().map(|row| (row[input] - mean).powi(2)).sum::<f64>() / count;
+                (mean, if variance > 1e-18 { variance.sqrt().recip() } else { 0.0 })
+            })
+            .collect();
+        let mut parameters = vec![0.0; width + 1];
+        minimise(&mut parameters, TOLERANCE, STEPS_MAX, |parameters, gradient| {
+            let mut loss = 0.0;
+            gradient.fill(0.0);
+            for (row, &share) in rows.iter().zip(shares) {
+                let standard = || row.iter().zip(&moments).map(|(x, (mean, scale))| (x - mean) * scale);
+                let odds = parameters[width] + standard().zip(parameters).map(|(z, w)| z * w).sum::<f64>();
+                // ln(1 + e^x) without overflow.
+                loss += (odds.max(0.0) + (-odds.abs()).exp().ln_1p() - share * odds) / count;
+                let slope = (sigmoid(odds) - share) / count;
+                gradient.iter_mut().zip(standard()).for_each(|(gradient, z)| *gradient += slope * z);
+                gradient[width] += slope;
+            }
+            for (gradient, weight) in gradient.iter_mut().zip(&parameters[..width]) {
+                *gradient += l2 * weight / count;
+                loss += l2 * weight * weight / (2.0 * count);
+            }
+            loss
+        });
+        let weights: Vec<f64> = moments.iter().zip(&parameters).map(|((_, scale), w)| scale * w).collect();
+        let shift: f64 = moments.iter().zip(&weights).map(|((mean, _), w)| mean * w).sum();
+        Self { weights, constant: parameters[width] - shift }
+    }
+
+    /// The log-odds of `row`, which has as many inputs as were fitted.
+    #[must_use]
+    pub fn log_odds(&self, row: &[f64]) -> f64 {
+        self.constant + self.weights.iter().zip(row).map(|(weight, x)| weight * x).sum::<f64>()
+    }
+
+    /// The probability that `row` is one of the true ones.
+    #[must_use]
+    pub fn probability(&self, row: &[f64]) -> f64 {
+        sigmoid(self.log_odds(row))
+    }
+
+    /// What each input adds to the log-odds a unit, and the constant.
+    #[must_use]
+    pub fn weights(&self) -> (&[f64], f64) {
+        (&self.weights, self.constant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 observations at x = 0, 3 of them true, and 10 at x = 2, 8 true: without a bound the law is met exactly.
+    #[test]
+    fn two_groups_get_their_shares() {
+        let group = |x: f64, of: usize| (0..10).map(move |i| (vec![x, 5.0], i < of));
+        let (rows, labels): (Vec<_>, Vec<_>) = group(0.0, 3).chain(group(2.0, 8)).unzip();
+        let model = Binary::fit(&rows, &labels, 0.0);
+        assert!((model.probability(&[0.0, 5.0]) - 0.3).abs() < 1e-4);
+        assert!((model.probability(&[2.0, 5.0]) - 0.8).abs() < 1e-4);
+        assert_eq!(model.weights().0[1], 0.0);
+        let slope = (log_odds(0.8) - log_odds(0.3)) / 2.0;
+        assert!((model.weights().0[0] - slope).abs() < 1e-3);
+        // What is bound leans to the mean.
+        assert!(Binary::fit(&rows, &labels, 10.0).probability(&[2.0, 5.0]) < 0.75);
+    }
+
+    /// One class a word: with l2 the optimum is where the gradient of each weight is -l2 w.
+    #[test]
+    fn the_optimum_of_three_classes_meets_its_condition() {
+        let rows: Vec<Sparse> = (0..30).map(|i| vec![(i % 3, 1.0)]).collect();
+        let labels: Vec<usize> = (0..30).map(|i| if i < 24 { i % 3 } else { (i + 1) % 3 }).collect();
+        let model = Multinomial::fit(&rows, &labels, 3, 3, 1.0);
+        for word in 0..3 {
+            let p = model.probabilities(&vec![(word, 1.0)]);
+            assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            for (class, p) in p.iter().enumerate() {
+                let count =
+                    rows.iter().zip(&labels).filter(|(row, l)| row[0].0 == word && **l == class).count();
+                let pull = count as f64 - 10.0 * p - f64::from(model.weight(word, class));
+                assert!(pull.abs() < 1e-3, "word {word}, class {class}: {pull}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_to_learn_from_is_a_coin() {
+        assert_eq!(Binary::fit(&[], &[], 1.0).probability(&[]), 0.5);
+        assert_eq!(Multinomial::fit(&[], &[], 2, 1, 1.0).probabilities(&vec![]), [0.5, 0.5]);
+        assert!(sigmoid(-1e9) > 0.0 && log_odds(1.0).is_finite());
+    }
+}

@@ -1,0 +1,17 @@
+//! Learning from examples: numbers in, numbers out, no I/O. Whatever is fitted is the same from the same examples.
+//!
+//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] tell classes of them apart,
+//! [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
+//! are.
+
+mod bayes;
+mod calibration;
+mod logistic;
+pub mod measures;
+mod minimise;
+mod text;
+
+pub use bayes::NaiveBayes;
+pub use calibration::{Isotonic, Platt};
+pub use logistic::{Binary, Multinomial, log_odds, sigmoid};
+pub use text::{Sparse, TfIdf, Words};

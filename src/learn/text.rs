@@ -1,0 +1,136 @@
+//! Texts as sparse vectors: words hashed into buckets, weighed by sublinear tf-idf.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Buckets of words. Two words share one with a chance of one in so many.
+const BUCKETS: u32 = 1 << 18;
+
+/// The words of a text, hashed and counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words(Vec<u32>);
+
+impl Words {
+    /// Adds a word of a part of the text; the same word of another `part` is another one.
+    pub fn add(&mut self, part: u8, word: &str) {
+        let hash = xxh3_64_with_seed(word.as_bytes(), u64::from(part));
+        self.0.push((hash % u64::from(BUCKETS)) as u32);
+    }
+
+    /// Adds the words of `text` in lower case: what stands between characters that are neither letters nor digits. A
+    /// number counts by how many digits it has.
+    pub fn add_text(&mut self, part: u8, text: &str) {
+        let mut lower = String::new();
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            lower.clear();
+            if word.bytes().all(|byte| byte.is_ascii_digit()) {
+                lower.extend(std::iter::repeat_n('#', word.len().min(9)));
+            } else {
+                lower.extend(word.chars().flat_map(char::to_lowercase));
+            }
+            self.add(part, &lower);
+        }
+    }
+
+    /// Each bucket once, with how often it was hit, in the order of the buckets.
+    fn counts(&self) -> impl Iterator<Item = (u32, f32)> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let runs: Vec<_> = sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f32)).collect();
+        runs.into_iter()
+    }
+}
+
+/// A vector of which most entries are 0: the others, in the order of their places.
+pub type Sparse = Vec<(u32, f32)>;
+
+/// What turns words into vectors: (1 + ln count) · idf, of length 1, with idf = 1 + ln((1 + n) / (1 + documents)) over
+/// the n documents it was made of (as in scikit-learn, `sublinear_tf`).
+#[derive(Clone, Debug)]
+pub struct TfIdf {
+    /// For each bucket 1 + its place in the vectors, or 0 for one that is left out.
+    places: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+impl TfIdf {
+    /// Weighs words by how many of `texts` have them; words of less than `texts_min` are left out.
+    #[must_use]
+    pub fn of(texts: &[Words], texts_min: u32) -> Self {
+        let mut found = vec![0_u32; BUCKETS as usize];
+        for text in texts {
+            text.counts().for_each(|(bucket, _)| found[bucket as usize] += 1);
+        }
+        let mut weights = Vec::new();
+        for found in &mut found {
+            if *found < texts_min.max(1) {
+                *found = 0;
+                continue;
+            }
+            let rarity = (1.0 + texts.len() as f64) / (1.0 + f64::from(*found));
+            weights.push((1.0 + rarity.ln()) as f32);
+            *found = weights.len() as u32;
+        }
+        Self { places: found, weights }
+    }
+
+    /// How many places a vector has.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// How often each word that counts is there.
+    #[must_use]
+    pub fn counts(&self, text: &Words) -> Sparse {
+        text.counts()
+            .filter_map(|(bucket, count)| Some((self.places[bucket as usize].checked_sub(1)?, count)))
+            .collect()
+    }
+
+    /// The vector of a text; of length 1, or empty where no word counts.
+    #[must_use]
+    pub fn vector(&self, text: &Words) -> Sparse {
+        let mut vector = self.counts(text);
+        for (place, value) in &mut vector {
+            *value = (1.0 + value.ln()) * self.weights[*place as usize];
+        }
+        let length = vector.iter().map(|(_, value)| value * value).sum::<f32>().sqrt();
+        vector.iter_mut().for_each(|(_, value)| *value /= length);
+        vector
+    }
+
+    /// The place of a word of a part, if it counts.
+    #[must_use]
+    pub fn place(&self, part: u8, word: &str) -> Option<u32> {
+        let mut one = Words::default();
+        one.add(part, word);
+        self.places[*one.0.first()? as usize].checked_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_as_by_hand() {
+        let texts = ["One one two", "one 1997 2026", "tree"].map(|text| {
+            let mut words = Words::default();
+            words.add_text(0, text);
+            words
+        });
+        let weights = TfIdf::of(&texts, 1);
+        assert_eq!(weights.width(), 4);
+        let vector = weights.vector(&texts[0]);
+        let (one, two) = ((1.0 + 2f32.ln()) * (1.0 + (4f32 / 3.0).ln()), 1.0 + 2f32.ln());
+        let length = one.hypot(two);
+        let value = |word| vector.iter().find(|entry| Some(entry.0) == weights.place(0, word)).unwrap().1;
+        assert!((value("one") - one / length).abs() < 1e-6);
+        assert!((value("two") - two / length).abs() < 1e-6);
+        // Four digits twice are one word; a word of another part is another word.
+        assert_eq!(weights.counts(&texts[1]).iter().map(|entry| entry.1).sum::<f32>(), 3.0);
+        assert_eq!(weights.place(1, "one"), None);
+        assert_eq!(TfIdf::of(&texts, 2).width(), 1);
+        assert!(TfIdf::of(&texts, 2).vector(&texts[2]).is_empty());
+    }
+}

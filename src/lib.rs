@@ -2,13 +2,14 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
 //! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; [`learn`] is mathematics as these are; all of them stand on [`access`], [`erased`], [`files`] and the crate
-//! [`archive_storage`].
+//! `search`, `reading`, `parse` and `fetch`; [`learn`] is mathematics as these are; all of them stand on [`access`],
+//! [`decisions`], [`erased`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
 pub mod change;
 pub mod columns;
 pub mod crawl;
+pub mod decisions;
 pub mod duration;
 pub mod erased;
 pub mod exchange;
@@ -17,6 +18,7 @@ pub mod files;
 pub mod find;
 pub mod graphs;
 pub mod importance;
+mod instant;
 pub mod learn;
 pub mod ledger;
 pub mod memory;

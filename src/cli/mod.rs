@@ -16,6 +16,7 @@ mod get;
 mod history;
 mod import;
 mod interrupt;
+mod lab;
 mod logging;
 mod open;
 mod options;
@@ -94,6 +95,7 @@ enum Command {
     Review(review::Command),
     Rank(rank::Args),
     Demo(demo::Args),
+    Lab(lab::Args),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -157,6 +159,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "archive", &mut script);

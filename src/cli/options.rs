@@ -115,6 +115,9 @@ pub(crate) struct FetchArgs {
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    /// Fetch without regard to what people decided (`archive review`)
+    #[arg(long)]
+    pub(crate) no_decisions: bool,
     #[command(flatten)]
     clock: ClockArgs,
 }
@@ -201,6 +204,7 @@ impl FetchArgs {
                 },
                 clock: self.clock.clock(),
             },
+            obey_decisions: !self.no_decisions,
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archive::crawl::{self, End, Options, Plan, Status};
+use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::refresh::policies::PolicyName;
 use archive::selection::{
@@ -164,6 +165,11 @@ fn choice(args: &Args, store: &mut Store) -> anyhow::Result<Choice> {
         WeightError::Missing(_) => anyhow::Error::from(UsageError(error.to_string())),
         error => error.into(),
     })?;
+    let weights = if args.fetch.no_decisions {
+        weights
+    } else {
+        weights.with_decisions(store.state(), Decisions::read(&args.archive.path)?)?
+    };
     if rules != kept {
         rules.keep(store.state_mut())?;
     }

@@ -1,4 +1,7 @@
-//! `archive review`: sites for librarians to rate, and their ratings read back.
+//! `archive review`: sites for librarians to rate, what they decide, and what they would.
+
+mod decide;
+mod suggest;
 
 use std::fs;
 use std::io::{self, BufWriter, IntoInnerError, Write};
@@ -27,11 +30,16 @@ const SITES_USUAL: usize = 500;
 /// Unknown sites that are named.
 const UNKNOWN_NAMED_MAX: usize = 20;
 
-/// Have librarians rate sites: export a sheet, check the ratings that come back.
+/// Have librarians decide on sites: export a sheet, take back what they said, suggest what they would choose.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Export(ExportArgs),
     Check(CheckArgs),
+    Import(decide::ImportArgs),
+    Set(decide::SetArgs),
+    Undo(decide::UndoArgs),
+    Log(decide::LogArgs),
+    Suggest(suggest::Args),
 }
 
 /// Write sites by importance with sample pages and room for a rating from 1 to 4.
@@ -85,6 +93,11 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Export(args) => export(args)?,
         Command::Check(args) => check(args)?,
+        Command::Import(args) => decide::import(args)?,
+        Command::Set(args) => decide::set(args)?,
+        Command::Undo(args) => decide::undo(args)?,
+        Command::Log(args) => decide::log(args)?,
+        Command::Suggest(args) => suggest::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,11 +165,7 @@ struct Rated<'a> {
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     open::check_exists(&args.archive.path)?;
     let file = args.file.display();
-    let size = fs::metadata(&args.file).with_context(|| format!("cannot read {file}"))?.len();
-    ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
-    let bytes = fs::read(&args.file).with_context(|| format!("cannot read {file}"))?;
-    let ratings = read_ratings(&bytes)
-        .map_err(|mistakes| UsageError(format!("{file} has mistakes, nothing of it counts\n{mistakes}")))?;
+    let ratings = ratings(&args.file)?;
     let rated = with_importance(&args.archive.path, &ratings)?;
     for rating in rated.iter().filter(|rating| rating.importance.is_none()).take(UNKNOWN_NAMED_MAX) {
         output::note(format_args!(
@@ -168,6 +177,16 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
         return rated.iter().try_for_each(output::json_line);
     }
     summary(&rated)
+}
+
+/// The ratings of a file, if there is no mistake in it.
+fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
+    let file = path.display();
+    let size = fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
+    ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
+    let bytes = fs::read(path).with_context(|| format!("cannot read {file}"))?;
+    let mistakes = |mistakes| UsageError(format!("{file} has mistakes, nothing of it counts\n{mistakes}"));
+    Ok(read_ratings(&bytes).map_err(mistakes)?)
 }
 
 fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<Rated<'a>>> {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use archive::decisions::Decisions;
 use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, Why};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
@@ -58,7 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?;
+    let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?
+        .with_decisions(store.state(), Decisions::read(&args.archive.path)?)?;
     let why = selection::why(&store, &access, id, weights, args.fetches_per_day, Utc::now())?;
     if args.json {
         output::json_line(&why)?;
@@ -82,6 +84,9 @@ fn print(why: &Why) -> anyhow::Result<()> {
     }
     row("scope", why.scope.clone());
     row("robots.txt", why.robots.as_ref().map_or("not asked for yet".to_owned(), robots));
+    if let Some(decided) = &why.decided {
+        row("decided", decided.clone());
+    }
     let spent = &why.spent;
     let pages = |number: u32| output::count(number.into(), "page");
     let pages = |fetched: u32, budget: Option<u32>| match budget {

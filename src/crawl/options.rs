@@ -52,6 +52,8 @@ pub struct Options {
     /// Time between two checkpoints: what a crash makes the next start replay. Longer when they would take more than a
     /// twentieth of it, shorter when what changed fills its memory.
     pub checkpoint_every: Duration,
+    /// Whether people's verdicts decide what is fetched.
+    pub obey_decisions: bool,
     /// Whether text is indexed for searching.
     pub full_text: bool,
     /// The crawl pauses while fewer bytes than this are free on the disk of the archive; with 0 a full disk ends it.
@@ -79,6 +81,7 @@ impl Default for Options {
             sync_every: SYNC_EVERY,
             policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,
+            obey_decisions: true,
             full_text: true,
             disk_min: DISK_MIN,
             status: None,

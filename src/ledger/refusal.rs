@@ -35,11 +35,13 @@ pub enum Refusal {
     Unfetchable = 12,
     /// What was captured of it was erased, and it is not to be fetched again.
     Erased = 13,
+    /// People decided against it.
+    Decided = 14,
 }
 
 impl Refusal {
     /// Every reason.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Robots,
         Self::RobotsUnreachable,
         Self::Unresolved,
@@ -53,6 +55,7 @@ impl Refusal {
         Self::Ignored,
         Self::Unfetchable,
         Self::Erased,
+        Self::Decided,
     ];
 
     /// The number in page states, 1 to 15.
@@ -84,6 +87,7 @@ impl Refusal {
             Self::Ignored => "ignored",
             Self::Unfetchable => "unfetchable",
             Self::Erased => "erased",
+            Self::Decided => "decided",
         }
     }
 
@@ -105,6 +109,7 @@ impl Refusal {
             Self::NoFollow => "only links that are not to be followed lead to it (--obey-nofollow)",
             Self::Ignored => "an ignore rule of the settings file leaves it out",
             Self::Unfetchable => "it cannot be asked for over HTTP",
+            Self::Decided => "people decided against it (`archive review log`)",
             Self::Erased => "it was erased, and is not to be fetched again (`archive erase --lift`)",
         }
     }

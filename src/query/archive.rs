@@ -11,6 +11,7 @@ use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
+use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
 use crate::parse::DocumentKind;
 use crate::refresh::rate::RatePrior;
@@ -28,6 +29,9 @@ pub enum ArchiveRowsError {
     /// A column computed off line cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
+    /// What people decided cannot be read.
+    #[error(transparent)]
+    Decisions(#[from] DecisionsError),
 }
 
 /// The pages and sites of an archive as of its last checkpoint.
@@ -44,6 +48,7 @@ pub struct ArchiveRows<'a> {
     site_columns: NamedColumns,
     /// See [`SITE_COLUMNS`]; computed when first asked for.
     site_importance: OnceLock<Vec<[f64; 2]>>,
+    decisions: Decisions,
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
@@ -102,6 +107,7 @@ impl<'a> ArchiveRows<'a> {
             sites,
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
+            decisions: Decisions::read(store.path())?,
             site_importance: OnceLock::new(),
             prior: OnceLock::new(),
         })
@@ -279,6 +285,10 @@ impl Rows for ArchiveRows<'_> {
             })
         });
         Box::new(rows)
+    }
+
+    fn decisions(&self) -> Option<&Decisions> {
+        Some(&self.decisions).filter(|decisions| !decisions.is_empty())
     }
 
     // See `captures`.

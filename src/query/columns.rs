@@ -3,6 +3,8 @@
 
 use archive_grammar::{Target, nearest};
 
+use crate::decisions::Verdict;
+
 /// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Column {
@@ -34,6 +36,11 @@ pub(crate) enum Column {
     Refusal,
     Redirect,
     ChangeRate,
+    Rating,
+    Verdict,
+    Tags,
+    Collections,
+    RatedBy,
     Time,
     Kind,
     Change,
@@ -118,7 +125,7 @@ const fn known(
 }
 
 /// Every field but the named ones.
-pub(crate) const KNOWN: [Known; 45] = {
+pub(crate) const KNOWN: [Known; 50] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -164,6 +171,11 @@ pub(crate) const KNOWN: [Known; 45] = {
         known(Column::Refusal, "refusal", P, Choice, Look, "why it is not fetched"),
         known(Column::Redirect, "redirect", P, Text, Look, "the URL to which it redirects"),
         known(Column::ChangeRate, "change_rate", P, Number, Look, "expected changes a day"),
+        known(Column::Rating, "rating", PSH, Number, Look, "the mean of people's ratings, 1 to 4"),
+        known(Column::Verdict, "verdict", PSH, Choice, Look, "what people decided on it"),
+        known(Column::Tags, "tags", PSH, Text, Look, "its tags, in order, as in `law, open data`"),
+        known(Column::Collections, "collections", PSH, Text, Look, "the collections it is in, in order"),
+        known(Column::RatedBy, "rated_by", PSH, Text, Look, "who rated it, in order"),
         known(Column::Time, "time", C, Time, Row, "when"),
         known(Column::Kind, "kind", C, Choice, Row, "what was stored; not-modified is a 304"),
         known(Column::Change, "change", C, Choice, Row, "what differs from the version before"),
@@ -199,7 +211,9 @@ pub(crate) const KNOWN: [Known; 45] = {
 };
 
 /// Other names by which people call fields; a field's own name comes first.
-const ALIASES: [(&str, &str); 15] = [
+const ALIASES: [(&str, &str); 17] = [
+    ("tag", "tags"),
+    ("collection", "collections"),
     ("last_changed", "changed"),
     ("domain", "site"),
     ("mime", "content_type"),
@@ -431,6 +445,7 @@ impl Column {
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
+            Self::Verdict => Verdict::EACH.map(Verdict::name).to_vec(),
             Self::Refusal => crate::ledger::Refusal::ALL.map(crate::ledger::Refusal::name).to_vec(),
             _ => Vec::new(),
         }
@@ -446,7 +461,18 @@ impl Column {
 
     /// Whether only today's value is known, so that it cannot be asked for as of another time.
     pub(crate) fn is_of_today(self) -> bool {
-        matches!(self, Self::Score | Self::Refusal | Self::Redirect | Self::ChangeRate)
+        matches!(
+            self,
+            Self::Score
+                | Self::Refusal
+                | Self::Redirect
+                | Self::ChangeRate
+                | Self::Rating
+                | Self::Verdict
+                | Self::Tags
+                | Self::Collections
+                | Self::RatedBy
+        )
     }
 }
 

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::value::Value;
+use crate::decisions::Decisions;
 
 /// Why rows could not be read; what a store's own error becomes here.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
@@ -215,6 +216,11 @@ pub trait Rows {
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
         let _ = (site, index);
         Ok(None)
+    }
+
+    /// What people decided on pages, hosts and sites.
+    fn decisions(&self) -> Option<&Decisions> {
+        None
     }
 
     // Beside pages and sites. What a store does not say of them is unknown, or empty.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
@@ -14,6 +14,7 @@ use super::hits::Hits;
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
+use crate::decisions::Standing;
 
 /// A row of any kind.
 #[derive(Clone, Debug)]
@@ -55,6 +56,25 @@ pub(crate) struct RowSubject<'a> {
 }
 
 type Found<T> = Result<T, RowsError>;
+
+/// Whether people decide it.
+fn is_decided(column: Column) -> bool {
+    matches!(column, Column::Rating | Column::Verdict | Column::Tags | Column::Collections | Column::RatedBy)
+}
+
+/// A field that people decide.
+fn decided(standing: &Standing, column: Column) -> Value {
+    let listed = |names: Vec<&str>| Some(names.join(", ")).filter(|names| !names.is_empty()).into();
+    let each = |names: &'_ BTreeSet<String>| listed(names.iter().map(String::as_str).collect());
+    match column {
+        Column::Rating => standing.rating().map_or(Value::Empty, expr::number),
+        Column::Verdict => standing.verdict.as_ref().map(|(verdict, ..)| verdict.name()).into(),
+        Column::Tags => each(&standing.tags),
+        Column::Collections => each(&standing.collections),
+        Column::RatedBy => listed(standing.ratings.keys().map(String::as_str).collect()),
+        _ => Value::Empty,
+    }
+}
 
 impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits) -> Self {
@@ -113,6 +133,12 @@ impl<'a> World<'a> {
             Column::Refusal => detail(PageDetail::Refusal)?,
             Column::Redirect => detail(PageDetail::Redirect)?,
             Column::ChangeRate => detail(PageDetail::ChangeRate)?,
+            column if is_decided(column) => {
+                let Some(decisions) = self.rows.decisions() else { return Ok(Value::Empty) };
+                let text = |text| Ok::<_, RowsError>(self.rows.text(page, text)?.unwrap_or_default());
+                let (url, host) = (text(PageText::Url)?, text(PageText::Host)?);
+                decided(&decisions.of_page(&url, &host, &text(PageText::Site)?), column)
+            }
             _ => match self.newest(page)? {
                 Some(newest) => self.of_capture(&newest, column)?,
                 None => Value::Empty,
@@ -142,7 +168,10 @@ impl<'a> World<'a> {
             Column::FirstSeen => site.first_seen.into(),
             Column::LastSeen => site.last_seen.into(),
             Column::Named(index) => self.rows.site_number(site.id, index)?.into(),
-            _ => Value::Empty,
+            column => match self.rows.decisions() {
+                Some(decisions) => decided(&decisions.of_host("", &site.name), column),
+                None => Value::Empty,
+            },
         })
     }
 
@@ -155,7 +184,10 @@ impl<'a> World<'a> {
             Column::Captures => host.captures.into(),
             Column::Failures => host.failures.into(),
             Column::Size => host.bytes.into(),
-            _ => Value::Empty,
+            column => match (self.rows.decisions(), self.site(host.site)?) {
+                (Some(decisions), Some(site)) => decided(&decisions.of_host(&host.name, &site.name), column),
+                _ => Value::Empty,
+            },
         })
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use archive_storage::segment::SegmentError;
 use archive_storage::{StateError, StoreError};
 
+use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
 use crate::ledger::CreditError;
 use crate::search;
@@ -25,6 +26,9 @@ pub enum RecorderError {
     /// What was erased is not known.
     #[error(transparent)]
     Erased(#[from] ErasedError),
+    /// What people decided is not known.
+    #[error(transparent)]
+    Decisions(#[from] DecisionsError),
     /// There are no threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

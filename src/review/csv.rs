@@ -14,11 +14,12 @@ use super::sheet::{Entry, SAMPLES_MAX, Sample, Sheet};
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Columns before those of the samples.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "rank",
     "site",
     "rating",
     "comment",
+    "verdict",
     "importance",
     "pages",
     "captures",
@@ -27,10 +28,11 @@ const COLUMNS: [&str; 12] = [
     "other",
     "first_seen",
     "last_seen",
+    "exported",
 ];
 
 impl Sheet {
-    /// Writes the sheet with empty columns `rating` (1 to 4) and `comment`.
+    /// Writes the sheet with empty columns `rating` (1 to 4), `comment` and `verdict`.
     ///
     /// # Errors
     /// When `out` fails.
@@ -42,17 +44,18 @@ impl Sheet {
             .extend((1..=SAMPLES_MAX).flat_map(|n| [format!("sample_{n}_title"), format!("sample_{n}_url")]));
         csv.write_record(&header)?;
         for (index, entry) in self.entries.iter().enumerate() {
-            csv.write_record(record(index + 1, entry))?;
+            csv.write_record(record(index + 1, entry, self.made))?;
         }
         csv.flush()
     }
 }
 
-fn record(rank: usize, entry: &Entry) -> Vec<String> {
+fn record(rank: usize, entry: &Entry, made: DateTime<Utc>) -> Vec<String> {
     let Entry { site, samples } = entry;
     let mut record = vec![
         rank.to_string(),
         guarded(&site.name),
+        String::new(),
         String::new(),
         String::new(),
         format!("{:.6}", site.importance),
@@ -63,6 +66,7 @@ fn record(rank: usize, entry: &Entry) -> Vec<String> {
         site.other().to_string(),
         time(site.first_seen),
         time(site.last_seen),
+        time(Some(made)),
     ];
     for index in 0..SAMPLES_MAX {
         let sample = samples.get(index);

@@ -31,7 +31,8 @@ impl Sheet {
                     title { (title) }
                     style { (PreEscaped(STYLE)) }
                 }
-                body data-sheet=(format!("{} {}", self.archive, self.made.to_rfc3339())) {
+                body data-sheet=(format!("{} {}", self.archive, self.made.to_rfc3339()))
+                    data-made=(self.made.format("%Y-%m-%dT%H:%M:%SZ")) {
                     (self.head())
                     main {
                         table #sites {

@@ -4,9 +4,12 @@
 //! rating of 1 to 4 and a comment. It is written as CSV for spreadsheets ([`Sheet::write_csv`]) or as one HTML file that
 //! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
 //! spreadsheet program did to it: another separator, another encoding, other columns beside.
+//!
+//! [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
 
 mod csv;
 mod html;
+pub mod learned;
 mod ratings;
 mod sheet;
 

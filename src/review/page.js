@@ -84,8 +84,9 @@
       const harmless = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? "'" + text : text;
       return /[",;\t\r\n]/.test(harmless) ? '"' + harmless.replaceAll('"', '""') + '"' : harmless;
     };
-    const lines = rows.map((row) => [row.dataset.site, score(row), comment(row)].map(cell).join(","));
-    return "\ufeff" + ["site,rating,comment", ...lines, ""].join("\r\n");
+    const made = document.body.dataset.made;
+    const lines = rows.map((row) => [row.dataset.site, score(row), comment(row), made].map(cell).join(","));
+    return "\ufeff" + ["site,rating,comment,exported", ...lines, ""].join("\r\n");
   }
 
   function download() {

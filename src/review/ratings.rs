@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
+use chrono::{DateTime, NaiveDateTime, Utc};
 use encoding_rs::{Encoding, WINDOWS_1252};
 
 use super::csv::unguarded;
+use crate::decisions::Verdict;
 
 /// Largest file of ratings, in bytes.
 pub const RATINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -47,7 +49,7 @@ impl Score {
 }
 
 /// What somebody said of a site.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rating {
     /// The line of the file where it starts, counted from 1.
     pub line: u64,
@@ -57,6 +59,10 @@ pub struct Rating {
     pub score: Option<Score>,
     /// The comment; may be empty.
     pub comment: String,
+    /// What is to become of the site.
+    pub verdict: Option<Verdict>,
+    /// When the sheet was made that was filled in, if it says so.
+    pub exported: Option<DateTime<Utc>>,
 }
 
 /// Something in the file that cannot be right.
@@ -100,9 +106,9 @@ impl Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Reads ratings from a CSV file with the columns `site`, `rating` and, if there is one, `comment`, in any order and among
-/// any others. The separator may be a comma, semicolon or tab; the text UTF-8, UTF-16 with a byte order mark, or
-/// Windows-1252. Records with neither rating nor comment are left out.
+/// Reads ratings from a CSV file with the columns `site`, `rating` and, if they are there, `comment`, `verdict` and
+/// `exported`, in any order and among any others. The separator may be a comma, semicolon or tab; the text UTF-8, UTF-16 with a byte order mark, or
+/// Windows-1252. Records with neither rating nor comment nor verdict are left out.
 ///
 /// # Errors
 /// Every mistake in the file, so that all can be corrected at once: no such columns, a rating that is not 1 to 4, a
@@ -161,13 +167,21 @@ struct Columns {
     site: usize,
     rating: usize,
     comment: Option<usize>,
+    verdict: Option<usize>,
+    exported: Option<usize>,
 }
 
 impl Columns {
     fn of(header: &csv::StringRecord) -> Result<Self, String> {
         let find = |wanted: &str| header.iter().position(|name| name.trim().eq_ignore_ascii_case(wanted));
         match (find("site"), find("rating")) {
-            (Some(site), Some(rating)) => Ok(Self { site, rating, comment: find("comment") }),
+            (Some(site), Some(rating)) => Ok(Self {
+                site,
+                rating,
+                comment: find("comment"),
+                verdict: find("verdict"),
+                exported: find("exported"),
+            }),
             (site, _) => {
                 let missing = if site.is_none() { "site" } else { "rating" };
                 let there = header.iter().map(str::trim).collect::<Vec<_>>().join(", ");
@@ -193,11 +207,12 @@ impl Found {
         let cell = |index: usize| unguarded(record.get(index).unwrap_or_default().trim());
         let (site, rating) = (cell(columns.site), cell(columns.rating));
         let comment = columns.comment.map_or("", cell);
-        if rating.is_empty() && comment.is_empty() {
+        let verdict = columns.verdict.map_or("", cell);
+        if rating.is_empty() && comment.is_empty() && verdict.is_empty() {
             return;
         }
         if site.is_empty() {
-            return self.mistake(line, "there is a rating or comment, but no site".to_owned());
+            return self.mistake(line, "there is a rating, comment or verdict, but no site".to_owned());
         }
         let score = match (rating, score(rating)) {
             ("", _) => None,
@@ -208,11 +223,27 @@ impl Found {
                     .mistake(line, format!("the rating of {site} is `{shown}`: expected 1, 2, 3 or 4"));
             }
         };
+        let verdict = match (verdict, read_verdict(verdict)) {
+            ("", _) => None,
+            (_, Some(verdict)) => Some(verdict),
+            (_, None) => {
+                let shown: String = verdict.chars().take(20).collect();
+                let names = Verdict::EACH.map(Verdict::name).join(", ");
+                return self
+                    .mistake(line, format!("the verdict on {site} is `{shown}`: expected one of {names}"));
+            }
+        };
+        let exported = columns.exported.map_or("", cell);
+        let Some(exported) = (if exported.is_empty() { Some(None) } else { moment(exported).map(Some) })
+        else {
+            let shown: String = exported.chars().take(30).collect();
+            return self.mistake(line, format!("`{shown}` is no time when the sheet was exported"));
+        };
         let site = site.to_lowercase();
         if let Some(first) = self.lines.insert(site.clone(), line) {
             self.mistake(line, format!("{site} was already rated in line {first}"));
         }
-        self.ratings.push(Rating { line, site, score, comment: comment.to_owned() });
+        self.ratings.push(Rating { line, site, score, comment: comment.to_owned(), verdict, exported });
     }
 
     fn mistake(&mut self, line: u64, what: String) {
@@ -237,6 +268,23 @@ fn score(text: &str) -> Option<Score> {
     let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let is_whole = fraction.bytes().all(|digit| digit == b'0');
     whole.parse().ok().filter(|_| is_whole).and_then(Score::new)
+}
+
+fn read_verdict(text: &str) -> Option<Verdict> {
+    Verdict::EACH.into_iter().find(|verdict| verdict.name().eq_ignore_ascii_case(text))
+}
+
+/// A time in UTC as the sheet writes it, or as spreadsheet programs may write it instead.
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    let forms = [
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%d %H:%M",
+        "%d.%m.%Y %H:%M",
+        "%m/%d/%Y %H:%M",
+        "%d/%m/%Y %H:%M",
+    ];
+    forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok()).map(|time| time.and_utc())
 }
 
 fn decoded(file: &[u8]) -> Cow<'_, str> {

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeZone, Utc};
 
 use super::csv::{guarded, unguarded};
 use super::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
+use crate::decisions::Verdict;
 use crate::query::{Context, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow};
 
 /// Pages that would do harm if they were not escaped, on sites of different size.
@@ -122,11 +123,12 @@ fn reads_what_it_wrote() {
     sheet().write_csv(&mut out).unwrap();
     assert_eq!(read_ratings(&out), Ok(Vec::new()), "nothing is rated yet");
     let text = String::from_utf8(out).unwrap();
-    let rated = text.replace("'@two.example,,,", "'@two.example,4,'=good,");
+    let rated = text.replace("'@two.example,,,,", "'@two.example,4,'=good,keep,");
     let ratings = read_ratings(rated.as_bytes()).unwrap();
     let [rating] = ratings.as_slice() else { panic!("{ratings:?}") };
     assert_eq!((rating.site.as_str(), rating.comment.as_str()), ("@two.example", "=good"));
-    assert_eq!(rating.score, Score::new(4));
+    assert_eq!((rating.score, rating.verdict), (Score::new(4), Some(Verdict::Keep)));
+    assert_eq!(rating.exported, Some(noon(3)));
 }
 
 #[test]
@@ -137,9 +139,15 @@ fn reads_what_spreadsheets_write() {
             site: "a.example".to_owned(),
             score: Score::new(3),
             comment: "schön; gut".to_owned(),
+            ..Rating::default()
         },
-        Rating { line: 3, site: "b.example".to_owned(), score: None, comment: "two\nlines".to_owned() },
-        Rating { line: 5, site: "c.example".to_owned(), score: Score::new(1), comment: String::new() },
+        Rating {
+            line: 3,
+            site: "b.example".to_owned(),
+            comment: "two\nlines".to_owned(),
+            ..Rating::default()
+        },
+        Rating { line: 5, site: "c.example".to_owned(), score: Score::new(1), ..Rating::default() },
     ];
     let comma = "\u{feff}site,rating,comment\r\nA.example,3,schön; gut\r\nb.example,,\"two\nlines\"\r\nc.example,1.0,\r\n";
     assert_eq!(read_ratings(comma.as_bytes()), Ok(expected.to_vec()));

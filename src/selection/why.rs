@@ -39,6 +39,8 @@ pub struct Why {
     pub robots: Option<RobotsAnswer>,
     /// What its host and its site have had.
     pub spent: Spent,
+    /// What people decided on it, in a sentence; nothing if nobody did.
+    pub decided: Option<String>,
     /// The order in which the last crawl fetched pages.
     pub order: String,
     /// Its last fetch.
@@ -145,6 +147,7 @@ pub fn why(
         scope: scope(&credits, &url, &page),
         robots: visits::robots(store, &url, host, &policy.robots_name, i64::MAX)?,
         spent: spent(state, &credits, &page, host, &policy)?,
+        decided: weights.standing(state, id)?.sentence(),
         order: policy.order.to_string(),
         last_fetch,
         importance: credits.importance_of(state, id)?,

@@ -16,7 +16,6 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod text;
-mod time;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -117,7 +116,7 @@ pub struct Watch {
     /// Seconds between two reports.
     pub every_seconds: u64,
     /// Up to when the reports so far cover changes; at first when it was made.
-    #[serde(with = "time")]
+    #[serde(with = "crate::instant")]
     pub since: DateTime<Utc>,
     /// A file that gets each new report, besides the archive's own, if that is permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

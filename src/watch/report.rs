@@ -43,7 +43,7 @@ pub struct PageNews {
     /// What happened.
     pub news: News,
     /// When it was seen.
-    #[serde(with = "super::time")]
+    #[serde(with = "crate::instant")]
     pub seen: DateTime<Utc>,
     /// How the version before the report's time differs from the newest, for a changed page.
     pub difference: Option<Comparison>,
@@ -57,10 +57,10 @@ pub struct Report {
     /// Its query.
     pub query: String,
     /// After this time.
-    #[serde(with = "super::time")]
+    #[serde(with = "crate::instant")]
     pub since: DateTime<Utc>,
     /// Up to this time.
-    #[serde(with = "super::time")]
+    #[serde(with = "crate::instant")]
     pub until: DateTime<Utc>,
     /// Pages that fit the query.
     pub pages: usize,

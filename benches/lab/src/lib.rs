@@ -5,6 +5,7 @@ pub mod answers;
 pub mod convergence;
 pub mod estimators;
 pub mod hosts;
+pub mod librarian;
 pub mod orders;
 pub mod passes;
 pub mod plot;

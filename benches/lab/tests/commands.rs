@@ -40,6 +40,41 @@ fn experiments_print_a_line_of_json_a_result() {
             "{words}: {text}"
         );
     }
+    // Hosts of which people chose one kind.
+    let folder = tempfile::tempdir().unwrap();
+    let gzip = |name: &str, text: String| {
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        std::io::Write::write_all(&mut out, text.as_bytes()).unwrap();
+        out.finish().unwrap();
+    };
+    let host = |host: usize| format!("www.h{host}.{}\n", if host % 4 == 0 { "ac.uk" } else { "com" });
+    let arcs = (0..600_usize)
+        .map(|arc| (arc % 200, arc * 37 % 50 * 4 + arc % 4))
+        .map(|(a, b)| format!("{a}\t{b}\n"));
+    gzip("urls.txt.gz", (0..200).map(host).collect());
+    gzip("arcs.tsv.gz", arcs.collect());
+    gzip("selected.gz", (0..50).map(|four| format!("http://h{}.ac.uk/x\n", 4 * four)).collect());
+    let librarian = Command::new(env!("CARGO_BIN_EXE_archive-lab"))
+        .args(["librarian", "--repeat", "2", "--json", "--graph"])
+        .args([folder.path(), "--selected".as_ref(), &folder.path().join("selected.gz")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(librarian.stdout).unwrap();
+    assert!(librarian.status.success(), "{}", String::from_utf8_lossy(&librarian.stderr));
+    let runs: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_eq!(
+            (run["hosts"].as_u64(), run["known"].as_u64(), run["unknown"].as_u64()),
+            (Some(200), Some(25), Some(25))
+        );
+        let auc = |kind: &str| run["auc"][kind].as_f64().unwrap();
+        assert!(auc("librarian") > 0.99 && auc("pagerank") < 0.9, "{run}");
+        assert_eq!(run["first_1000"]["librarian"], 1.0);
+        assert!(run["ece"]["librarian"].as_f64().unwrap() < 0.1, "{run}");
+    }
+
     let wrong =
         Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(["orders", "--graph", "nowhere"]).output();
     let wrong = wrong.unwrap();

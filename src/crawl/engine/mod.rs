@@ -30,6 +30,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
+use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::fetch::{BodyMemory, Fetcher};
 use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
@@ -106,6 +107,8 @@ pub fn run(
     let (done_sender, done) = bounded(options.workers + 1);
     options.policy.keep(store.state_mut())?;
     let erased = Erased::read(store.path())?;
+    let decisions =
+        if options.obey_decisions { Decisions::read(store.path())? } else { Decisions::default() };
     let Options { memory, checkpoint_every, full_text, .. } = *options;
     let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
@@ -146,6 +149,7 @@ pub fn run(
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
             erased,
+            decisions,
             seed_delays: HashMap::new(),
             policy: options.policy.clone(),
             ordering: None,
@@ -200,6 +204,7 @@ struct Run<'a> {
     operation: Operation,
     /// What must not be fetched again.
     erased: Erased,
+    decisions: Decisions,
     /// Delays that seeds ask for.
     seed_delays: HashMap<HostId, Duration>,
     policy: CrawlPolicy,

@@ -12,6 +12,7 @@ use super::super::previous;
 use super::super::process::{FetchTag, Tag};
 use super::super::traps::endless_path;
 use super::{CrawlError, Run};
+use crate::decisions::Verdict;
 use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
 use crate::ledger::{Credits, LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
@@ -101,12 +102,16 @@ impl Run<'_> {
         if self.erased.of(url.as_str()).is_some() {
             return Ok(Some(Refusal::Erased));
         }
+        let verdict = self.verdict(host, url.as_str())?;
+        if verdict.is_some_and(Verdict::ends_fetching) {
+            return Ok(Some(Refusal::Decided));
+        }
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;
-        // A seed was asked for by a person, and parts of a page belong to it.
-        if flags.has_any(flags::SEED) || !flags::is_page(flags) {
+        // A seed was asked for by a person, what is to be kept as well, and parts of a page belong to it.
+        if flags.has_any(flags::SEED) || verdict == Some(Verdict::Keep) || !flags::is_page(flags) {
             return Ok(None);
         }
         if let Some(trap) = endless_path(url) {
@@ -120,6 +125,16 @@ impl Run<'_> {
             return Ok(Some(trap));
         }
         Ok(self.policy.budgets.spent(self.recorder.state(), self.recorder.credits(), host, &self.counted)?)
+    }
+
+    /// What people decided on a URL of this host.
+    fn verdict(&self, host: HostId, url: &str) -> Result<Option<Verdict>, CrawlError> {
+        if self.decisions.is_empty() {
+            return Ok(None);
+        }
+        let state = self.recorder.state();
+        let site = state.site_name(state.host(host)?.site)?;
+        Ok(self.decisions.verdict(url, &state.host_name(host)?, &site))
     }
 
     pub(super) fn fetch_job(

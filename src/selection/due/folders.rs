@@ -36,6 +36,8 @@ const HEAD_MAX: u64 = 1 << 20;
 struct Head {
     version: u32,
     rules: RefreshRules,
+    /// Decisions of people that pages were weighed by.
+    decisions: u64,
     /// Captures that the archive had.
     captures: u64,
     /// When the pass was made, seconds since 1970.
@@ -46,7 +48,7 @@ struct Head {
     counts: Vec<u32>,
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Survey<'_> {
     /// The best by a rule from the folders in this file; nothing when a pass over all pages is needed.
@@ -91,6 +93,7 @@ impl Survey<'_> {
         let seconds = self.now.timestamp() - head.made;
         let fits = head.version == VERSION
             && head.rules == self.choice.rules
+            && head.decisions == self.choice.weights.decisions()
             && since <= totals.fetched / CAPTURED_DIVISOR
             && (0..(DAYS * SECONDS_PER_DAY) as i64).contains(&seconds);
         if !fits {
@@ -128,6 +131,7 @@ impl Survey<'_> {
         let head = Head {
             version: VERSION,
             rules: self.choice.rules.clone(),
+            decisions: self.choice.weights.decisions(),
             captures: self.state.totals().captures,
             made: self.now.timestamp(),
             lowest,

@@ -5,6 +5,7 @@
 //! Either way the choice is a function of the state and the time: nothing is kept between runs that a crash could
 //! lose. In a large archive only those pages are looked at that stand in due folders (`folders`). What a sitemap, feed or site master said of a page counts as expected changes.
 
+mod decided;
 mod folders;
 mod idle;
 mod learned;

@@ -8,8 +8,10 @@ use std::time::Duration;
 use archive_storage::{State, UrlId, Visit};
 use serde::{Deserialize, Serialize};
 
+use super::decided::Decided;
 use super::{Discovery, refreshable};
 use crate::columns::{self, Column, ColumnError, Kind};
+use crate::decisions::{Decisions, Standing};
 use crate::ledger::{CreditError, Credits, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
@@ -138,6 +140,7 @@ pub struct Weights {
     /// Makes the mean of the column's values 1.
     scale: f64,
     html_only: bool,
+    decided: Decided,
 }
 
 impl Weights {
@@ -168,10 +171,33 @@ impl Weights {
         let (sum, count) = (0..column.len())
             .filter_map(|id| column.get(id))
             .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-        Self { scale: if sum > 0.0 { count / sum } else { 0.0 }, column: Some(column), html_only }
+        let scale = if sum > 0.0 { count / sum } else { 0.0 };
+        Self { scale, column: Some(column), html_only, ..Self::default() }
     }
 
-    /// The weight of what can be refreshed; nothing for what comes with its page, and for robots.txt.
+    /// The same, times what people decided ([`crate::decisions::Standing::weight`]).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn with_decisions(self, state: &State, decisions: Decisions) -> Result<Self, CreditError> {
+        Ok(Self { decided: Decided::of(state, decisions)?, ..self })
+    }
+
+    /// What people decided on a page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn standing(&self, state: &State, id: UrlId) -> Result<Standing, CreditError> {
+        self.decided.standing(state, id)
+    }
+
+    /// How many decisions they heed.
+    pub(super) fn decisions(&self) -> u64 {
+        self.decided.count()
+    }
+
+    /// The weight of what can be refreshed; nothing for what comes with its page, for robots.txt, and for what people decided
+    /// against.
     ///
     /// # Errors
     /// When the store fails.
@@ -183,13 +209,14 @@ impl Weights {
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
         let Some(importance) = refreshable(state, credits, id, visit)? else { return Ok(None) };
+        let decided = self.decided.weight(state, id)?;
+        if decided == 0.0 {
+            return Ok(None);
+        }
         let kind = DocumentKind::from_code(visit.kind);
-        let Some(column) = self.column.as_ref().filter(|_| !self.html_only || kind == DocumentKind::Html)
-        else {
-            return Ok(Some(importance));
-        };
-        let least = UNINTERESTING_SHARE * importance;
-        Ok(Some(column.get(id.0 as usize).map_or(importance, |value| (value * self.scale).max(least))))
+        let column = self.column.as_ref().filter(|_| !self.html_only || kind == DocumentKind::Html);
+        let value = column.and_then(|column| column.get(id.0 as usize)).map(|value| value * self.scale);
+        Ok(Some(decided * value.map_or(importance, |value| value.max(UNINTERESTING_SHARE * importance))))
     }
 }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod convergence;
 mod estimators;
+mod librarian;
 mod orders;
 mod passes;
 mod refresh;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Answers(answers::Args),
     Convergence(convergence::Args),
     Windows(windows::Args),
+    Librarian(librarian::Args),
     Orders(orders::Args),
     Passes(passes::Args),
     Refresh(refresh::Args),
@@ -31,6 +33,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Answers(args) => answers::run(args),
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
+        Command::Librarian(args) => librarian::run(args),
         Command::Passes(args) => passes::run(args),
         Command::Refresh(args) => refresh::run(args),
         Command::Estimators(args) => estimators::run(args),

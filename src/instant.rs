@@ -3,11 +3,11 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-pub(super) fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Micros, true))
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let time = DateTime::parse_from_rfc3339(&text).map_err(de::Error::custom)?;
     Ok(time.with_timezone(&Utc))

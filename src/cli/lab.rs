@@ -1,0 +1,31 @@
+//! `archive lab`: the experiments, which are a program of their own.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+/// The program, which lies beside this one.
+const PROGRAM: &str = "archive-lab";
+
+/// Repeat the papers' experiments: `archive lab --help` lists them.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    /// The experiment and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    args: Vec<OsString>,
+}
+
+/// Becomes the other program; returns only if that fails.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let own = std::env::current_exe().context("cannot find the folder of this program")?;
+    let program = own.with_file_name(PROGRAM);
+    let error = Command::new(&program).args(&args.args).exec();
+    if error.kind() == io::ErrorKind::NotFound {
+        bail!("{} is not there: `cargo build --release` makes it", program.display());
+    }
+    Err(error).with_context(|| format!("cannot start {}", program.display()))
+}

@@ -1,0 +1,78 @@
+//! What decisions do to a crawl and to refreshes.
+
+use super::{Decisions, Standing, Verdict};
+
+/// What a page that is to be fetched often weighs in a refresh, in times of its weight.
+const OFTEN: f64 = 4.0;
+
+/// The rating at which a page weighs what it would unrated: between the two that say "keep" and the two that do not.
+const RATING_NEUTRAL: f64 = 2.5;
+
+impl Decisions {
+    /// The verdict on a page, if there is one.
+    #[must_use]
+    pub fn verdict(&self, url: &str, host: &str, site: &str) -> Option<Verdict> {
+        self.of_page(url, host, site).verdict.map(|(verdict, ..)| verdict)
+    }
+}
+
+impl Standing {
+    /// What was decided, and what it does; nothing if nothing was.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>().join(", ");
+        let mut parts = Vec::new();
+        if let Some(rating) = self.rating() {
+            parts.push(format!("rated {rating:.1} by {}", names(&mut self.ratings.keys())));
+        }
+        if let Some((verdict, by, reason)) = &self.verdict {
+            let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            parts.push(format!("{} by {by}{because}", verdict.name()));
+        }
+        for (what, of) in [("tags", &self.tags), ("collections", &self.collections)] {
+            if !of.is_empty() {
+                parts.push(format!("{what} {}", names(&mut of.iter())));
+            }
+        }
+        match self.weight() {
+            0.0 => parts.push("is not fetched".to_owned()),
+            1.0 => {}
+            weight => parts.push(format!("weighs {weight:.2} times as much in a refresh")),
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// What it weighs in a refresh, in times of its weight: twice as much for each step of its rating from 2.5 on, four times
+    /// as much if it is to be fetched often, nothing if it is not to be fetched.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        let rated = self.rating().map_or(1.0, |rating| (rating - RATING_NEUTRAL).exp2());
+        match self.verdict {
+            Some((verdict, ..)) if verdict.ends_fetching() => 0.0,
+            Some((Verdict::Often, ..)) => OFTEN * rated,
+            _ => rated,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decisions::Rated;
+    use chrono::Utc;
+
+    #[test]
+    fn ratings_and_verdicts_weigh() {
+        let rated = |rating: u8| (rating.to_string(), Rated { rating, time: Utc::now() });
+        let mut standing = Standing::default();
+        assert_eq!(standing.weight(), 1.0);
+        standing.ratings = [rated(4), rated(1)].into();
+        assert_eq!(standing.weight(), 1.0);
+        standing.ratings = [rated(3)].into();
+        assert!((standing.weight() - 2_f64.sqrt()).abs() < 1e-12);
+        standing.verdict = Some((Verdict::Often, String::new(), String::new()));
+        assert!((standing.weight() - 4.0 * 2_f64.sqrt()).abs() < 1e-12);
+        standing.verdict = Some((Verdict::Drop, String::new(), String::new()));
+        assert_eq!(standing.weight(), 0.0);
+    }
+}

@@ -1,0 +1,283 @@
+//! The file: read as a whole, and replaced by one that has more lines.
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Decision, NAME_BYTES_MAX, Standing, Subject, What};
+use crate::files::{self, WholeFile};
+
+/// The name of the file in the archive's folder.
+pub const FILE: &str = "decisions.jsonl";
+
+/// Decisions of an archive, at most. Each new one writes all of them again.
+pub const DECISIONS_MAX: usize = 1_000_000;
+
+/// A longer file is refused.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Why decisions cannot be read or made. Nothing is fetched while they cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecisionsError {
+    /// The file cannot be read or written.
+    #[error("the decisions {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is none.
+    #[error("{}, line {line}: {problem}; nothing is decided or fetched until it is mended", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It cannot be meant.
+    #[error("{0}")]
+    Mistake(String),
+    /// There are too many.
+    #[error("there are {DECISIONS_MAX} decisions already")]
+    TooMany,
+}
+
+/// All decisions of an archive, and what holds of each subject.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions {
+    log: Vec<Decision>,
+    standings: HashMap<Subject, Standing>,
+}
+
+impl Decisions {
+    /// Those of the archive in `path`; none without the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or a line is wrong.
+    pub fn read(path: &Path) -> Result<Self, DecisionsError> {
+        let path = path.join(FILE);
+        let bytes = match files::read(&path, BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(DecisionsError::Io { path, source }),
+        };
+        Self::parse(&bytes).map_err(|(line, problem)| DecisionsError::Line { path, line, problem })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, (usize, String)> {
+        let mut decisions = Self::default();
+        for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let problem = |problem: String| (number + 1, problem);
+            let decision = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+            decisions.check(&decision).map_err(|error| problem(error.to_string()))?;
+            decisions.log.push(decision);
+        }
+        decisions.settle();
+        Ok(decisions)
+    }
+
+    /// The decisions in the order they were made; the number of the first is 1.
+    #[must_use]
+    pub fn log(&self) -> &[Decision] {
+        &self.log
+    }
+
+    /// Whether nobody has decided anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.standings.is_empty()
+    }
+
+    /// What holds of just this subject.
+    #[must_use]
+    pub fn on(&self, subject: &Subject) -> Option<&Standing> {
+        self.standings.get(subject)
+    }
+
+    /// Everything that something holds of.
+    pub fn subjects(&self) -> impl Iterator<Item = (&Subject, &Standing)> {
+        self.standings.iter()
+    }
+
+    /// The number of the newest decision on a subject that was not undone; 0 for none.
+    #[must_use]
+    pub fn newest(&self, subject: &Subject) -> u64 {
+        self.on(subject).map_or(0, |standing| standing.newest)
+    }
+
+    /// Adds decisions and makes them durable: all of them or none, whatever happens meanwhile. What others have added since is
+    /// taken in first. Returns the number of the first.
+    ///
+    /// # Errors
+    /// When one cannot be meant, the file is damaged or cannot be written, or somebody else is writing it.
+    pub fn add(&mut self, archive: &Path, new: Vec<Decision>) -> Result<u64, DecisionsError> {
+        let path = archive.join(FILE);
+        let io = |source| DecisionsError::Io { path: path.clone(), source };
+        let file = WholeFile::begin(&path).map_err(io)?;
+        *self = Self::read(archive)?;
+        if self.log.len() + new.len() > DECISIONS_MAX {
+            return Err(DecisionsError::TooMany);
+        }
+        let first = self.log.len() as u64 + 1;
+        for decision in new {
+            self.check(&decision)?;
+            self.log.push(decision);
+        }
+        let write = || {
+            let mut out = BufWriter::new(file);
+            for decision in &self.log {
+                serde_json::to_writer(&mut out, decision)?;
+                out.write_all(b"\n")?;
+            }
+            out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
+        };
+        write().map_err(io)?;
+        self.settle();
+        Ok(first)
+    }
+
+    fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
+        if decision.by.trim().is_empty() || decision.by.len() > NAME_BYTES_MAX {
+            return Err(DecisionsError::Mistake(format!(
+                "whoever decides has a name of 1 to {NAME_BYTES_MAX} bytes"
+            )));
+        }
+        match &decision.what {
+            What::Said(said) => said.mistake().map_or(Ok(()), |what| Err(DecisionsError::Mistake(what))),
+            What::Undoes(number) => match usize::try_from(*number).ok().and_then(|number| self.at(number)) {
+                Some(Decision { what: What::Said(_), .. }) => Ok(()),
+                Some(_) => Err(DecisionsError::Mistake(format!("decision {number} is itself an undo"))),
+                None => Err(DecisionsError::Mistake(format!("there is no decision {number}"))),
+            },
+        }
+    }
+
+    fn at(&self, number: usize) -> Option<&Decision> {
+        self.log.get(number.checked_sub(1)?)
+    }
+
+    /// Whether a decision, told by its number, was undone.
+    #[must_use]
+    pub fn is_undone(&self, number: u64) -> bool {
+        self.log.iter().any(|decision| decision.what == What::Undoes(number))
+    }
+
+    fn settle(&mut self) {
+        let mut undone = vec![false; self.log.len()];
+        for decision in &self.log {
+            if let What::Undoes(number) = decision.what
+                && let Some(undone) = undone.get_mut(number as usize - 1)
+            {
+                *undone = true;
+            }
+        }
+        self.standings.clear();
+        for (place, decision) in self.log.iter().enumerate().filter(|(place, _)| !undone[*place]) {
+            if let What::Said(said) = &decision.what {
+                let standing = self.standings.entry(said.on.clone()).or_default();
+                standing.hear(decision, said, place as u64 + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decisions::{Said, Verdict};
+    use chrono::{DateTime, Utc};
+
+    fn decision(day: i64, by: &str, what: What) -> Decision {
+        let time = DateTime::<Utc>::from_timestamp(86_400 * day, 0).unwrap();
+        Decision { time, by: by.to_owned(), what }
+    }
+
+    fn said(on: &str, change: impl Fn(&mut Said)) -> What {
+        let mut said = Said::of(on.parse().unwrap());
+        change(&mut said);
+        What::Said(Box::new(said))
+    }
+
+    #[test]
+    fn the_newest_word_counts_until_it_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut decisions = Decisions::read(folder.path()).unwrap();
+        assert!(decisions.is_empty());
+        let add = |decisions: &mut Decisions, new| decisions.add(folder.path(), vec![new]).unwrap();
+        add(&mut decisions, decision(1, "anna", said("a.test", |said| said.rating = Some(4))));
+        add(&mut decisions, decision(2, "ben", said("a.test", |said| said.rating = Some(1))));
+        add(&mut decisions, decision(3, "anna", said("a.test", |said| said.rating = Some(2))));
+        add(&mut decisions, decision(4, "ben", said("a.test", |said| said.verdict = Some(Verdict::Never))));
+        let site = "a.test".parse().unwrap();
+        assert_eq!(decisions.on(&site).unwrap().rating(), Some(1.5));
+        assert_eq!(add(&mut decisions, decision(5, "anna", What::Undoes(3))), 5);
+        let again = Decisions::read(folder.path()).unwrap();
+        assert_eq!(again.log(), decisions.log());
+        assert_eq!(again.on(&site), decisions.on(&site));
+        assert_eq!((again.on(&site).unwrap().rating(), again.newest(&site)), (Some(2.5), 4));
+        assert!(again.is_undone(3) && !again.is_undone(4));
+        let error = decisions.add(folder.path(), vec![decision(6, "ben", What::Undoes(5))]).unwrap_err();
+        assert_eq!(error.to_string(), "decision 5 is itself an undo");
+    }
+
+    #[test]
+    fn several_are_added_together_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = decision(1, "anna", said("a.test", |said| said.rating = Some(4)));
+        let bad = decision(1, "anna", said("a.test", |said| said.rating = Some(9)));
+        let mut decisions = Decisions::default();
+        decisions.add(folder.path(), vec![good.clone(), bad]).unwrap_err();
+        assert!(Decisions::read(folder.path()).unwrap().is_empty());
+        // Two writers: what the other one has added is taken in.
+        let mut other = Decisions::default();
+        other.add(folder.path(), vec![good.clone()]).unwrap();
+        assert_eq!(decisions.add(folder.path(), vec![good]).unwrap(), 2);
+    }
+
+    #[test]
+    fn narrower_words_count_and_tags_add_up() {
+        let tagged = |tag: &str| {
+            let tag = tag.to_owned();
+            move |said: &mut Said| said.tags = vec![tag.clone()]
+        };
+        let new = vec![
+            decision(1, "anna", said("a.test", |said| said.verdict = Some(Verdict::Drop))),
+            decision(1, "anna", said("a.test", tagged("site"))),
+            decision(1, "anna", said("http://www.a.test/b/", |said| said.verdict = Some(Verdict::Keep))),
+            decision(1, "anna", said("http://www.a.test/b/c", tagged("page"))),
+            decision(1, "anna", said("http://www.a.test/b/c", tagged("-page"))),
+            decision(1, "anna", said("host:www.a.test", |said| said.rating = Some(3))),
+        ];
+        let mut decisions = Decisions::default();
+        decisions.add(tempfile::tempdir().unwrap().path(), new).unwrap();
+        let of = |url: &str| decisions.of_page(url, "www.a.test", "a.test");
+        let verdict = |standing: Standing| standing.verdict.map(|(verdict, ..)| verdict);
+        assert_eq!(verdict(of("http://www.a.test/b/c")), Some(Verdict::Keep));
+        assert_eq!(verdict(of("http://www.a.test/b")), Some(Verdict::Drop));
+        assert_eq!(of("http://www.a.test/b/c").tags, ["site".to_owned()].into());
+        assert_eq!(of("http://www.a.test/b/c").rating(), Some(3.0));
+        assert_eq!(verdict(decisions.of_page("http://b.test/", "b.test", "b.test")), None);
+    }
+
+    #[test]
+    fn a_wrong_line_is_told_with_its_number() {
+        let parse = |line: &str| Decisions::parse(format!("\n{line}\n").as_bytes()).unwrap_err();
+        let wrong = [
+            ("{}", "missing field `time`"),
+            ("{\"time\":\"2026-01-01T00:00:00Z\",\"by\":\" \",\"what\":{\"undoes\":1}}", "whoever decides"),
+            ("{\"time\":\"2026-01-01T00:00:00Z\",\"by\":\"a\",\"what\":{\"undoes\":0}}", "no decision 0"),
+            ("\u{0}", "expected value"),
+        ];
+        for (line, problem) in wrong {
+            let (number, found) = parse(line);
+            assert!(number == 2 && found.contains(problem), "{found}");
+        }
+    }
+}

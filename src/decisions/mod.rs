@@ -1,0 +1,240 @@
+//! What people decided: ratings, verdicts, tags and collections of sites, hosts, folders and pages.
+//!
+//! `decisions.jsonl` in the archive's folder has a line for each decision, in the order they were made; nothing in it is
+//! ever changed, and what was decided in error is undone by a further line. Like watches it is a file beside the state,
+//! because the state can be made again and what people said cannot. What holds now follows from all lines ([`Decisions`]): each
+//! person's newest rating counts, and of everything else the newest word.
+
+mod effect;
+mod log;
+mod standing;
+
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use archive_storage::address::canonical;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE};
+pub use standing::{Rated, Standing};
+
+/// Bytes of a name, tag or collection.
+pub const NAME_BYTES_MAX: usize = 200;
+/// Bytes of a reason or note.
+pub const TEXT_BYTES_MAX: usize = 4000;
+/// Tags, or collections, in a decision.
+pub const NAMES_MAX: usize = 100;
+
+/// What a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    /// A site by its name: all its hosts.
+    Site(String),
+    /// A host, with its port if that is not the usual one.
+    Host(String),
+    /// All URLs that begin with this one, which ends with `/`.
+    Folder(String),
+    /// One page by its canonical URL.
+    Page(String),
+}
+
+/// What is to become of a site or page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It belongs in the archive: no budget and no guard against traps leaves it out.
+    Keep,
+    /// No more is fetched; what is there stays.
+    Drop,
+    /// It is to be refreshed more often.
+    Often,
+    /// It does not belong in the archive: it leaves the scope.
+    Never,
+    /// Somebody has to look at it again.
+    Investigate,
+}
+
+/// A decision as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// When, to the second.
+    #[serde(with = "crate::instant")]
+    pub time: DateTime<Utc>,
+    /// Who.
+    pub by: String,
+    /// What.
+    pub what: What,
+}
+
+/// What a decision says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// Takes back an earlier decision, told by its number from 1.
+    Undoes(u64),
+    /// Says something new.
+    Said(Box<Said>),
+}
+
+/// What is said of a subject; what is left out stays as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Of what.
+    pub on: Subject,
+    /// 1 to 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rating: Option<u8>,
+    /// What is to become of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What else there is to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Tags that it gets; those that begin with `-` it loses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Collections that it joins; those that begin with `-` it leaves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<String>,
+}
+
+impl Said {
+    /// Nothing yet of this subject.
+    #[must_use]
+    pub fn of(on: Subject) -> Self {
+        let (reason, note) = (String::new(), String::new());
+        Self { on, rating: None, verdict: None, reason, note, tags: Vec::new(), collections: Vec::new() }
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        let is_long = |names: &[String]| {
+            names.len() > NAMES_MAX
+                || names
+                    .iter()
+                    .any(|name| name.len() > NAME_BYTES_MAX || name.trim_start_matches('-').is_empty())
+        };
+        if self.rating.is_some_and(|rating| !(1..=4).contains(&rating)) {
+            return Some("a rating is 1, 2, 3 or 4".to_owned());
+        }
+        if self.reason.len() > TEXT_BYTES_MAX || self.note.len() > TEXT_BYTES_MAX {
+            return Some(format!("a reason or note has at most {TEXT_BYTES_MAX} bytes"));
+        }
+        if is_long(&self.tags) || is_long(&self.collections) {
+            return Some(format!(
+                "there are at most {NAMES_MAX} tags or collections, each with 1 to {NAME_BYTES_MAX} bytes"
+            ));
+        }
+        let Self { rating, verdict, reason, note, tags, collections, .. } = self;
+        let is_empty = rating.is_none()
+            && verdict.is_none()
+            && reason.is_empty()
+            && note.is_empty()
+            && tags.is_empty()
+            && collections.is_empty();
+        is_empty.then(|| "it says nothing: give a rating, a verdict, tags, collections or a note".to_owned())
+    }
+}
+
+impl Verdict {
+    /// Every verdict.
+    pub const EACH: [Self; 5] = [Self::Keep, Self::Drop, Self::Often, Self::Never, Self::Investigate];
+
+    /// Its name in queries, files and commands.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::Often => "often",
+            Self::Never => "never",
+            Self::Investigate => "investigate",
+        }
+    }
+
+    /// Whether nothing is fetched any more.
+    #[must_use]
+    pub fn ends_fetching(self) -> bool {
+        matches!(self, Self::Drop | Self::Never)
+    }
+}
+
+/// A URL that ends with `/` and has a path is a folder, another URL a page, `host:NAME` a host, and any other name a site.
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name.len() <= NAME_BYTES_MAX
+                && !name.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
+        if text.contains("://") {
+            let url = Url::parse(text).map_err(|error| format!("'{text}' is no URL: {error}"))?;
+            let url = canonical(&url);
+            let folder = url.ends_with('/');
+            return Ok(if folder { Self::Folder(url) } else { Self::Page(url) });
+        }
+        let name = text.to_lowercase();
+        match name.strip_prefix("host:") {
+            Some(host) if is_name(host) => Ok(Self::Host(host.to_owned())),
+            None if is_name(&name) && !name.contains('/') => Ok(Self::Site(name)),
+            _ => Err(format!(
+                "'{text}' is neither a site (example.org), a host (host:www.example.org), a folder \
+                 (https://example.org/news/) nor a page (https://example.org/about)"
+            )),
+        }
+    }
+}
+
+impl Display for Subject {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Site(name) | Self::Folder(name) | Self::Page(name) => f.write_str(name),
+            Self::Host(name) => write!(f, "host:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<Subject>();
+        assert_eq!(read(" Example.org"), Ok(Subject::Site("example.org".to_owned())));
+        assert_eq!(read("host:WWW.a.test:8080"), Ok(Subject::Host("www.a.test:8080".to_owned())));
+        assert_eq!(read("HTTP://A.test/b/"), Ok(Subject::Folder("http://a.test/b/".to_owned())));
+        assert_eq!(read("http://a.test/b#c"), Ok(Subject::Page("http://a.test/b".to_owned())));
+        for wrong in ["", "a b", "host:", "a.test/b", "http://"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for text in ["example.org", "host:a.test", "http://a.test/b/", "http://a.test/b"] {
+            assert_eq!(read(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told() {
+        let said = |change: fn(&mut Said)| {
+            let mut said = Said::of(Subject::Site("a.test".to_owned()));
+            change(&mut said);
+            said.mistake()
+        };
+        assert!(said(|_| ()).unwrap().contains("says nothing"));
+        assert!(said(|said| said.rating = Some(5)).unwrap().contains("1, 2, 3 or 4"));
+        assert!(said(|said| said.note = "x".repeat(TEXT_BYTES_MAX + 1)).unwrap().contains("at most"));
+        assert!(said(|said| said.tags = vec!["-".to_owned()]).unwrap().contains("tags"));
+        assert_eq!(said(|said| said.note = "x".repeat(TEXT_BYTES_MAX)), None);
+    }
+}

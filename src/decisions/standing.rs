@@ -1,0 +1,98 @@
+//! What holds of a subject, after all that was decided on it; and of a page, after all that holds of where it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use super::{Decision, Decisions, Said, Subject, Verdict};
+
+/// A rating by one person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rated {
+    /// 1 to 4.
+    pub rating: u8,
+    /// When.
+    pub time: DateTime<Utc>,
+}
+
+/// What holds of a subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Each person's newest rating.
+    pub ratings: BTreeMap<String, Rated>,
+    /// The newest verdict, by whom, and why.
+    pub verdict: Option<(Verdict, String, String)>,
+    /// Its tags.
+    pub tags: BTreeSet<String>,
+    /// The collections it is in.
+    pub collections: BTreeSet<String>,
+    /// The number of the newest decision, from 1.
+    pub newest: u64,
+}
+
+impl Standing {
+    pub(super) fn hear(&mut self, decision: &Decision, said: &Said, number: u64) {
+        if let Some(rating) = said.rating {
+            self.ratings.insert(decision.by.clone(), Rated { rating, time: decision.time });
+        }
+        if let Some(verdict) = said.verdict {
+            self.verdict = Some((verdict, decision.by.clone(), said.reason.clone()));
+        }
+        change(&mut self.tags, &said.tags);
+        change(&mut self.collections, &said.collections);
+        self.newest = number;
+    }
+
+    /// The mean of the ratings, 1 to 4: the reference of the OPIC paper (section 5).
+    #[must_use]
+    pub fn rating(&self) -> Option<f64> {
+        let sum: u32 = self.ratings.values().map(|rated| u32::from(rated.rating)).sum();
+        (!self.ratings.is_empty()).then(|| f64::from(sum) / self.ratings.len() as f64)
+    }
+
+    /// Takes from what holds of something wider all that nothing narrower has said.
+    fn fill(&mut self, wider: &Self) {
+        if self.ratings.is_empty() {
+            self.ratings.clone_from(&wider.ratings);
+        }
+        if self.verdict.is_none() {
+            self.verdict.clone_from(&wider.verdict);
+        }
+        self.tags.extend(wider.tags.iter().cloned());
+        self.collections.extend(wider.collections.iter().cloned());
+        self.newest = self.newest.max(wider.newest);
+    }
+}
+
+fn change(names: &mut BTreeSet<String>, said: &[String]) {
+    for name in said {
+        match name.strip_prefix('-') {
+            Some(name) => names.remove(name),
+            None => names.insert(name.clone()),
+        };
+    }
+}
+
+impl Decisions {
+    /// What holds of a page: what was said of it, then of its folders from the deepest up, its host and its site. The
+    /// narrower word counts; tags and collections are those of all.
+    #[must_use]
+    pub fn of_page(&self, url: &str, host: &str, site: &str) -> Standing {
+        let mut standing = self.on(&Subject::Page(url.to_owned())).cloned().unwrap_or_default();
+        let path = url.find("://").map_or(0, |scheme| scheme + 3);
+        for (slash, _) in url[path..].rmatch_indices('/') {
+            let folder = url[..=path + slash].to_owned();
+            self.on(&Subject::Folder(folder)).into_iter().for_each(|wider| standing.fill(wider));
+        }
+        standing.fill(&self.of_host(host, site));
+        standing
+    }
+
+    /// What holds of a host and its site.
+    #[must_use]
+    pub fn of_host(&self, host: &str, site: &str) -> Standing {
+        let mut standing = self.on(&Subject::Host(host.to_owned())).cloned().unwrap_or_default();
+        self.on(&Subject::Site(site.to_owned())).into_iter().for_each(|wider| standing.fill(wider));
+        standing
+    }
+}

@@ -1,0 +1,274 @@
+//! The automatic librarian: learns from the hosts that people chose how likely they would choose each of the others.
+//!
+//! What is looked at are the [`Sign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
+//! weighed by logistic regression over all hosts, where those that nobody chose count as not chosen. The signs of a host that
+//! are worked out from chosen ones leave a fifth of the hosts out, its own among them, while the weights are learned
+//! (cross-fitting): a chosen host must not be found by its own mark.
+
+mod names;
+mod signs;
+
+pub use names::without_www;
+pub use signs::Sign;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::importance::rank::RankError;
+use crate::importance::{Graph, GraphError};
+use crate::learn::Binary;
+use names::{Name, Names};
+use signs::Web;
+
+/// Chosen hosts from which something can be learned.
+pub const CHOSEN_MIN: usize = 5;
+
+/// How strongly weights are held at 0 (a normal distribution of variance 1/10 over standardised numbers).
+const BOUND: f64 = 10.0;
+
+/// What adds less than this to the log-odds is no reason worth telling.
+const REASON_MIN: f64 = 0.1;
+
+/// Why nothing is learned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LearnError {
+    /// Too few examples.
+    #[error("{found} of the chosen hosts are in the graph: at least {CHOSEN_MIN} are needed to learn from")]
+    TooFew {
+        /// Chosen hosts in the graph.
+        found: usize,
+    },
+    /// Names and graph do not fit.
+    #[error("there are {names} names for {hosts} hosts")]
+    Names {
+        /// Names.
+        names: usize,
+        /// Hosts of the graph.
+        hosts: usize,
+    },
+    /// The graph cannot be ranked.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+    /// The graph is too large.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Hosts and the links between them, a host of several names (with and without `www.`) being one.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    names: Vec<String>,
+    is_www: Vec<bool>,
+    graph: Graph,
+}
+
+impl Hosts {
+    /// Takes hosts of the same name [`without_www`] together. Links inside a host are left out.
+    ///
+    /// # Errors
+    /// When there is not a name for each host of the graph.
+    pub fn new(names: &[String], graph: &Graph) -> Result<Self, LearnError> {
+        if names.len() != graph.pages() {
+            return Err(LearnError::Names { names: names.len(), hosts: graph.pages() });
+        }
+        let mut numbers = HashMap::new();
+        let mut merged = Self { names: Vec::new(), is_www: Vec::new(), graph: Graph::from_arcs(0, &[])? };
+        let mut number_of = Vec::with_capacity(names.len());
+        for name in names {
+            let bare = without_www(name);
+            let is_www = bare.len() != name.trim().len();
+            let number = *numbers.entry(bare.clone()).or_insert(merged.names.len() as u32);
+            if number as usize == merged.names.len() {
+                merged.names.push(bare);
+                merged.is_www.push(false);
+            }
+            merged.is_www[number as usize] |= is_www;
+            number_of.push(number);
+        }
+        let arcs: Vec<(u32, u32, f32)> = (0..names.len())
+            .flat_map(|host| {
+                let weights = graph.weights(host);
+                let number_of = &number_of;
+                graph.targets(host).iter().enumerate().map(move |(place, &target)| {
+                    let weight = weights.map_or(1.0, |weights| weights[place]);
+                    (number_of[host], number_of[target as usize], weight)
+                })
+            })
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        merged.graph = Graph::from_weighted_arcs(merged.names.len(), &arcs)?;
+        Ok(merged)
+    }
+
+    /// Their names, without `www.`.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The links, weighted.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+/// What was learned, and what it says of each host.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    model: Binary,
+    /// A row of signs a host.
+    rows: Vec<Vec<f64>>,
+    means: Vec<f64>,
+}
+
+impl Learned {
+    /// Learns from `chosen` hosts, named without `www.`; those outside the graph teach only what names say. The same
+    /// input gives the same librarian.
+    ///
+    /// # Errors
+    /// With fewer than [`CHOSEN_MIN`] of them in the graph.
+    pub fn fit(hosts: &Hosts, chosen: &HashSet<String>) -> Result<Self, LearnError> {
+        let is_chosen: Vec<bool> = hosts.names.iter().map(|name| chosen.contains(name)).collect();
+        let found = is_chosen.iter().filter(|chosen| **chosen).count();
+        if found < CHOSEN_MIN {
+            return Err(LearnError::TooFew { found });
+        }
+        let known: HashSet<&str> = hosts.names.iter().map(String::as_str).collect();
+        let mut elsewhere: Vec<&str> =
+            chosen.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+        elsewhere.sort_unstable();
+        let pieces = Names::of(hosts.names.iter().map(String::as_str).chain(elsewhere.iter().copied()));
+        let web = Web::new(&hosts.names, &hosts.is_www, &hosts.graph)?;
+        let part_of = |host: usize| xxhash_rust::xxh3::xxh3_64(hosts.names[host].as_bytes());
+        let fixed = web.fixed()?;
+        let others = web.of_others(&is_chosen, elsewhere.len(), &pieces, part_of)?;
+        let model = Binary::fit(&rows(&[&fixed, &others]), &is_chosen, BOUND);
+        let everything = vec![true; hosts.names.len()];
+        let all = web.of_chosen(&is_chosen, &everything, elsewhere.len(), &pieces)?;
+        let mean = |column: &Vec<f64>| column.iter().sum::<f64>() / column.len() as f64;
+        let means = fixed.iter().chain(&all).map(mean).collect();
+        Ok(Self { model, rows: rows(&[&fixed, &all]), means })
+    }
+
+    /// How likely people would choose a host that they have not chosen yet, if `share` of what they would choose (above 0, at
+    /// most 1) is chosen already: (1 - share) / share · odds, where the odds are those of being among the chosen (Elkan, Noto,
+    /// "Learning classifiers from only positive and unlabeled data", 2008, section 2).
+    #[must_use]
+    pub fn probability(&self, host: usize, share: f64) -> f64 {
+        (self.log_odds(host).exp() * (1.0 - share) / share).min(1.0)
+    }
+
+    /// The log-odds of a host being among the chosen, as far as its signs tell.
+    #[must_use]
+    pub fn log_odds(&self, host: usize) -> f64 {
+        self.model.log_odds(&self.rows[host])
+    }
+
+    /// The number of a sign of a host.
+    #[must_use]
+    pub fn sign(&self, host: usize, sign: Sign) -> f64 {
+        let place = Sign::EACH.iter().position(|known| *known == sign);
+        place.and_then(|place| self.rows[host].get(place)).copied().unwrap_or_default()
+    }
+
+    /// What speaks for a host, strongest first, at most `count`, in words.
+    #[must_use]
+    pub fn reasons_in_words(&self, hosts: &Hosts, host: usize, count: usize) -> Vec<String> {
+        let counted = |sign| self.sign(host, sign).exp_m1().round() as u64;
+        let mut words = Vec::new();
+        for (sign, _) in self.reasons(host).into_iter().filter(|(_, part)| *part > REASON_MIN) {
+            let reason = match sign {
+                Sign::PageRank => "it is important".to_owned(),
+                Sign::LinkedFrom => format!("linked from {}", sites(counted(sign))),
+                Sign::ChosenLinkToIt => format!("linked from {} you chose", sites(counted(sign))),
+                Sign::LinksToChosen => format!("links to {} you chose", sites(counted(sign))),
+                Sign::NamedWithChosen => "named beside sites you chose".to_owned(),
+                Sign::FromChosen | Sign::ToChosen | Sign::NearChosen => "near sites you chose".to_owned(),
+                Sign::Ending | Sign::EndingAndDepth => format!(".{}", Name::of(&hosts.names[host]).ending),
+                Sign::Name => "its name".to_owned(),
+                Sign::Depth | Sign::IsRegistered | Sign::NameLength => "a short address".to_owned(),
+                Sign::Siblings => "a large domain".to_owned(),
+                Sign::IsWww => "a www address".to_owned(),
+            };
+            if !words.contains(&reason) && words.len() < count {
+                words.push(reason);
+            }
+        }
+        words
+    }
+
+    /// What speaks for a host (above 0) or against it, strongest first: each sign with what it adds to the log-odds of a
+    /// host that is average in all signs.
+    #[must_use]
+    pub fn reasons(&self, host: usize) -> Vec<(Sign, f64)> {
+        let (weights, _) = self.model.weights();
+        let row = self.rows[host].iter().zip(&self.means).zip(weights);
+        let mut reasons: Vec<(Sign, f64)> =
+            Sign::EACH.into_iter().zip(row.map(|((value, mean), weight)| weight * (value - mean))).collect();
+        reasons.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        reasons
+    }
+}
+
+fn sites(count: u64) -> String {
+    if count == 1 { "1 site".to_owned() } else { format!("{count} sites") }
+}
+
+/// Columns turned into a row a host.
+fn rows(parts: &[&Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
+    let columns: Vec<&Vec<f64>> = parts.iter().flat_map(|part| part.iter()).collect();
+    let hosts = columns.first().map_or(0, |column| column.len());
+    (0..hosts).map(|host| columns.iter().map(|column| column[host]).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 40 hosts of which those of `.ac.uk` link to each other, and so do those of `.com`; people choose the first kind.
+    fn two_communities() -> (Hosts, HashSet<String>) {
+        let mut random = fastrand::Rng::with_seed(5);
+        let name = |host: u32| format!("www.host{host}.{}", if host % 2 == 0 { "ac.uk" } else { "com" });
+        let names: Vec<String> = (0..40).map(name).collect();
+        let arcs: Vec<(u32, u32)> = (0..200)
+            .map(|_| (random.u32(0..40), random.u32(0..20)))
+            .map(|(a, b)| (a, 2 * b + a % 2))
+            .collect();
+        let chosen = (0..10).map(|host| without_www(&names[2 * host])).collect();
+        (Hosts::new(&names, &Graph::from_arcs(40, &arcs).unwrap()).unwrap(), chosen)
+    }
+
+    #[test]
+    fn hosts_like_the_chosen_ones_are_likely() {
+        let (hosts, chosen) = two_communities();
+        let learned = Learned::fit(&hosts, &chosen).unwrap();
+        let unlike = (0..20).map(|host| learned.log_odds(2 * host + 1)).fold(f64::MIN, f64::max);
+        for host in (0..40).step_by(2) {
+            assert!(learned.log_odds(host) > unlike, "{}", hosts.names()[host]);
+            assert!((0.0..=1.0).contains(&learned.probability(host, 0.5)));
+        }
+        assert_eq!(learned.reasons(0).len(), Sign::EACH.len());
+        let all: f64 = learned.reasons(30).iter().map(|(_, part)| part).sum();
+        let other: f64 = learned.reasons(31).iter().map(|(_, part)| part).sum();
+        assert!((learned.log_odds(30) - learned.log_odds(31) - (all - other)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn too_few_examples_are_refused() {
+        let (hosts, _) = two_communities();
+        let chosen = HashSet::from(["host0.ac.uk".to_owned(), "elsewhere.org".to_owned()]);
+        let error = Learned::fit(&hosts, &chosen).unwrap_err().to_string();
+        assert_eq!(error, "1 of the chosen hosts are in the graph: at least 5 are needed to learn from");
+    }
+
+    #[test]
+    fn names_with_and_without_www_are_one_host() {
+        let names = ["www.a.org", "b.org", "a.org"].map(str::to_owned);
+        let graph = Graph::from_weighted_arcs(3, &[(0, 1, 2.0), (2, 1, 3.0), (0, 2, 1.0)]).unwrap();
+        let hosts = Hosts::new(&names, &graph).unwrap();
+        assert_eq!(hosts.names(), ["a.org", "b.org"]);
+        assert_eq!((hosts.graph().targets(0), hosts.graph().weights(0)), (&[1][..], Some(&[5.0][..])));
+        assert!(matches!(Hosts::new(&names[..2], &graph), Err(LearnError::Names { names: 2, hosts: 3 })));
+    }
+}

@@ -1,0 +1,199 @@
+//! What is known of each host as numbers, those that depend on who was chosen worked out without the host's own part.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::names::{Name, Names, rates};
+use crate::importance::Graph;
+use crate::importance::rank::{PageRank, Prepared, RankError};
+
+/// Parts the hosts are divided into: what is learned of a host leaves its own part out, for a host that was chosen would
+/// find itself among the chosen.
+const PARTS: u64 = 5;
+/// As how many hosts the usual share counts beside those of an ending.
+const LEAN: f64 = 20.0;
+/// Proven error of ranks, together.
+const TOLERANCE: f64 = 1e-6;
+/// Added to a rank before its logarithm: a host far from all chosen ones is not endlessly far.
+const RANK_MIN: f64 = 1e-7;
+
+/// What is looked at, in the order of a host's numbers; first what holds whoever was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// PageRank, logarithm.
+    PageRank,
+    /// Hosts that link to it, logarithm.
+    LinkedFrom,
+    /// Letters of its name.
+    NameLength,
+    /// Labels before the ending, up to 4.
+    Depth,
+    /// The registered domain itself: 1, else 0.
+    IsRegistered,
+    /// Known hosts of its registered domain, logarithm.
+    Siblings,
+    /// Whether it answers as `www`: 1 or 0.
+    IsWww,
+    /// PageRank where jumps lead to chosen hosts, logarithm.
+    FromChosen,
+    /// The same over the inverse graph.
+    ToChosen,
+    /// The same over links in both directions.
+    NearChosen,
+    /// Chosen hosts that link to it, logarithm.
+    ChosenLinkToIt,
+    /// Chosen hosts that it links to, logarithm.
+    LinksToChosen,
+    /// Links to it from hosts that link to chosen ones, those with few links counting more, logarithm.
+    NamedWithChosen,
+    /// Share of chosen hosts under its ending, log-odds.
+    Ending,
+    /// Share of chosen hosts under its ending and of its depth, log-odds.
+    EndingAndDepth,
+    /// What the words and pieces of its name say, log-odds.
+    Name,
+}
+
+impl Sign {
+    /// All, in the order of a host's numbers.
+    pub const EACH: [Self; 16] = [
+        Self::PageRank,
+        Self::LinkedFrom,
+        Self::NameLength,
+        Self::Depth,
+        Self::IsRegistered,
+        Self::Siblings,
+        Self::IsWww,
+        Self::FromChosen,
+        Self::ToChosen,
+        Self::NearChosen,
+        Self::ChosenLinkToIt,
+        Self::LinksToChosen,
+        Self::NamedWithChosen,
+        Self::Ending,
+        Self::EndingAndDepth,
+        Self::Name,
+    ];
+}
+
+/// A graph in the three directions that matter.
+pub(super) struct Web<'a> {
+    pub(super) names: &'a [String],
+    pub(super) is_www: &'a [bool],
+    pub(super) graph: &'a Graph,
+    inverse: Graph,
+    ready: [Prepared; 3],
+    rank: PageRank<'static>,
+}
+
+impl<'a> Web<'a> {
+    pub(super) fn new(names: &'a [String], is_www: &'a [bool], graph: &'a Graph) -> Result<Self, RankError> {
+        let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
+        let forward = graph.clone().unweighted();
+        let inverse = forward.transposed();
+        let both = forward.symmetric();
+        let ready = [rank.prepare(forward)?, rank.prepare(inverse.clone())?, rank.prepare(both)?];
+        Ok(Self { names, is_www, graph, inverse, ready, rank })
+    }
+
+    fn ranks(&self, direction: usize, jumps: Option<&[f64]>) -> Result<Vec<f64>, RankError> {
+        let rank = PageRank { personalisation: jumps, ..self.rank };
+        Ok(rank.solve(&self.ready[direction])?.values)
+    }
+
+    /// What holds whoever was chosen: a column a sign.
+    pub(super) fn fixed(&self) -> Result<Vec<Vec<f64>>, RankError> {
+        let hosts = self.names.len();
+        let names: Vec<Name<'_>> = self.names.iter().map(|name| Name::of(name)).collect();
+        let mut siblings: HashMap<&str, u32> = HashMap::new();
+        names.iter().for_each(|name| *siblings.entry(name.site).or_default() += 1);
+        let each = |sign: &dyn Fn(usize) -> f64| (0..hosts).map(sign).collect::<Vec<f64>>();
+        let logarithms = |ranks: Vec<f64>| ranks.into_iter().map(|rank| (rank + 1e-12).ln()).collect();
+        Ok(vec![
+            logarithms(self.ranks(0, None)?),
+            each(&|host| (self.inverse.targets(host).len() as f64).ln_1p()),
+            each(&|host| self.names[host].len() as f64),
+            each(&|host| names[host].depth().min(4) as f64),
+            each(&|host| f64::from(u8::from(names[host].depth() == 1))),
+            each(&|host| f64::from(siblings[names[host].site]).ln_1p()),
+            each(&|host| f64::from(u8::from(self.is_www[host]))),
+        ])
+    }
+
+    /// What the chosen ones say of the others: a column a sign. `elsewhere` are names of chosen hosts that come after those of
+    /// the graph in `pieces`; hosts of which `counts` is false teach nothing.
+    pub(super) fn of_chosen(
+        &self,
+        chosen: &[bool],
+        counts: &[bool],
+        elsewhere: usize,
+        pieces: &Names,
+    ) -> Result<Vec<Vec<f64>>, RankError> {
+        let hosts = self.names.len();
+        let weight: Vec<f64> =
+            (0..hosts).map(|host| f64::from(u8::from(chosen[host] && counts[host]))).collect();
+        let is_any = weight.iter().any(|&weight| weight > 0.0);
+        let jumps = is_any.then_some(weight.as_slice());
+        let near = |direction| -> Result<Vec<f64>, RankError> {
+            Ok(self.ranks(direction, jumps)?.into_iter().map(|rank| (rank + RANK_MIN).ln()).collect())
+        };
+        let to = pull(self.graph, &weight);
+        let from = pull(&self.inverse, &weight);
+        let logarithms = |sums: Vec<f64>| sums.into_iter().map(f64::ln_1p).collect::<Vec<f64>>();
+        let few = |host: usize| to[host] / (2.0 + self.graph.targets(host).len() as f64).ln();
+        let with = pull(&self.inverse, &(0..hosts).map(few).collect::<Vec<f64>>());
+        let rows = || (0..hosts).filter(|&host| counts[host]);
+        let seen: Vec<bool> = rows().map(|host| chosen[host]).collect();
+        let share = |key: &dyn Fn(usize) -> String| {
+            let keys: Vec<String> = (0..hosts).map(key).collect();
+            rates(&keys, rows().zip(&seen).map(|(host, &seen)| (host, seen)), LEAN)
+        };
+        let examples =
+            rows().zip(seen.iter().copied()).chain((hosts..hosts + elsewhere).map(|name| (name, true)));
+        let mut names = pieces.log_odds(examples);
+        names.truncate(hosts);
+        Ok(vec![
+            near(0)?,
+            near(1)?,
+            near(2)?,
+            logarithms(from),
+            logarithms(to),
+            logarithms(with),
+            share(&|host| Name::of(&self.names[host]).ending.to_owned()),
+            share(&|host| {
+                let name = Name::of(&self.names[host]);
+                format!("{} {}", name.depth().min(3), name.ending)
+            }),
+            names,
+        ])
+    }
+
+    /// The columns of [`Self::of_chosen`] as each host's own part would see them if it had no say.
+    pub(super) fn of_others(
+        &self,
+        chosen: &[bool],
+        elsewhere: usize,
+        pieces: &Names,
+        part_of: impl Fn(usize) -> u64 + Sync,
+    ) -> Result<Vec<Vec<f64>>, RankError> {
+        let hosts = self.names.len();
+        let parts: Vec<Vec<Vec<f64>>> = (0..PARTS)
+            .into_par_iter()
+            .map(|part| {
+                let counts: Vec<bool> = (0..hosts).map(|host| part_of(host) % PARTS != part).collect();
+                self.of_chosen(chosen, &counts, elsewhere, pieces)
+            })
+            .collect::<Result<_, _>>()?;
+        let columns = parts.first().map_or(0, Vec::len);
+        let own = |column: usize, host: usize| parts[(part_of(host) % PARTS) as usize][column][host];
+        Ok((0..columns).map(|column| (0..hosts).map(|host| own(column, host)).collect()).collect())
+    }
+}
+
+/// For each host the sum over those it links to.
+fn pull(rows: &Graph, values: &[f64]) -> Vec<f64> {
+    (0..rows.pages())
+        .map(|host| rows.targets(host).iter().map(|&other| values[other as usize]).sum())
+        .collect()
+}

@@ -1,0 +1,76 @@
+//! What people decided, as weights of pages.
+
+use std::collections::{HashMap, HashSet};
+
+use archive_storage::{HostId, State, UrlId};
+
+use crate::decisions::{Decisions, Standing, Subject};
+use crate::ledger::{CreditError, authority};
+
+/// By how much decisions change what pages weigh; hosts of which nobody said anything are not in it.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    decisions: Decisions,
+    hosts: HashMap<HostId, Host>,
+}
+
+#[derive(Debug)]
+struct Host {
+    name: String,
+    site: String,
+    /// What its pages weigh, unless something narrower was said.
+    weight: f64,
+    /// Something was said of its folders or pages.
+    has_narrower: bool,
+}
+
+impl Decided {
+    pub(super) fn of(state: &State, decisions: Decisions) -> Result<Self, CreditError> {
+        if decisions.is_empty() {
+            return Ok(Self::default());
+        }
+        let narrower: HashSet<&str> = decisions
+            .subjects()
+            .filter_map(|(subject, _)| match subject {
+                Subject::Folder(url) | Subject::Page(url) => Some(authority(url)),
+                Subject::Site(_) | Subject::Host(_) => None,
+            })
+            .collect();
+        let mut hosts = HashMap::new();
+        for host in state.hosts() {
+            let (id, name, host) = host?;
+            let site = state.site_name(host.site)?;
+            let weight = decisions.of_host(&name, &site).weight();
+            let has_narrower = narrower.contains(name.as_str());
+            if has_narrower || decisions.of_host(&name, &site).newest > 0 {
+                hosts.insert(id, Host { name, site, weight, has_narrower });
+            }
+        }
+        Ok(Self { decisions, hosts })
+    }
+
+    /// How many decisions there are, those that were undone too.
+    pub(super) fn count(&self) -> u64 {
+        self.decisions.log().len() as u64
+    }
+
+    /// What people decided on a page.
+    pub(super) fn standing(&self, state: &State, id: UrlId) -> Result<Standing, CreditError> {
+        Ok(match self.hosts.get(&state.page(id)?.host) {
+            None => Standing::default(),
+            Some(host) => self.decisions.of_page(&state.url(id)?, &host.name, &host.site),
+        })
+    }
+
+    /// What a page weighs, in times of its weight; 0 if it is not to be fetched.
+    pub(super) fn weight(&self, state: &State, id: UrlId) -> Result<f64, CreditError> {
+        if self.hosts.is_empty() {
+            return Ok(1.0);
+        }
+        Ok(match self.hosts.get(&state.page(id)?.host) {
+            None => 1.0,
+            Some(host) if !host.has_narrower => host.weight,
+            Some(host) => self.decisions.of_page(&state.url(id)?, &host.name, &host.site).weight(),
+        })
+    }
+}

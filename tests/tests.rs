@@ -10,6 +10,7 @@ mod conformance;
 mod crawl;
 mod cron;
 mod damage;
+mod decisions;
 mod erase;
 mod examples;
 mod exchange;

@@ -13,8 +13,8 @@ use crate::tree::{
 };
 
 /// Names of two words, which read better with a space than with the `_` of their normal form.
-pub(crate) const PAIR_NAMES: [&str; 6] =
-    ["first_seen", "last_seen", "last_changed", "next_visit", "change_rate", "response_time"];
+pub(crate) const PAIR_NAMES: [&str; 7] =
+    ["first_seen", "last_seen", "last_changed", "next_visit", "change_rate", "rated_by", "response_time"];
 
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,180 @@
+//! What people decide is what the next crawl and refresh do, and what queries know.
+
+use std::fs;
+
+use archive_testweb::Config;
+
+use crate::support::program::start;
+use crate::support::{Archive, TestWeb};
+
+/// Sites of one host and 12 pages each.
+fn web(sites: u32) -> Config {
+    Config { sites, ..Config::plain(17, sites, 12 * u64::from(sites)) }
+}
+
+/// A web of several sites, each crawled from its home page.
+fn crawled(sites: u32) -> (TestWeb, Archive) {
+    let served = TestWeb::start(web(sites));
+    let archive = Archive::new();
+    let seeds: Vec<String> =
+        served.web.seeds(sites).into_iter().map(|home| format!("{home} scope=host")).collect();
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    (served, archive)
+}
+
+fn set(archive: &Archive, subject: &str, more: &[&str]) {
+    let words = [&[subject, "--by", "anna"], more].concat();
+    archive.run("review set", &words).succeeded();
+}
+
+fn sites(archive: &Archive) -> Vec<String> {
+    let rows = archive.json("query", &["site pages > 0 select site order by site"]);
+    rows.iter().map(|row| row["site"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Captures of a site's pages.
+fn captures(archive: &Archive, site: &str) -> u64 {
+    let rows = archive.json("query", &[&format!("site site = \"{site}\" select captures")]);
+    rows[0]["captures"].as_u64().unwrap()
+}
+
+#[test]
+fn what_is_dropped_is_not_refreshed_and_what_is_rated_comes_first() {
+    let (served, archive) = crawled(3);
+    let [low, dropped, high] = <[String; 3]>::try_from(sites(&archive)).unwrap();
+    set(&archive, &dropped, &["--verdict", "drop", "--reason", "moved"]);
+    set(&archive, &low, &["--rating", "1"]);
+    set(&archive, &high, &["--rating", "4"]);
+    set(&archive, &high, &["--verdict", "often"]);
+    let before = [&low, &dropped, &high].map(|site| captures(&archive, site));
+    let refresh = |budget: &str, more: &[&str]| {
+        let options = served.at_once();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let words = [&["--budget", budget, "--shortest", "0s"], more, &options].concat();
+        archive.run("refresh", &words).succeeded();
+    };
+    refresh("12", &[]);
+    let after = [&low, &dropped, &high].map(|site| captures(&archive, site));
+    assert_eq!(after[1], before[1], "what is dropped is not fetched");
+    assert!(after[2] - before[2] > 2 * (after[0] - before[0]), "{before:?} {after:?}");
+
+    let home =
+        archive.json("query", &[&format!("page site = \"{dropped}\" and captures > 0 select url limit 1")]);
+    let home = home[0]["url"].as_str().unwrap();
+    let told = archive.run("why", &[home]).succeeded().text();
+    assert!(told.contains("drop by anna (moved); is not fetched"), "{told}");
+    let told = archive.json("why", &[home]).remove(0);
+    assert_eq!(told["outlook"], serde_json::Value::Null, "{told}");
+
+    // Undone, or disregarded, it is as it was.
+    refresh("36", &["--no-decisions"]);
+    assert!(captures(&archive, &dropped) > before[1]);
+    archive.run("review undo", &["1", "--by", "ben"]).succeeded();
+    let told = archive.run("why", &[home]).succeeded().text();
+    assert!(!told.contains("drop by anna"), "{told}");
+    let again = archive.run("review undo", &["5", "--by", "ben"]);
+    assert_eq!(again.code, Some(1));
+    assert!(again.errors.contains("decision 5 is itself an undo"), "{}", again.errors);
+}
+
+#[test]
+fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
+    let served = TestWeb::start(web(2));
+    let archive = Archive::new();
+    let seeds: Vec<String> =
+        served.web.seeds(2).into_iter().map(|home| format!("{home} scope=host")).collect();
+    start(&mut archive.crawl(&seeds[..1], &served.at_once())).wait().succeeded();
+    let first = sites(&archive).remove(0);
+    let other = seeds[1].split('/').nth(2).unwrap();
+    set(&archive, &format!("host:{other}"), &["--verdict", "never", "--tag", "spam", "--tag", "farm"]);
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait();
+    assert_eq!(sites(&archive), [first.clone()], "nothing of it is fetched");
+    let refused = archive.json("query", &["page refusal = decided select url, verdict, tags limit 1"]);
+    assert_eq!((&refused[0]["verdict"], &refused[0]["tags"]), (&"never".into(), &"farm, spam".into()));
+
+    set(&archive, &first, &["--rating", "4", "--collection", "maps"]);
+    archive.run("review set", &[&first, "--rating", "2", "--by", "ben"]).succeeded();
+    for (query, rows) in [
+        ("site rating >= 3 select site, rating, rated_by", 1),
+        ("site rating > 3", 0),
+        ("site rated by contains \"ben\"", 1),
+        ("site collection contains \"maps\"", 1),
+        ("site verdict is not empty", 0),
+        ("host verdict = never", 1),
+        ("count page site.rating = 3 and captures > 0 having count > 5", 1),
+    ] {
+        let found = archive.json("query", &[query]);
+        assert_eq!(found.len(), rows, "{query}: {found:?}");
+    }
+    let log = archive.json("review log", &[""; 0]);
+    assert_eq!(log.len(), 3);
+    assert_eq!((&log[0]["by"], &log[2]["what"]["said"]["rating"]), (&"anna".into(), &2.into()));
+    archive.run("rebuild", &[""; 0]).succeeded();
+    assert_eq!(archive.json("query", &["site rating = 3"]).len(), 1, "a rebuild keeps what people said");
+}
+
+#[test]
+fn a_sheet_that_comes_back_overwrites_nothing_silently() {
+    let (_served, archive) = crawled(2);
+    let sheet = archive.folder().join("review.csv");
+    let path = sheet.display().to_string();
+    archive.run("review export", &["--output", &path]).succeeded();
+    let text = fs::read_to_string(&sheet).unwrap();
+    let names = sites(&archive);
+    let rated = names
+        .iter()
+        .fold(text, |text, name| text.replace(&format!("{name},,,,"), &format!("{name},3,seen,keep,")));
+    fs::write(&sheet, rated).unwrap();
+    // Whoever filled in the sheet did not see this.
+    set(&archive, &names[0], &["--rating", "1"]);
+    let import =
+        |more: &[&str]| archive.run("review import", &[&[path.as_str(), "--by", "ben"], more].concat());
+    let first = import(&[]);
+    assert_eq!(first.code, Some(1));
+    assert!(
+        first.errors.contains("1 site in conflict") && first.errors.contains("anna decided"),
+        "{}",
+        first.errors
+    );
+    let ratings = || {
+        let rows = archive.json("query", &["site pages > 0 select rating, verdict order by site"]);
+        rows.iter()
+            .map(|row| (row["rating"].as_f64(), row["verdict"].as_str().map(str::to_owned)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ratings(), [(Some(1.0), None), (Some(3.0), Some("keep".to_owned()))]);
+    import(&["--overwrite"]).succeeded();
+    assert_eq!(ratings(), [(Some(2.0), Some("keep".to_owned())), (Some(3.0), Some("keep".to_owned()))]);
+    // The same sheet once more says nothing new.
+    import(&[]).succeeded();
+    assert_eq!(archive.json("review log", &[""; 0]).len(), 3);
+
+    for (command, bad, problem) in [
+        ("set", &["a b", "--rating", "3"][..], "is neither a site"),
+        ("set", &["a.test"], "it says nothing"),
+        ("set", &["a.test", "--rating", "5"], "a rating is 1, 2, 3 or 4"),
+        ("set", &["a.test", "--verdict", "maybe"], "expected keep, drop, often, never, investigate"),
+        ("undo", &["99"], "there is no decision 99"),
+        ("suggest", &[], "at least 5 are needed"),
+    ] {
+        let by: &[&str] = if command == "suggest" { &[] } else { &["--by", "anna"] };
+        let run = archive.run(&format!("review {command}"), &[bad, by].concat());
+        assert!(run.code != Some(0) && run.errors.contains(problem), "{bad:?}: {}", run.errors);
+    }
+}
+
+#[test]
+fn sites_like_the_chosen_ones_are_suggested() {
+    let (_served, archive) = crawled(12);
+    let names = sites(&archive);
+    for name in &names[..6] {
+        set(&archive, name, &["--rating", "4"]);
+    }
+    let suggested = archive.json("review suggest", &["--limit", "3"]);
+    assert_eq!(suggested.len(), 3);
+    for row in &suggested {
+        assert!(!names[..6].contains(&row["site"].as_str().unwrap().to_owned()), "{row}");
+        assert!((0.0..=1.0).contains(&row["probability"].as_f64().unwrap()), "{row}");
+    }
+    assert!(archive.run("review suggest", &[""; 0]).succeeded().text().contains("because"));
+}

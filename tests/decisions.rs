@@ -88,7 +88,7 @@ fn what_is_never_wanted_is_not_crawled_and_queries_know_what_was_decided() {
     let other = seeds[1].split('/').nth(2).unwrap();
     set(&archive, &format!("host:{other}"), &["--verdict", "never", "--tag", "spam", "--tag", "farm"]);
     start(&mut archive.crawl(&seeds, &served.at_once())).wait();
-    assert_eq!(sites(&archive), [first.clone()], "nothing of it is fetched");
+    assert_eq!(sites(&archive), std::slice::from_ref(&first), "nothing of it is fetched");
     let refused = archive.json("query", &["page refusal = decided select url, verdict, tags limit 1"]);
     assert_eq!((&refused[0]["verdict"], &refused[0]["tags"]), (&"never".into(), &"farm, spam".into()));
 

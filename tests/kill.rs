@@ -294,3 +294,34 @@ fn a_review_killed_again_and_again_leaves_the_old_sheet_or_the_new_one() {
     start(&mut review()).wait().succeeded();
     assert!(half_done(archive.folder()).is_empty(), "{:?}", half_done(archive.folder()));
 }
+
+#[test]
+fn decisions_killed_again_and_again_are_taken_in_together_or_not_at_all() {
+    const SITES: usize = 2000;
+    let mut dice = Dice::new("decisions");
+    let (_, archive) = crawled(lively(26, 2, 20));
+    let sheet = archive.folder().join("ratings.csv");
+    let rows: String = (0..SITES).map(|site| format!("site{site}.test,3\n")).collect();
+    fs::write(&sheet, format!("site,rating\n{rows}")).unwrap();
+    let import = || {
+        let mut command = archive.command("review import");
+        command.arg(&sheet).arg("--overwrite");
+        command
+    };
+    let decisions = || {
+        let text = fs::read_to_string(archive.path.join("decisions.jsonl")).unwrap_or_default();
+        text.lines().count()
+    };
+    let peace = start(import().args(["--by", "anna"])).wait().succeeded().elapsed;
+    let mut before = decisions();
+    assert_eq!(before, SITES);
+    for _ in 0..kills(KILLS) {
+        // What somebody else says differs, so that the sheet has something to say.
+        let by = format!("ben{before}");
+        kill_in(import().args(["--by", &by]), &mut dice, peace);
+        let after = decisions();
+        assert!(after == before || after == before + SITES, "{before} {after}");
+        before = after;
+    }
+    start(&mut archive.command("review log")).wait().succeeded();
+}

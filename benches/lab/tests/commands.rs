@@ -48,7 +48,8 @@ fn experiments_print_a_line_of_json_a_result() {
         std::io::Write::write_all(&mut out, text.as_bytes()).unwrap();
         out.finish().unwrap();
     };
-    let host = |host: usize| format!("www.h{host}.{}\n", if host.is_multiple_of(4) { "ac.uk" } else { "com" });
+    let host =
+        |host: usize| format!("www.h{host}.{}\n", if host.is_multiple_of(4) { "ac.uk" } else { "com" });
     let arcs = (0..600_usize)
         .map(|arc| (arc % 200, arc * 37 % 50 * 4 + arc % 4))
         .map(|(a, b)| format!("{a}\t{b}\n"));

@@ -149,7 +149,7 @@ fn add(archive: &ArchiveArgs, new: Vec<Decision>) -> anyhow::Result<()> {
     let standing = subject.and_then(|subject| Some((decisions.on(&subject)?.sentence()?, subject)));
     match standing {
         Some((sentence, subject)) => {
-            output::note(format_args!("decision {number}: {subject} is now {sentence}"))
+            output::note(format_args!("decision {number}: {subject} is now {sentence}"));
         }
         None => output::note(format_args!("decision {number} is kept")),
     }

@@ -229,7 +229,8 @@ mod tests {
     /// 40 hosts of which those of `.ac.uk` link to each other, and so do those of `.com`; people choose the first kind.
     fn two_communities() -> (Hosts, HashSet<String>) {
         let mut random = fastrand::Rng::with_seed(5);
-        let name = |host: u32| format!("www.host{host}.{}", if host.is_multiple_of(2) { "ac.uk" } else { "com" });
+        let name =
+            |host: u32| format!("www.host{host}.{}", if host.is_multiple_of(2) { "ac.uk" } else { "com" });
         let names: Vec<String> = (0..40).map(name).collect();
         let arcs: Vec<(u32, u32)> = (0..200)
             .map(|_| (random.u32(0..40), random.u32(0..20)))

@@ -149,6 +149,17 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
     import(&[]).succeeded();
     assert_eq!(archive.json("review log", &[""; 0]).len(), 3);
 
+    let kept = fs::read(archive.path.join("decisions.jsonl")).unwrap();
+    fs::write(archive.path.join("decisions.jsonl"), [&kept[..], b"{}\n"].concat()).unwrap();
+    let verified = archive.run("verify", &[""; 0]);
+    assert!(
+        verified.code == Some(1) && verified.text().contains("decisions.jsonl, line 4"),
+        "{}",
+        verified.text()
+    );
+    fs::write(archive.path.join("decisions.jsonl"), kept).unwrap();
+    archive.verify();
+
     for (command, bad, problem) in [
         ("set", &["a b", "--rating", "3"][..], "is neither a site"),
         ("set", &["a.test"], "it says nothing"),

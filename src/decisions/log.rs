@@ -1,10 +1,11 @@
 //! The file: read as a whole, and replaced by one that has more lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Decision, NAME_BYTES_MAX, Standing, Subject, What};
+use crate::erased::forgotten_name;
 use crate::files::{self, WholeFile};
 
 /// The name of the file in the archive's folder.
@@ -15,6 +16,9 @@ pub const DECISIONS_MAX: usize = 1_000_000;
 
 /// A longer file is refused.
 const BYTES_MAX: u64 = 1 << 30;
+
+/// What stands in place of a reason that went with its page.
+const FORGOTTEN_NOTE: &str = "erased";
 
 /// Why decisions cannot be read or made. Nothing is fetched while they cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -130,17 +134,44 @@ impl Decisions {
             self.check(&decision)?;
             self.log.push(decision);
         }
-        let write = || {
-            let mut out = BufWriter::new(file);
-            for decision in &self.log {
-                serde_json::to_writer(&mut out, decision)?;
-                out.write_all(b"\n")?;
-            }
-            out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
-        };
-        write().map_err(io)?;
+        self.write(file).map_err(io)?;
         self.settle();
         Ok(first)
+    }
+
+    /// Takes the URLs of erased pages, and what was written about them, out of decisions on these pages.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; it is then as it was.
+    pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<(), DecisionsError> {
+        let mut decisions = Self::read(archive)?;
+        let mut is_changed = false;
+        for decision in &mut decisions.log {
+            if let What::Said(said) = &mut decision.what
+                && let Subject::Page(url) = &said.on
+                && urls.contains(url)
+            {
+                said.on = Subject::Page(forgotten_name(url));
+                (said.reason, said.note) = (FORGOTTEN_NOTE.to_owned(), String::new());
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return Ok(());
+        }
+        let path = archive.join(FILE);
+        WholeFile::begin(&path)
+            .and_then(|file| decisions.write(file))
+            .map_err(|source| DecisionsError::Io { path, source })
+    }
+
+    fn write(&self, file: WholeFile) -> io::Result<()> {
+        let mut out = BufWriter::new(file);
+        for decision in &self.log {
+            serde_json::to_writer(&mut out, decision)?;
+            out.write_all(b"\n")?;
+        }
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     }
 
     fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
@@ -239,6 +270,21 @@ mod tests {
         let mut other = Decisions::default();
         other.add(folder.path(), vec![good.clone()]).unwrap();
         assert_eq!(decisions.add(folder.path(), vec![good]).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_forgotten_page_is_named_by_its_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = |said: &mut Said| said.note = "about somebody".to_owned();
+        let new = ["http://a.test/secret", "http://a.test/other"]
+            .map(|page| decision(1, "anna", said(page, note)))
+            .to_vec();
+        Decisions::default().add(folder.path(), new).unwrap();
+        Decisions::forget(folder.path(), &["http://a.test/secret".to_owned()].into()).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert!(!text.contains("secret") && text.contains("urn:sha256:") && text.contains("other"), "{text}");
+        assert_eq!(text.matches("about somebody").count(), 1);
+        assert_eq!(Decisions::read(folder.path()).unwrap().log().len(), 2);
     }
 
     #[test]

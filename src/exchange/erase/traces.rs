@@ -10,6 +10,7 @@ use archive_storage::backend::RealDisk;
 use archive_storage::segment::{self, QUARANTINE};
 
 use super::{Done, EraseError, Intent};
+use crate::decisions::Decisions;
 use crate::exchange::exports;
 use crate::ledger::canonical_of;
 use crate::watch;
@@ -27,6 +28,7 @@ pub(super) fn remove(
 ) -> Result<(), EraseError> {
     done.reports = watch::forget_pages(archive, urls)?;
     if intent.forget_url {
+        Decisions::forget(archive, urls)?;
         exports::forget(archive, urls).map_err(EraseError::of(exports::path(archive)))?;
     }
     let folder = archive.join(segment::FOLDER);

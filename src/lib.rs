@@ -2,8 +2,8 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
 //! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; [`learn`] is mathematics as these are; all of them stand on [`access`], [`erased`], [`files`] and the crate
-//! [`archive_storage`].
+//! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
+//! [`erased`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
 pub mod change;
@@ -30,4 +30,5 @@ pub mod refresh;
 pub mod review;
 pub mod search;
 pub mod selection;
+pub mod topic;
 pub mod watch;

@@ -41,12 +41,8 @@ impl Focus for Context {
 
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
         let layers = self.layers.probabilities(&page.text.words());
-        let (layer, chance) = layers
-            .iter()
-            .copied()
-            .enumerate()
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .unwrap_or((LAYERS, 0.0));
+        let (layer, chance) =
+            layers.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LAYERS, 0.0));
         let score = (LAYERS - layer) as f64 + chance;
         for lead in page.leads {
             let best = self.best.entry(lead.target).or_insert(f64::NEG_INFINITY);

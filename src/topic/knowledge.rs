@@ -28,7 +28,11 @@ pub struct PageText<'a> {
 impl PageText<'_> {
     pub(super) fn words(&self) -> Words {
         let mut words = Words::default();
-        let end = self.text.split_whitespace().nth(WORDS_MAX).map(|word| word.as_ptr() as usize - self.text.as_ptr() as usize);
+        let end = self
+            .text
+            .split_whitespace()
+            .nth(WORDS_MAX)
+            .map(|word| word.as_ptr() as usize - self.text.as_ptr() as usize);
         words.add_text(TEXT, &self.text[..end.unwrap_or(self.text.len())]);
         words.add_text(TITLE, self.title);
         self.headings.iter().take(HEADINGS_MAX).for_each(|heading| words.add_text(HEADING, heading));

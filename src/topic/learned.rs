@@ -343,7 +343,8 @@ impl Focus for Learned<'_> {
             }
             touched.push(lead.target);
         }
-        let ahead: f64 = new.iter().filter_map(|page| self.waiting.get(page)).map(|page| sigmoid(self.score(page))).sum();
+        let ahead: f64 =
+            new.iter().filter_map(|page| self.waiting.get(page)).map(|page| sigmoid(self.score(page))).sum();
         if let Some(numbers) = numbers {
             if self.outcomes.len() == OUTCOMES_MAX {
                 self.outcomes.remove(0);

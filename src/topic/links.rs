@@ -30,7 +30,13 @@ pub(super) fn url_words(url: &str, mut add: impl FnMut(&str)) {
         while let Some(first) = rest.chars().next() {
             let is_letter = first.is_alphabetic();
             let is_digit = first.is_ascii_digit();
-            let of_kind = |c: char| if is_letter { c.is_alphabetic() } else { is_digit == c.is_ascii_digit() && !c.is_alphabetic() };
+            let of_kind = |c: char| {
+                if is_letter {
+                    c.is_alphabetic()
+                } else {
+                    is_digit == c.is_ascii_digit() && !c.is_alphabetic()
+                }
+            };
             let end = rest.find(|c| !of_kind(c)).unwrap_or(rest.len());
             word.clear();
             if is_letter {

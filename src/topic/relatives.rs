@@ -61,7 +61,9 @@ impl Children {
         let distance = |at: u32| f64::from(at.abs_diff(place)) / near;
         let from = self.places.partition_point(|entry| entry.0 < place && distance(entry.0) > REACH);
         let (mut sum, mut count) = (prior, 1.0);
-        for &(at, outcome) in self.places[from..].iter().take_while(|e| e.0 <= place || distance(e.0) <= REACH) {
+        for &(at, outcome) in
+            self.places[from..].iter().take_while(|e| e.0 <= place || distance(e.0) <= REACH)
+        {
             let weight = (-distance(at)).exp();
             sum += weight * f64::from(outcome);
             count += weight;

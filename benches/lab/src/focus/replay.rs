@@ -7,8 +7,8 @@ use std::time::Instant;
 use archive::importance::Policy;
 use archive::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
 use archive::topic::{
-    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, ParentAnchor, Shark, Soft, Tuning, Tunnel, Ucb,
-    Unfocused,
+    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, ParentAnchor, Shark, Soft, Tuning, Tunnel,
+    Ucb, Unfocused,
 };
 
 use super::web::Web;

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::links::{folders, last_segment, names, pattern};
+use super::links::{folders, last_segment, names, pattern, stem};
 use super::relatives::{Children, Rate, Rates};
 use super::{Fetched, Focus, Knowledge, Lead};
 use crate::importance::order::Queue;
@@ -66,9 +66,13 @@ const PARTS: usize = Part::Depth as usize + 2;
 const PARENTS_MAX: usize = 8;
 /// Outcomes that are learned from: the newest.
 const OUTCOMES_MAX: usize = 2000;
-/// Between two fits, so many pages are fetched, and this share of all fetched.
+/// Between two fits, so many pages are fetched, and one of so many fetched before.
 const FIT_EVERY: usize = 5;
-const FIT_SHARE: f64 = 0.02;
+const FIT_PART: usize = 50;
+/// Between two times that all scores are computed again, one page is fetched for so many that wait.
+const SCORES_A_PAGE: usize = 64;
+/// Links before and after a fetched page's in each list whose scores are computed at once.
+const NEIGHBOURS: usize = 6;
 /// Steps of a fit, each by Newton's method.
 const STEPS: usize = 3;
 
@@ -91,7 +95,7 @@ impl Default for Tuning {
     fn default() -> Self {
         let mut weights = [0.0; PARTS];
         let set = [
-            (Part::Url, 0.5),
+            (Part::Url, 0.8),
             (Part::Anchor, 0.4),
             (Part::AnchorBest, 0.1),
             (Part::Naming, 0.4),
@@ -136,20 +140,22 @@ struct Waiting {
 pub struct Learned<'k> {
     knowledge: &'k Knowledge,
     class: usize,
-    name: String,
+    /// How words begin that name the topic.
+    stem: String,
     tuning: Tuning,
     weights: [f64; PARTS],
     waiting: BTreeMap<u32, Waiting>,
     /// Fetched pages: depth, outcome, children.
     depths: HashMap<u32, (u32, f64)>,
     children: HashMap<u32, Children>,
-    /// Which pages wait that a page links to.
-    lists: HashMap<u32, Vec<u32>>,
+    /// Places and targets of each page's links, in order.
+    lists: HashMap<u32, Vec<(u32, u32)>>,
     folders: Rates,
     patterns: Rates,
     all: Rate,
     outcomes: Vec<([f64; PARTS], f64)>,
     fitted_at: usize,
+    scored_at: usize,
 }
 
 impl<'k> Learned<'k> {
@@ -162,7 +168,7 @@ impl<'k> Learned<'k> {
         Self {
             knowledge,
             class,
-            name: name.to_owned(),
+            stem: stem(name),
             weights: tuning.weights,
             tuning,
             waiting: BTreeMap::new(),
@@ -174,6 +180,7 @@ impl<'k> Learned<'k> {
             all,
             outcomes: Vec::new(),
             fitted_at: 0,
+            scored_at: 0,
         }
     }
 
@@ -262,7 +269,7 @@ impl<'k> Learned<'k> {
         page.anchor_best = page.anchor_best.max(anchor);
         page.naming = page.naming.max(self.knowledge.naming(lead)[class]);
         let said = [lead.anchor, last_segment(lead.url), lead.heading];
-        page.named.iter_mut().zip(said).for_each(|(named, text)| *named |= names(text, &self.name));
+        page.named.iter_mut().zip(said).for_each(|(named, text)| *named |= names(text, &self.stem));
         page.parent += parent;
         page.parent_best = page.parent_best.max(parent);
         page.lead_rate += self.knowledge.lead_rate(from.classes, class).max(1e-3).ln() + 3.0;
@@ -271,7 +278,6 @@ impl<'k> Learned<'k> {
         page.depth = page.depth.min(depth);
         if page.parents.len() < PARENTS_MAX {
             page.parents.push((from.page, lead.place));
-            self.lists.entry(from.page).or_default().push(lead.target);
         }
         is_new
     }
@@ -284,10 +290,10 @@ impl<'k> Learned<'k> {
         let mut touched = Vec::new();
         for &(parent, place) in &page.parents {
             self.children.entry(parent).or_default().add(place, outcome);
-            if let Some(list) = self.lists.get_mut(&parent) {
-                list.retain(|target| self.waiting.contains_key(target));
-                touched.extend_from_slice(list);
-            }
+            let Some(list) = self.lists.get(&parent) else { continue };
+            let at = list.partition_point(|link| link.0 < place);
+            let beside = &list[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(list.len())];
+            touched.extend(beside.iter().map(|link| link.1));
         }
         touched
     }
@@ -334,6 +340,9 @@ impl Focus for Learned<'_> {
         self.depths.insert(fetched.page, (depth, outcome));
         let numbers = page.as_ref().map(|page| self.numbers(page));
         let mut touched = page.map_or_else(Vec::new, |page| self.book(&page, outcome));
+        let mut list: Vec<(u32, u32)> = fetched.leads.iter().map(|lead| (lead.place, lead.target)).collect();
+        list.sort_unstable();
+        self.lists.insert(fetched.page, list);
         let mut new = Vec::new();
         for lead in fetched.leads {
             if let Some(&(_, outcome)) = self.depths.get(&lead.target) {
@@ -352,17 +361,17 @@ impl Focus for Learned<'_> {
             let future = self.tuning.future * (1.0 - outcome) * (1.0 - (-ahead / 3.0).exp());
             self.outcomes.push((numbers, outcome + future));
         }
-        let since = self.depths.len() - self.fitted_at;
-        if since >= FIT_EVERY.max((FIT_SHARE * self.depths.len() as f64) as usize) {
-            self.fitted_at = self.depths.len();
+        let count = self.depths.len();
+        if count - self.fitted_at >= FIT_EVERY.max(count / FIT_PART) {
+            self.fitted_at = count;
             self.fit();
+        }
+        if count - self.scored_at >= FIT_EVERY.max(self.waiting.len() / SCORES_A_PAGE) {
+            self.scored_at = count;
             self.waiting.iter().for_each(|(&page, waiting)| queue.put(page, self.score(waiting)));
         } else {
-            for page in touched {
-                if let Some(waiting) = self.waiting.get(&page) {
-                    queue.put(page, self.score(waiting));
-                }
-            }
+            let waiting = touched.iter().filter_map(|&page| Some((page, self.waiting.get(&page)?)));
+            waiting.for_each(|(page, waiting)| queue.put(page, self.score(waiting)));
         }
     }
 }

@@ -104,11 +104,58 @@ pub(super) fn pattern(url: &str) -> u64 {
     hash.finish()
 }
 
-/// Whether a word of `text` begins as `name` does: all its letters but the last, at least four, as a plural would.
-pub(super) fn names(text: &str, name: &str) -> bool {
-    let stem: String = name.to_lowercase();
-    let letters = stem.chars().count();
-    let stem: String = stem.chars().take(letters.saturating_sub(1).max(4)).collect();
-    let is_named = |word: &str| word.to_lowercase().starts_with(&stem);
-    !stem.is_empty() && text.split(|c: char| !c.is_alphanumeric()).any(is_named)
+/// The beginning of a name's forms: all its letters but the last, at least four, in lower case.
+pub(super) fn stem(name: &str) -> String {
+    let kept = name.chars().count().saturating_sub(1).max(4);
+    name.chars().flat_map(char::to_lowercase).take(kept).collect()
+}
+
+/// Whether a word of `text` begins with `stem`; nothing begins with an empty one.
+pub(super) fn names(text: &str, stem: &str) -> bool {
+    let begins = |word: &str| {
+        let mut letters = word.chars().flat_map(char::to_lowercase);
+        stem.chars().all(|letter| letters.next() == Some(letter))
+    };
+    !stem.is_empty() && text.split(|c: char| !c.is_alphanumeric()).any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_fall_into_words_folders_and_patterns() {
+        let mut words = Vec::new();
+        url_words("http://a.edu/~Jane/CS414/notes-2.html", |word| words.push(word.to_owned()));
+        for word in [
+            "~",
+            "jane",
+            "cs",
+            "###",
+            "notes",
+            "#",
+            "html",
+            "depth 3",
+            "ends html",
+            "~ and 2",
+            "last notes-#.html",
+        ] {
+            assert!(words.iter().any(|known| known == word), "{word} is not among {words:?}");
+        }
+        let [a, b] = ["http://a.edu/~jane/cv.html", "http://a.edu/~john/x.html"].map(pattern);
+        assert_eq!(a, b);
+        assert_ne!(a, pattern("http://a.edu/people/x.html"));
+        assert_eq!(folders("http://a.edu/x/y/z.html").len(), 3);
+        assert_eq!(folders("http://a.edu/x/y/z.html")[1], folders("http://a.edu/x/")[1]);
+        assert_eq!(folders(&format!("http://a.edu/{}", "x/".repeat(50))).len(), FOLDERS_MAX);
+        assert_eq!(last_segment("http://a.edu/x/"), "x");
+    }
+
+    #[test]
+    fn names_are_met_in_all_forms() {
+        let stem = stem("Faculty");
+        assert_eq!(stem, "facult");
+        assert!(names("All FACULTIES of", &stem) && names("faculty-list.html", &stem));
+        assert!(!names("fact", &stem) && !names("anything", ""));
+    }
 }

@@ -73,6 +73,8 @@ const FIT_PART: usize = 50;
 const SCORES_A_PAGE: usize = 64;
 /// Links before and after a fetched page's in each list whose scores are computed at once.
 const NEIGHBOURS: usize = 6;
+/// Siblings count up to so many times [`Tuning::near`] away.
+const REACH: f64 = 6.0;
 /// Steps of a fit, each by Newton's method.
 const STEPS: usize = 3;
 
@@ -129,9 +131,9 @@ struct Waiting {
     links: f64,
     parent_links: f64,
     depth: u32,
-    folders: Vec<u64>,
-    pattern: u64,
-    /// Parents, and the link's place in each.
+    folders: Vec<u32>,
+    pattern: u32,
+    /// Parents, as places among the fetched pages, and the link's place in each.
     parents: Vec<(u32, u32)>,
 }
 
@@ -145,11 +147,13 @@ pub struct Learned<'k> {
     tuning: Tuning,
     weights: [f64; PARTS],
     waiting: BTreeMap<u32, Waiting>,
-    /// Fetched pages: depth, outcome, children.
+    /// Fetched pages: depth and outcome.
     depths: HashMap<u32, (u32, f64)>,
-    children: HashMap<u32, Children>,
-    /// Places and targets of each page's links, in order.
-    lists: HashMap<u32, Vec<(u32, u32)>>,
+    /// By the order of fetching: outcomes of children, and places and targets of links.
+    children: Vec<Children>,
+    lists: Vec<Vec<(u32, u32)>>,
+    /// What siblings count by the distance of their places.
+    decay: Vec<f64>,
     folders: Rates,
     patterns: Rates,
     all: Rate,
@@ -170,11 +174,14 @@ impl<'k> Learned<'k> {
             class,
             stem: stem(name),
             weights: tuning.weights,
+            decay: (0..=(REACH * tuning.near) as u32)
+                .map(|at| (-f64::from(at) / tuning.near).exp())
+                .collect(),
             tuning,
             waiting: BTreeMap::new(),
             depths: HashMap::new(),
-            children: HashMap::new(),
-            lists: HashMap::new(),
+            children: Vec::new(),
+            lists: Vec::new(),
             folders: Rates::default(),
             patterns: Rates::default(),
             all,
@@ -193,14 +200,14 @@ impl<'k> Learned<'k> {
     }
 
     fn numbers(&self, page: &Waiting) -> [f64; PARTS] {
-        let Tuning { shrink, near, .. } = self.tuning;
+        let shrink = self.tuning.shrink;
         let base = self.all.shrunken(0.0, 0.0);
         let odds = |rate: f64| log_odds(rate) - log_odds(base);
         let (mut siblings, mut siblings_best, mut beside, mut beside_best) = (0.0, 0.0_f64, 0.0, 0.0_f64);
         for &(parent, place) in &page.parents {
-            let Some(children) = self.children.get(&parent) else { continue };
+            let children = &self.children[parent as usize];
             let rate = children.rate(base, shrink);
-            let around = children.near(place, rate, near);
+            let around = children.near(place, rate, &self.decay);
             siblings += rate;
             beside += around;
             siblings_best = siblings_best.max(rate);
@@ -259,8 +266,8 @@ impl<'k> Learned<'k> {
             links: 0.0,
             parent_links: 0.0,
             depth,
-            folders: folders(lead.url),
-            pattern: pattern(lead.url),
+            folders: folders(lead.url).into_iter().map(|key| self.folders.place(key)).collect(),
+            pattern: self.patterns.place(pattern(lead.url)),
             parents: Vec::new(),
         });
         let anchor = self.knowledge.anchor(lead.anchor)[class];
@@ -277,7 +284,7 @@ impl<'k> Learned<'k> {
         page.parent_links += from.leads.len() as f64;
         page.depth = page.depth.min(depth);
         if page.parents.len() < PARENTS_MAX {
-            page.parents.push((from.page, lead.place));
+            page.parents.push((self.lists.len() as u32 - 1, lead.place));
         }
         is_new
     }
@@ -289,8 +296,8 @@ impl<'k> Learned<'k> {
         self.patterns.add(page.pattern, outcome);
         let mut touched = Vec::new();
         for &(parent, place) in &page.parents {
-            self.children.entry(parent).or_default().add(place, outcome);
-            let Some(list) = self.lists.get(&parent) else { continue };
+            self.children[parent as usize].add(place, outcome);
+            let list = &self.lists[parent as usize];
             let at = list.partition_point(|link| link.0 < place);
             let beside = &list[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(list.len())];
             touched.extend(beside.iter().map(|link| link.1));
@@ -342,16 +349,18 @@ impl Focus for Learned<'_> {
         let mut touched = page.map_or_else(Vec::new, |page| self.book(&page, outcome));
         let mut list: Vec<(u32, u32)> = fetched.leads.iter().map(|lead| (lead.place, lead.target)).collect();
         list.sort_unstable();
-        self.lists.insert(fetched.page, list);
+        self.lists.push(list);
+        let mut children = Children::default();
         let mut new = Vec::new();
         for lead in fetched.leads {
             if let Some(&(_, outcome)) = self.depths.get(&lead.target) {
-                self.children.entry(fetched.page).or_default().add(lead.place, outcome);
+                children.add(lead.place, outcome);
             } else if self.meet(fetched, depth + 1, lead) {
                 new.push(lead.target);
             }
             touched.push(lead.target);
         }
+        self.children.push(children);
         let ahead: f64 =
             new.iter().filter_map(|page| self.waiting.get(page)).map(|page| sigmoid(self.score(page))).sum();
         if let Some(numbers) = numbers {

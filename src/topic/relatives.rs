@@ -23,15 +23,28 @@ impl Rate {
 
 /// Rates by what pages have in common.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates(HashMap<u64, Rate>);
+pub(super) struct Rates {
+    places: HashMap<u64, u32>,
+    rates: Vec<Rate>,
+}
 
 impl Rates {
-    pub(super) fn add(&mut self, key: u64, outcome: f64) {
-        self.0.entry(key).or_default().add(outcome);
+    /// The place of what pages have in common, given by its hash.
+    pub(super) fn place(&mut self, key: u64) -> u32 {
+        let new = self.rates.len() as u32;
+        let place = *self.places.entry(key).or_insert(new);
+        if place == new {
+            self.rates.push(Rate::default());
+        }
+        place
     }
 
-    pub(super) fn get(&self, key: u64) -> Rate {
-        self.0.get(&key).copied().unwrap_or_default()
+    pub(super) fn add(&mut self, place: u32, outcome: f64) {
+        self.rates[place as usize].add(outcome);
+    }
+
+    pub(super) fn get(&self, place: u32) -> Rate {
+        self.rates[place as usize]
     }
 }
 
@@ -41,9 +54,6 @@ pub(super) struct Children {
     all: Rate,
     places: Vec<(u32, f32)>,
 }
-
-/// Places further apart than this have nothing to do with each other.
-const REACH: f64 = 6.0;
 
 impl Children {
     pub(super) fn add(&mut self, place: u32, outcome: f64) {
@@ -56,18 +66,42 @@ impl Children {
         self.all.shrunken(prior, weight)
     }
 
-    /// The rate around a place, where a child counts e^(-distance / `near`), drawn to `prior` as by one outcome more.
-    pub(super) fn near(&self, place: u32, prior: f64, near: f64) -> f64 {
-        let distance = |at: u32| f64::from(at.abs_diff(place)) / near;
-        let from = self.places.partition_point(|entry| entry.0 < place && distance(entry.0) > REACH);
+    /// The rate around a place, where a child counts as `decay` has it for its distance (0 beyond), drawn to `prior` as by one
+    /// outcome more.
+    pub(super) fn near(&self, place: u32, prior: f64, decay: &[f64]) -> f64 {
+        let from = self.places.partition_point(|entry| entry.0 as usize + decay.len() <= place as usize);
         let (mut sum, mut count) = (prior, 1.0);
-        for &(at, outcome) in
-            self.places[from..].iter().take_while(|e| e.0 <= place || distance(e.0) <= REACH)
-        {
-            let weight = (-distance(at)).exp();
+        for &(at, outcome) in &self.places[from..] {
+            let Some(weight) = decay.get(at.abs_diff(place) as usize) else { break };
             sum += weight * f64::from(outcome);
             count += weight;
         }
         sum / count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_count_by_their_distance() {
+        let mut children = Children::default();
+        [(9, 1.0), (2, 0.0), (5, 1.0), (4, 0.0)]
+            .into_iter()
+            .for_each(|(place, outcome)| children.add(place, outcome));
+        assert_eq!(children.rate(0.0, 0.0), 0.5);
+        // Around 5: itself counts 1, its neighbour 4 a half, 2 and 9 nothing.
+        assert_eq!(children.near(5, 0.2, &[1.0, 0.5]), (0.2 + 1.0) / 2.5);
+        assert_eq!(children.near(100, 0.2, &[1.0, 0.5]), 0.2);
+        assert_eq!(Children::default().rate(0.3, 2.0), 0.3);
+    }
+
+    #[test]
+    fn rates_are_kept_by_what_pages_share() {
+        let mut rates = Rates::default();
+        let (a, b) = (rates.place(77), rates.place(78));
+        rates.add(a, 1.0);
+        assert_eq!((rates.place(77), rates.get(a).shrunken(0.0, 1.0), rates.get(b).count), (a, 0.5, 0.0));
     }
 }

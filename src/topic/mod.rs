@@ -55,3 +55,6 @@ pub trait Focus {
     /// whatever is put.
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue);
 }
+
+#[cfg(test)]
+mod tests;

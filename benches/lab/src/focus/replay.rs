@@ -276,3 +276,102 @@ fn measures(found: &[bool], targets: usize, pages: usize, links: usize, seconds:
         seconds,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::web::{Link, Page};
+    use super::*;
+
+    /// Group 0 are examples, each class linked in a ring. Group 1 is a site: its entrance links to a list of 30 recipes and
+    /// to 6 chains of news, 20 pages each.
+    fn web() -> Web {
+        let mut web = Web {
+            classes: vec!["recipe".into(), "news".into()],
+            groups: vec!["a".into(), "b".into()],
+            pages: vec![],
+        };
+        let mut add = |class: usize, group: usize, url: String, links: Vec<(u32, &str)>| {
+            let text = [" flour oven butter recipe", " minister vote report"][class];
+            let link = |((target, anchor), place): ((u32, &str), u32)| Link {
+                target,
+                anchor: anchor.to_owned(),
+                heading: String::new(),
+                place,
+            };
+            let links = links.into_iter().zip(0..).map(link).collect();
+            let title = ["Apple pie", "Election"][class].to_owned();
+            web.pages.push(Page {
+                url,
+                title,
+                headings: vec![],
+                text: text.to_owned(),
+                links,
+                label: Some((class, group)),
+            });
+        };
+        for i in 0..40 {
+            add(
+                i % 2,
+                0,
+                format!("http://a.org/{i}"),
+                vec![((i as u32 + 2) % 40, ["Apple pie", "Election"][i % 2])],
+            );
+        }
+        let chains: Vec<(u32, &str)> = (0..6).map(|chain| (72 + 20 * chain, "Election")).collect();
+        add(1, 1, "http://b.org/".into(), [chains, vec![(41, "Recipes")]].concat());
+        add(1, 1, "http://b.org/all".into(), (42..72).map(|page| (page, "Pie")).collect());
+        (42..72).for_each(|page| add(0, 1, format!("http://b.org/{page}"), vec![]));
+        for page in 72..192 {
+            let links = if (page - 71) % 20 == 0 { vec![] } else { vec![(page + 1, "Next")] };
+            add(1, 1, format!("http://b.org/{page}"), links);
+        }
+        web
+    }
+
+    #[test]
+    fn the_learned_order_finds_the_list_and_nobody_beats_the_clairvoyant() {
+        let web = web();
+        let examples = web.examples(&[0]);
+        let knowledge = Knowledge::learn(&examples, 2);
+        let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();
+        let seeds = [40];
+        let reachable = web.reachable(1, &seeds);
+        assert_eq!(reachable.len(), 152);
+        let tuning = Tuning::default();
+        let replay = Replay {
+            web: &web,
+            knowledge: &knowledge,
+            examples: &examples,
+            classes: &classes,
+            reachable: &reachable,
+            seeds: &seeds,
+            class: 0,
+            tuning: &tuning,
+        };
+        let run = |kind| replay.run(kind, 1).unwrap();
+        let (learned, breadth, clairvoyant) =
+            (run(Kind::Learned), run(Kind::Breadth), run(Kind::Clairvoyant));
+        assert_eq!((learned.pages, learned.targets), (152, 30));
+        assert!(learned.auc > breadth.auc + 0.1, "{learned:?} {breadth:?}");
+        for kind in Kind::all() {
+            let measures = run(kind);
+            assert!(measures.auc <= clairvoyant.auc + 1e-9, "{kind}: {measures:?}");
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(run(kind).auc, measures.auc, "{kind} is repeatable");
+        }
+        assert!("nothing".parse::<Kind>().unwrap_err().to_string().contains("tunnel:N"));
+        assert_eq!(
+            Replay { class: 1, reachable: &reachable[1..2], ..replay }.run(Kind::Soft, 1).map(|m| m.targets),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn measures_are_as_by_hand() {
+        let found = [false, true, false, true, true, false, false, true];
+        let measures = measures(&found, 4, 10, 0, 0.0);
+        let curve = [0.0, 0.25, 0.25, 0.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0];
+        assert!((measures.auc - curve.iter().sum::<f64>() / 10.0).abs() < 1e-12);
+        assert_eq!((measures.share_50, measures.share_90, measures.recall_10), (0.4, 0.8, 0.0));
+    }
+}

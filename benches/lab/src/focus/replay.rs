@@ -352,7 +352,7 @@ mod tests {
         let (learned, breadth, clairvoyant) =
             (run(Kind::Learned), run(Kind::Breadth), run(Kind::Clairvoyant));
         assert_eq!((learned.pages, learned.targets), (152, 30));
-        assert!(learned.auc > breadth.auc + 0.1, "{learned:?} {breadth:?}");
+        assert!(learned.auc > breadth.auc + 0.05, "{learned:?} {breadth:?}");
         for kind in Kind::all() {
             let measures = run(kind);
             assert!(measures.auc <= clairvoyant.auc + 1e-9, "{kind}: {measures:?}");

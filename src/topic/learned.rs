@@ -97,7 +97,7 @@ impl Default for Tuning {
     fn default() -> Self {
         let mut weights = [0.0; PARTS];
         let set = [
-            (Part::Url, 0.8),
+            (Part::Url, 0.5),
             (Part::Anchor, 0.4),
             (Part::AnchorBest, 0.1),
             (Part::Naming, 0.4),

@@ -66,8 +66,8 @@ struct Line<'a> {
     train: &'a [String],
     repeat: u64,
     auc: f64,
-    /// Half the width of the 95 % interval of auc, over groups and repetitions.
-    auc_interval: f64,
+    /// Half the width of the 95 % interval of auc: over groups, or over the repetitions of one. None of a single crawl.
+    auc_interval: Option<f64>,
     share_50: f64,
     share_90: f64,
     recall_10: f64,
@@ -180,7 +180,6 @@ fn line<'a>(
     let mean =
         |of: fn(&Measures) -> f64| measured.iter().map(|(_, measures)| of(measures)).sum::<f64>() / count;
     let auc = mean(|measures| measures.auc);
-    let squares: f64 = measured.iter().map(|(_, measures)| (measures.auc - auc).powi(2)).sum();
     Ok(Line {
         order: kind.to_string(),
         topic,
@@ -188,7 +187,7 @@ fn line<'a>(
         train: &args.train,
         repeat: args.repeat,
         auc,
-        auc_interval: 1.96 * (squares / (count - 1.0).max(1.0) / count).sqrt(),
+        auc_interval: interval(measured),
         share_50: mean(|measures| measures.share_50),
         share_90: mean(|measures| measures.share_90),
         recall_10: mean(|measures| measures.recall_10),
@@ -199,13 +198,32 @@ fn line<'a>(
     })
 }
 
+/// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond these the normal law's will do.
+const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+
+/// Repetitions in one group are no independent witnesses: where there are several groups, their means count.
+fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let aucs = |of: &[(usize, Measures)]| of.iter().map(|(_, measures)| measures.auc).collect::<Vec<f64>>();
+    let mut values: Vec<f64> = measured.chunk_by(|a, b| a.0 == b.0).map(|group| mean(&aucs(group))).collect();
+    if values.len() == 1 {
+        values = aucs(measured);
+    }
+    let freedom = values.len().checked_sub(2)?;
+    let middle = mean(&values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    let deviation = (squares / (freedom + 1) as f64 / values.len() as f64).sqrt();
+    Some(STUDENT.get(freedom).unwrap_or(&1.96) * deviation)
+}
+
 const HEADINGS: [&str; 11] =
     ["order", "topic", "group", "auc", "± 95 %", "50 %", "90 %", "at 10 %", "pages", "targets", "µs a link"];
 
 fn row(line: &Line<'_>) -> Vec<String> {
     let mut row = vec![line.order.clone(), line.topic.to_owned(), line.group.unwrap_or("all").to_owned()];
-    let shares = [line.auc, line.auc_interval, line.share_50, line.share_90, line.recall_10];
-    row.extend(shares.map(|share| format!("{share:.3}")));
+    row.push(format!("{:.3}", line.auc));
+    row.push(line.auc_interval.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}")));
+    row.extend([line.share_50, line.share_90, line.recall_10].map(|share| format!("{share:.3}")));
     row.extend([line.pages, line.targets, line.microseconds_a_link].map(|number| format!("{number:.1}")));
     row
 }

@@ -2,7 +2,7 @@
 //!
 //! Arrows between modules point down only: the command line uses `exchange`, `watch`, `publish`, `crawl`, `query` and
 //! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
-//! `search`, `reading`, `parse` and `fetch`; [`learn`] is mathematics as these are; all of them stand on [`access`],
+//! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
 //! [`decisions`], [`erased`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
@@ -32,4 +32,5 @@ pub mod refresh;
 pub mod review;
 pub mod search;
 pub mod selection;
+pub mod topic;
 pub mod watch;

@@ -153,8 +153,16 @@ pub fn version_until(
 /// # Errors
 /// When its records cannot be read.
 pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
+    Ok(parsed(store, capture)?.text)
+}
+
+/// What a capture says, as it was parsed; nothing of what takes too long to read.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> {
     let stored = Stored::read(store, capture)?;
-    Ok(reading::in_time(move || stored.version().parsed.text).unwrap_or_default())
+    Ok(reading::in_time(move || stored.version().parsed).unwrap_or_default())
 }
 
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.

@@ -10,7 +10,7 @@ pub mod text;
 pub mod xml;
 
 pub use compare::{
-    Comparison, Difference, VersionError, compare, is_version, latest_versions, text_of, version_near,
-    version_until,
+    Comparison, Difference, VersionError, compare, is_version, latest_versions, parsed, text_of,
+    version_near, version_until,
 };
 pub use lines::{Line, Mark, lines};

@@ -4,6 +4,7 @@ pub mod agreement;
 pub mod answers;
 pub mod convergence;
 pub mod estimators;
+pub mod focus;
 pub mod hosts;
 pub mod librarian;
 pub mod orders;

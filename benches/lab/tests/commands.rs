@@ -82,3 +82,11 @@ fn experiments_print_a_line_of_json_a_result() {
     assert_eq!(wrong.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("archive-lab: nowhere"));
 }
+
+#[test]
+fn focus_names_what_is_missing() {
+    let words = "focus --archive nowhere --labels nowhere.tsv --train a --crawl b --topic c";
+    let run = Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(words.split(' ')).output().unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("nowhere holds no archive"));
+}

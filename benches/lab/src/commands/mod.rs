@@ -3,6 +3,7 @@
 mod answers;
 mod convergence;
 mod estimators;
+mod focus;
 mod librarian;
 mod orders;
 mod passes;
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Passes(passes::Args),
     Refresh(refresh::Args),
     Estimators(estimators::Args),
+    Focus(focus::Args),
     Slices(slices::Args),
     Transfers(transfers::Args),
 }
@@ -37,6 +39,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Passes(args) => passes::run(args),
         Command::Refresh(args) => refresh::run(args),
         Command::Estimators(args) => estimators::run(args),
+        Command::Focus(args) => focus::run(args),
         Command::Slices(args) => slices::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),

@@ -1,0 +1,229 @@
+//! `archive-lab focus`: which order finds the pages of a topic early.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use archive::topic::{Knowledge, Tuning};
+use archive_lab::focus::{self, Kind, Measures, Replay, Web};
+use comfy_table::CellAlignment;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::output;
+
+/// Replay focused crawls over an archive whose pages have labels
+///
+/// The archive is the web: a URL that is not in it is a dead end. Page classes are learned from the groups of --train; then each
+/// group of --crawl is crawled on its own, once an order, topic and repetition. Printed are, as means over groups and
+/// repetitions: recall averaged over the crawl of all reachable pages (auc), the share of them fetched when 50 and 90 % of the
+/// topic's pages were, and recall after 10 %.
+///
+/// Orders: learned, soft, hard, tunnel:N, context, fish, shark, parent-anchor, ucb, opic, backlinks, breadth, random, and
+/// clairvoyant, which knows the labels.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The archive
+    #[arg(long, value_name = "DIR")]
+    archive: PathBuf,
+    /// Lines of URL, class and group, with tabs between, below a heading
+    #[arg(long, value_name = "FILE")]
+    labels: PathBuf,
+    /// Groups to learn from
+    #[arg(long, value_delimiter = ',', required = true, value_name = "GROUP")]
+    train: Vec<String>,
+    /// Groups to crawl
+    #[arg(long, value_delimiter = ',', required = true, value_name = "GROUP")]
+    crawl: Vec<String>,
+    /// Classes to look for
+    #[arg(long, value_delimiter = ',', required = true, value_name = "CLASS")]
+    topic: Vec<String>,
+    /// Which orders [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "ORDER")]
+    order: Vec<Kind>,
+    /// The class of the pages where crawls begin
+    #[arg(long, default_value = "department", value_name = "CLASS")]
+    seeds: String,
+    /// Repeat with rng, rng + 1, … and print the mean
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
+    repeat: u64,
+    /// Number that decides the order of what is equal
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    rng: u64,
+    /// A line for each crawled group, too
+    #[arg(long)]
+    by_group: bool,
+    /// JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    order: String,
+    topic: &'a str,
+    group: Option<&'a str>,
+    train: &'a [String],
+    repeat: u64,
+    auc: f64,
+    /// Half the width of the 95 % interval of auc: over groups, or over the repetitions of one. None of a single crawl.
+    auc_interval: Option<f64>,
+    share_50: f64,
+    share_90: f64,
+    recall_10: f64,
+    pages: f64,
+    targets: f64,
+    microseconds_a_link: f64,
+}
+
+/// A group that is crawled.
+struct Crawled {
+    group: usize,
+    seeds: Vec<u32>,
+    reachable: Vec<u32>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let web = focus::read(&args.archive, &args.labels)
+        .with_context(|| format!("cannot read the web of {}", args.archive.display()))?;
+    let groups = places("group", &web.groups, &args.train)?;
+    let topics = places("class", &web.classes, &args.topic)?;
+    let seeds = places("class", &web.classes, std::slice::from_ref(&args.seeds))?;
+    let crawled = places("group", &web.groups, &args.crawl)?
+        .into_iter()
+        .map(|group| crawled(&web, group, &seeds))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(both) = crawled.iter().find(|crawled| groups.contains(&crawled.group)) {
+        bail!("{} is in --train and --crawl: what was learned from cannot be judged", web.groups[both.group]);
+    }
+    let examples = web.examples(&groups);
+    let knowledge = Knowledge::learn(&examples, web.classes.len());
+    let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
+    let kinds = if args.order.is_empty() { Kind::all() } else { args.order.clone() };
+    let tuning = Tuning::default();
+    let mut table = output::table(&HEADINGS);
+    for kind in kinds {
+        for &class in &topics {
+            let measured: Vec<(usize, Measures)> = crawled
+                .par_iter()
+                .enumerate()
+                .flat_map(|(at, crawled)| {
+                    let replay = Replay {
+                        web: &web,
+                        knowledge: &knowledge,
+                        examples: &examples,
+                        classes: &classes,
+                        reachable: &crawled.reachable,
+                        seeds: &crawled.seeds,
+                        class,
+                        tuning: &tuning,
+                    };
+                    let rngs = args.rng..args.rng.saturating_add(args.repeat);
+                    rngs.filter_map(|rng| Some((at, replay.run(kind, rng)?))).collect::<Vec<_>>()
+                })
+                .collect();
+            let mut lines = vec![line(args, kind, &web.classes[class], None, &measured)?];
+            for (at, crawled) in crawled.iter().enumerate().filter(|_| args.by_group) {
+                let own: Vec<_> = measured.iter().copied().filter(|(group, _)| *group == at).collect();
+                lines.push(line(args, kind, &web.classes[class], Some(&web.groups[crawled.group]), &own)?);
+            }
+            for line in lines {
+                if args.json {
+                    output::json_line(&line)?;
+                } else {
+                    table.add_row(row(&line));
+                }
+            }
+        }
+    }
+    if !args.json {
+        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
+        output::print(&table)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The places of names among those that the labels have.
+fn places(what: &str, known: &[String], names: &[String]) -> anyhow::Result<Vec<usize>> {
+    let place = |name: &String| {
+        let place = known.iter().position(|known| known == name);
+        place
+            .with_context(|| format!("no page has the {what} `{name}`: the labels have {}", known.join(", ")))
+    };
+    names.iter().map(place).collect()
+}
+
+fn crawled(web: &Web, group: usize, seeds: &[usize]) -> anyhow::Result<Crawled> {
+    let is_seed = |page: &&u32| {
+        web.pages[**page as usize].label.is_some_and(|label| label.1 == group && seeds.contains(&label.0))
+    };
+    let pages: Vec<u32> = (0..web.pages.len() as u32).collect();
+    let seeds: Vec<u32> = pages.iter().filter(is_seed).copied().collect();
+    if seeds.is_empty() {
+        bail!("{} has no page to begin with: name the class of such pages with --seeds", web.groups[group]);
+    }
+    let reachable = web.reachable(group, &seeds);
+    Ok(Crawled { group, seeds, reachable })
+}
+
+fn line<'a>(
+    args: &'a Args,
+    kind: Kind,
+    topic: &'a str,
+    group: Option<&'a str>,
+    measured: &[(usize, Measures)],
+) -> anyhow::Result<Line<'a>> {
+    if measured.is_empty() {
+        bail!("no page of {topic} can be reached in {}", group.unwrap_or("any group of --crawl"));
+    }
+    let count = measured.len() as f64;
+    let mean =
+        |of: fn(&Measures) -> f64| measured.iter().map(|(_, measures)| of(measures)).sum::<f64>() / count;
+    let auc = mean(|measures| measures.auc);
+    Ok(Line {
+        order: kind.to_string(),
+        topic,
+        group,
+        train: &args.train,
+        repeat: args.repeat,
+        auc,
+        auc_interval: interval(measured),
+        share_50: mean(|measures| measures.share_50),
+        share_90: mean(|measures| measures.share_90),
+        recall_10: mean(|measures| measures.recall_10),
+        pages: mean(|measures| measures.pages as f64),
+        targets: mean(|measures| measures.targets as f64),
+        microseconds_a_link: 1e6 * mean(|measures| measures.seconds)
+            / mean(|measures| measures.links as f64).max(1.0),
+    })
+}
+
+/// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond these the normal law's will do.
+const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+
+/// Repetitions in one group are no independent witnesses: where there are several groups, their means count.
+fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let aucs = |of: &[(usize, Measures)]| of.iter().map(|(_, measures)| measures.auc).collect::<Vec<f64>>();
+    let mut values: Vec<f64> = measured.chunk_by(|a, b| a.0 == b.0).map(|group| mean(&aucs(group))).collect();
+    if values.len() == 1 {
+        values = aucs(measured);
+    }
+    let freedom = values.len().checked_sub(2)?;
+    let middle = mean(&values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    let deviation = (squares / (freedom + 1) as f64 / values.len() as f64).sqrt();
+    Some(STUDENT.get(freedom).unwrap_or(&1.96) * deviation)
+}
+
+const HEADINGS: [&str; 11] =
+    ["order", "topic", "group", "auc", "± 95 %", "50 %", "90 %", "at 10 %", "pages", "targets", "µs a link"];
+
+fn row(line: &Line<'_>) -> Vec<String> {
+    let mut row = vec![line.order.clone(), line.topic.to_owned(), line.group.unwrap_or("all").to_owned()];
+    row.push(format!("{:.3}", line.auc));
+    row.push(line.auc_interval.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}")));
+    row.extend([line.share_50, line.share_90, line.recall_10].map(|share| format!("{share:.3}")));
+    row.extend([line.pages, line.targets, line.microseconds_a_link].map(|number| format!("{number:.1}")));
+    row
+}

@@ -1,0 +1,9 @@
+//! Focused crawls, replayed: how early each order finds the pages of a topic.
+
+mod archived;
+mod replay;
+mod web;
+
+pub use archived::{FocusError, read};
+pub use replay::{Kind, Measures, Replay, UnknownKind};
+pub use web::{Link, Page, Web};

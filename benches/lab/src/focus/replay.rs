@@ -1,0 +1,377 @@
+//! One crawl of a group's pages, and what it found when.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+use archive::importance::Policy;
+use archive::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
+use archive::topic::{
+    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, ParentAnchor, Shark, Soft, Tuning, Tunnel,
+    Ucb, Unfocused,
+};
+
+use super::web::Web;
+
+/// Which order; its text form is what the command line takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Learned on line from words, parents, siblings and folders.
+    Learned,
+    /// The best parent's probability.
+    Soft,
+    /// Links of the topic's pages only.
+    Hard,
+    /// Links behind so many other pages in a row, too.
+    Tunnel(u32),
+    /// A queue a layer of the context graph.
+    Context,
+    /// Fish search.
+    Fish,
+    /// Shark search.
+    Shark,
+    /// The parent's probability and the link's text.
+    ParentAnchor,
+    /// Folders as arms of a bandit.
+    Ucb,
+    /// Most cash first (OPIC).
+    Opic,
+    /// Most links first.
+    Backlinks,
+    /// First known, first fetched.
+    Breadth,
+    /// At random.
+    Random,
+    /// Knows the pages of the topic and what leads to them; a ceiling.
+    Clairvoyant,
+}
+
+/// Not the name of an order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no order: use one of {names}, or tunnel:N", names = Kind::NAMES.map(|(name, _)| name).join(", "))]
+pub struct UnknownKind(String);
+
+impl Kind {
+    const NAMES: [(&'static str, Self); 14] = [
+        ("learned", Self::Learned),
+        ("soft", Self::Soft),
+        ("hard", Self::Hard),
+        ("tunnel", Self::Tunnel(2)),
+        ("context", Self::Context),
+        ("fish", Self::Fish),
+        ("shark", Self::Shark),
+        ("parent-anchor", Self::ParentAnchor),
+        ("ucb", Self::Ucb),
+        ("opic", Self::Opic),
+        ("backlinks", Self::Backlinks),
+        ("breadth", Self::Breadth),
+        ("random", Self::Random),
+        ("clairvoyant", Self::Clairvoyant),
+    ];
+
+    /// Every order.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        Self::NAMES.map(|(_, kind)| kind).to_vec()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Tunnel(pages) = self {
+            return write!(f, "tunnel:{pages}");
+        }
+        let name = Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(pages) = text.strip_prefix("tunnel:").and_then(|pages| pages.parse().ok()) {
+            return Ok(Self::Tunnel(pages));
+        }
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|(_, kind)| *kind).ok_or_else(|| UnknownKind(text.to_owned()))
+    }
+}
+
+/// How early a crawl found its targets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measures {
+    /// Recall, averaged over the crawl of all reachable pages.
+    pub auc: f64,
+    /// The share of the pages that was fetched when half of the targets were; 1 where that never was.
+    pub share_50: f64,
+    /// The same for nine tenths.
+    pub share_90: f64,
+    /// Recall after a tenth of the pages.
+    pub recall_10: f64,
+    /// Reachable pages.
+    pub pages: usize,
+    /// Targets among them.
+    pub targets: usize,
+    /// Links that the order was told.
+    pub links: usize,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// A crawl of one group that can be repeated.
+#[derive(Debug)]
+pub struct Replay<'w> {
+    /// The web.
+    pub web: &'w Web,
+    /// What the examples taught.
+    pub knowledge: &'w Knowledge,
+    /// The examples.
+    pub examples: &'w [Example<'w>],
+    /// The classes of each page, as the knowledge tells them.
+    pub classes: &'w [Vec<f64>],
+    /// The pages that the crawl can reach.
+    pub reachable: &'w [u32],
+    /// Where it begins.
+    pub seeds: &'w [u32],
+    /// What it looks for.
+    pub class: usize,
+    /// The constants of the learned order.
+    pub tuning: &'w Tuning,
+}
+
+impl Replay<'_> {
+    /// One crawl; `rng` decides ties. None if there is nothing to be found.
+    #[must_use]
+    pub fn run(&self, kind: Kind, rng: u64) -> Option<Measures> {
+        let is_target = |page: u32| self.web.pages[page as usize].class() == Some(self.class);
+        let targets = self.reachable.iter().filter(|&&page| is_target(page)).count();
+        if targets == 0 {
+            return None;
+        }
+        let mut random = fastrand::Rng::with_seed(rng);
+        let mut numbers = vec![None; self.web.pages.len()];
+        let mut shuffled: Vec<u32> = self.reachable.to_vec();
+        random.shuffle(&mut shuffled);
+        shuffled.iter().zip(0..).for_each(|(&page, number)| numbers[page as usize] = Some(number));
+        let mut focus = self.focus(kind, rng, &numbers);
+        let mut queue = ExactQueue::default();
+        let number = |page: u32| numbers[page as usize];
+        let seeds: Vec<(u32, &str)> = self
+            .seeds
+            .iter()
+            .filter_map(|&seed| Some((number(seed)?, self.web.pages[seed as usize].url.as_str())))
+            .collect();
+        let mut found = Vec::with_capacity(shuffled.len());
+        let (mut links, mut seconds) = (0, 0.0);
+        let begun = Instant::now();
+        focus.begin(&seeds, &mut queue);
+        seconds += begun.elapsed().as_secs_f64();
+        while let Some(taken) = queue.take() {
+            let page = shuffled[taken as usize];
+            found.push(is_target(page));
+            let mut leads = self.web.leads(page as usize, number);
+            random.shuffle(&mut leads);
+            links += leads.len();
+            let said = self.web.pages[page as usize].said();
+            let fetched =
+                Fetched { page: taken, classes: &self.classes[page as usize], text: &said, leads: &leads };
+            let begun = Instant::now();
+            focus.fetched(&fetched, &mut queue);
+            seconds += begun.elapsed().as_secs_f64();
+        }
+        drop(focus);
+        Some(measures(&found, targets, self.reachable.len(), links, seconds))
+    }
+
+    fn focus(&self, kind: Kind, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
+        let (knowledge, class) = (self.knowledge, self.class);
+        match kind {
+            Kind::Learned => {
+                let name = &self.web.classes[class];
+                Box::new(Learned::new(knowledge, class, name, self.tuning.clone()))
+            }
+            Kind::Soft => Box::new(Soft::new(class)),
+            Kind::Hard => Box::new(Tunnel::new(class, 0)),
+            Kind::Tunnel(pages) => Box::new(Tunnel::new(class, pages)),
+            Kind::Context => Box::new(Context::learn(self.examples, class)),
+            Kind::Fish => Box::new(Fish::new(class)),
+            Kind::Shark => Box::new(Shark::new(knowledge, class)),
+            Kind::ParentAnchor => Box::new(ParentAnchor::new(knowledge, class)),
+            Kind::Ucb => Box::new(Ucb::new(class)),
+            Kind::Opic => Box::new(Unfocused(GreedyCash::new(Policy::default(), 1.0))),
+            Kind::Backlinks => Box::new(Unfocused(Backlinks::default())),
+            Kind::Breadth => Box::new(Unfocused(BreadthFirst::default())),
+            Kind::Clairvoyant => Box::new(Clairvoyant::new(self, numbers)),
+            Kind::Random => Box::new(Unfocused(Random::new(rng))),
+        }
+    }
+}
+
+/// Fetches targets first, then what links to most targets, directly or over other pages.
+struct Clairvoyant(Vec<f64>);
+
+/// What a target is worth beside links to targets, and how much of a page's worth the pages before it have.
+const TARGET: f64 = 1e6;
+const CLAIRVOYANT_DECAY: f64 = 0.5;
+
+impl Clairvoyant {
+    fn new(replay: &Replay<'_>, numbers: &[Option<u32>]) -> Self {
+        let web = replay.web;
+        let mut hubs = vec![0.0_f64; web.pages.len()];
+        let is_target = |page: u32| web.pages[page as usize].class() == Some(replay.class);
+        let links = |page: u32| {
+            let links = web.pages[page as usize].links.iter().map(|link| link.target);
+            links.filter(|&target| numbers[target as usize].is_some())
+        };
+        for _ in 0..8 {
+            for &page in replay.reachable {
+                let direct = links(page).filter(|&target| is_target(target)).count() as f64;
+                let beyond = links(page).map(|target| hubs[target as usize]).fold(0.0, f64::max);
+                hubs[page as usize] = direct.max(CLAIRVOYANT_DECAY * beyond);
+            }
+        }
+        let mut worth = vec![0.0; replay.reachable.len()];
+        for &page in replay.reachable {
+            if let Some(number) = numbers[page as usize] {
+                worth[number as usize] = hubs[page as usize] + if is_target(page) { TARGET } else { 0.0 };
+            }
+        }
+        Self(worth)
+    }
+}
+
+impl Focus for Clairvoyant {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        page.leads.iter().for_each(|lead| queue.put(lead.target, self.0[lead.target as usize]));
+    }
+}
+
+/// What the curve of recall tells: `found` says of each page in the order of fetching whether it is a target.
+fn measures(found: &[bool], targets: usize, pages: usize, links: usize, seconds: f64) -> Measures {
+    let mut hits = 0;
+    let mut curve: Vec<f64> = Vec::with_capacity(pages);
+    for &found in found {
+        hits += usize::from(found);
+        curve.push(hits as f64 / targets as f64);
+    }
+    let end = curve.last().copied().unwrap_or(0.0);
+    curve.resize(pages.max(1), end);
+    let share = |recall: f64| {
+        let at = curve.iter().position(|&value| value >= recall - 1e-9);
+        at.map_or(1.0, |at| (at + 1) as f64 / pages as f64)
+    };
+    Measures {
+        auc: curve.iter().sum::<f64>() / curve.len() as f64,
+        share_50: share(0.5),
+        share_90: share(0.9),
+        recall_10: curve[((pages as f64 * 0.1).round() as usize).max(1) - 1],
+        pages,
+        targets,
+        links,
+        seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::web::{Link, Page};
+    use super::*;
+
+    /// Group 0 are examples, each class linked in a ring. Group 1 is a site: its entrance links to a list of 30 recipes and
+    /// to 6 chains of news, 20 pages each.
+    fn web() -> Web {
+        let mut web = Web {
+            classes: vec!["recipe".into(), "news".into()],
+            groups: vec!["a".into(), "b".into()],
+            pages: vec![],
+        };
+        let mut add = |class: usize, group: usize, url: String, links: Vec<(u32, &str)>| {
+            let text = [" flour oven butter recipe", " minister vote report"][class];
+            let link = |((target, anchor), place): ((u32, &str), u32)| Link {
+                target,
+                anchor: anchor.to_owned(),
+                heading: String::new(),
+                place,
+            };
+            let links = links.into_iter().zip(0..).map(link).collect();
+            let title = ["Apple pie", "Election"][class].to_owned();
+            web.pages.push(Page {
+                url,
+                title,
+                headings: vec![],
+                text: text.to_owned(),
+                links,
+                label: Some((class, group)),
+            });
+        };
+        for i in 0..40 {
+            add(
+                i % 2,
+                0,
+                format!("http://a.org/{i}"),
+                vec![((i as u32 + 2) % 40, ["Apple pie", "Election"][i % 2])],
+            );
+        }
+        let chains: Vec<(u32, &str)> = (0..6).map(|chain| (72 + 20 * chain, "Election")).collect();
+        add(1, 1, "http://b.org/".into(), [chains, vec![(41, "Recipes")]].concat());
+        add(1, 1, "http://b.org/all".into(), (42..72).map(|page| (page, "Pie")).collect());
+        (42..72).for_each(|page| add(0, 1, format!("http://b.org/{page}"), vec![]));
+        for page in 72..192 {
+            let links = if (page - 71) % 20 == 0 { vec![] } else { vec![(page + 1, "Next")] };
+            add(1, 1, format!("http://b.org/{page}"), links);
+        }
+        web
+    }
+
+    #[test]
+    fn the_learned_order_finds_the_list_and_nobody_beats_the_clairvoyant() {
+        let web = web();
+        let examples = web.examples(&[0]);
+        let knowledge = Knowledge::learn(&examples, 2);
+        let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();
+        let seeds = [40];
+        let reachable = web.reachable(1, &seeds);
+        assert_eq!(reachable.len(), 152);
+        let tuning = Tuning::default();
+        let replay = Replay {
+            web: &web,
+            knowledge: &knowledge,
+            examples: &examples,
+            classes: &classes,
+            reachable: &reachable,
+            seeds: &seeds,
+            class: 0,
+            tuning: &tuning,
+        };
+        let run = |kind| replay.run(kind, 1).unwrap();
+        let (learned, breadth, clairvoyant) =
+            (run(Kind::Learned), run(Kind::Breadth), run(Kind::Clairvoyant));
+        assert_eq!((learned.pages, learned.targets), (152, 30));
+        assert!(learned.auc > breadth.auc + 0.05, "{learned:?} {breadth:?}");
+        for kind in Kind::all() {
+            let measures = run(kind);
+            assert!(measures.auc <= clairvoyant.auc + 1e-9, "{kind}: {measures:?}");
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(run(kind).auc, measures.auc, "{kind} is repeatable");
+        }
+        assert!("nothing".parse::<Kind>().unwrap_err().to_string().contains("tunnel:N"));
+        assert_eq!(
+            Replay { class: 1, reachable: &reachable[1..2], ..replay }.run(Kind::Soft, 1).map(|m| m.targets),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn measures_are_as_by_hand() {
+        let found = [false, true, false, true, true, false, false, true];
+        let measures = measures(&found, 4, 10, 0, 0.0);
+        let curve = [0.0, 0.25, 0.25, 0.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0];
+        assert!((measures.auc - curve.iter().sum::<f64>() / 10.0).abs() < 1e-12);
+        assert_eq!((measures.share_50, measures.share_90, measures.recall_10), (0.4, 0.8, 0.0));
+    }
+}

@@ -1,0 +1,55 @@
+//! Context graphs (Diligenti, Coetzee, Lawrence, Giles, Gori 2000): how many links away a page is from the topic.
+
+use super::knowledge::{PAGE_L2, Teller};
+use super::{Example, Fetched, Focus};
+use crate::importance::order::Queue;
+use crate::learn::Words;
+
+/// Links that are looked back; pages further away are in one layer more.
+const LAYERS: usize = 3;
+
+/// A queue a layer: links of pages that are nearest to the topic come first.
+#[derive(Clone, Debug)]
+pub struct Context {
+    layers: Teller,
+    best: std::collections::HashMap<u32, f64>,
+}
+
+impl Context {
+    /// Learns from `examples` how pages of `class` look, those that link to them, those that link to these, and all others.
+    #[must_use]
+    pub fn learn(examples: &[Example<'_>], class: usize) -> Self {
+        let mut layer: Vec<usize> =
+            examples.iter().map(|example| if example.class == class { 0 } else { LAYERS }).collect();
+        for next in 1..LAYERS {
+            for (page, example) in examples.iter().enumerate() {
+                let leads_on = example.leads.iter().any(|lead| layer[lead.target as usize] == next - 1);
+                if layer[page] == LAYERS && leads_on {
+                    layer[page] = next;
+                }
+            }
+        }
+        let texts: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+        Self { layers: Teller::fit(&texts, &layer, LAYERS + 1, PAGE_L2), best: Default::default() }
+    }
+}
+
+impl Focus for Context {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let layers = self.layers.probabilities(&page.text.words());
+        let (layer, chance) =
+            layers.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LAYERS, 0.0));
+        let score = (LAYERS - layer) as f64 + chance;
+        for lead in page.leads {
+            let best = self.best.entry(lead.target).or_insert(f64::NEG_INFINITY);
+            if score > *best {
+                *best = score;
+                queue.put(lead.target, score);
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What examples teach: the classes of pages, and what URLs and link texts say of the pages behind them.
+
+use super::Lead;
+use super::links::{last_segment, url_words};
+use crate::learn::{Multinomial, Sparse, TfIdf, Words};
+
+/// How strongly weights are bound to 0 (scikit-learn's 1 / C): of pages, and of the few words of links.
+pub(super) const PAGE_L2: f64 = 0.25;
+const LINK_L2: f64 = 1.0;
+/// Words of a text that count.
+const WORDS_MAX: usize = 3000;
+/// Headings that count.
+const HEADINGS_MAX: usize = 20;
+
+/// What a page says.
+#[derive(Clone, Debug)]
+pub struct PageText<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// What names its parts.
+    pub headings: Vec<&'a str>,
+    /// Its visible text, with the headings.
+    pub text: &'a str,
+}
+
+impl PageText<'_> {
+    pub(super) fn words(&self) -> Words {
+        let mut words = Words::default();
+        let end = self
+            .text
+            .split_whitespace()
+            .nth(WORDS_MAX)
+            .map(|word| word.as_ptr() as usize - self.text.as_ptr() as usize);
+        words.add_text(TEXT, &self.text[..end.unwrap_or(self.text.len())]);
+        words.add_text(TITLE, self.title);
+        self.headings.iter().take(HEADINGS_MAX).for_each(|heading| words.add_text(HEADING, heading));
+        url_words(self.url, |word| words.add(URL, word));
+        words
+    }
+}
+
+/// The parts of a page that words come from.
+const TEXT: u8 = 0;
+const TITLE: u8 = 1;
+const HEADING: u8 = 2;
+const URL: u8 = 3;
+
+/// A page whose class is known.
+#[derive(Clone, Debug)]
+pub struct Example<'a> {
+    /// What it says.
+    pub text: PageText<'a>,
+    /// Its class, a number from 0.
+    pub class: usize,
+    /// Its links to other examples; targets are their places among them.
+    pub leads: Vec<Lead<'a>>,
+}
+
+/// Words, and which classes they speak for.
+#[derive(Clone, Debug)]
+pub(super) struct Teller {
+    words: TfIdf,
+    model: Multinomial,
+    /// ln p(class) for what has no words.
+    prior: Vec<f64>,
+}
+
+impl Teller {
+    pub(super) fn fit(texts: &[Words], labels: &[usize], classes: usize, l2: f64) -> Self {
+        let words = TfIdf::of(texts, 2);
+        let rows: Vec<Sparse> = texts.iter().map(|text| words.vector(text)).collect();
+        let model = Multinomial::fit(&rows, labels, classes, words.width(), l2);
+        let mut prior = vec![1.0; classes];
+        labels.iter().for_each(|&label| prior[label] += 1.0);
+        let sum: f64 = prior.iter().sum();
+        prior.iter_mut().for_each(|share| *share = (*share / sum).ln());
+        Self { words, model, prior }
+    }
+
+    pub(super) fn probabilities(&self, words: &Words) -> Vec<f64> {
+        self.model.probabilities(&self.words.vector(words))
+    }
+
+    /// By how much each class is likelier than before the words were read: ln p(class | words) - ln p(class); 0 for words that
+    /// nobody knows.
+    fn evidence(&self, words: &Words) -> Vec<f64> {
+        let row = self.words.vector(words);
+        if row.is_empty() {
+            return vec![0.0; self.prior.len()];
+        }
+        let after = self.model.probabilities(&row);
+        after.iter().zip(&self.prior).map(|(after, before)| after.max(1e-6).ln() - before).collect()
+    }
+}
+
+/// What was learned from examples. All vectors it gives have an entry a class.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    pages: Teller,
+    urls: Teller,
+    anchors: Teller,
+    /// Of the links of an example of a class, the share that leads to each class: a row a class.
+    leads_to: Vec<Vec<f64>>,
+}
+
+impl Knowledge {
+    /// Learns from `examples` of the classes below `classes`.
+    #[must_use]
+    pub fn learn(examples: &[Example<'_>], classes: usize) -> Self {
+        let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
+        let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+        let urls: Vec<Words> = examples.iter().map(|example| of_url(example.text.url)).collect();
+        // A title is what a link to the page would probably say.
+        let mut said: Vec<(Words, usize)> =
+            examples.iter().map(|example| (of_text(example.text.title), example.class)).collect();
+        let mut leads_to = vec![vec![1.0 / classes as f64; classes]; classes];
+        for example in examples {
+            for lead in &example.leads {
+                let class = examples[lead.target as usize].class;
+                said.push((of_text(lead.anchor), class));
+                leads_to[example.class][class] += 1.0;
+            }
+        }
+        for row in &mut leads_to {
+            let sum: f64 = row.iter().sum();
+            row.iter_mut().for_each(|share| *share /= sum);
+        }
+        let (said, of): (Vec<Words>, Vec<usize>) = said.into_iter().unzip();
+        Self {
+            pages: Teller::fit(&pages, &labels, classes, PAGE_L2),
+            urls: Teller::fit(&urls, &labels, classes, LINK_L2),
+            anchors: Teller::fit(&said, &of, classes, LINK_L2),
+            leads_to,
+        }
+    }
+
+    /// The probability of each class for a page.
+    #[must_use]
+    pub fn page(&self, text: &PageText<'_>) -> Vec<f64> {
+        self.pages.probabilities(&text.words())
+    }
+
+    /// What a URL says for each class of the page behind it, in logarithms of likelihood; 0 says nothing.
+    #[must_use]
+    pub fn url(&self, url: &str) -> Vec<f64> {
+        self.urls.evidence(&of_url(url))
+    }
+
+    /// What a link text says, as [`Knowledge::url`].
+    #[must_use]
+    pub fn anchor(&self, anchor: &str) -> Vec<f64> {
+        self.anchors.evidence(&of_text(anchor))
+    }
+
+    /// What the words of a link would say for each class if they were a page's text, as [`Knowledge::url`]. Where they name
+    /// a class rather than one of its pages, the link leads to a list of such pages.
+    #[must_use]
+    pub fn naming(&self, lead: &Lead<'_>) -> Vec<f64> {
+        let mut words = of_text(lead.anchor);
+        words.add_text(TEXT, last_segment(lead.url));
+        self.pages.evidence(&words)
+    }
+
+    /// The share of links from a page with these classes that leads to `class`, as among the examples.
+    #[must_use]
+    pub fn lead_rate(&self, classes: &[f64], class: usize) -> f64 {
+        classes.iter().zip(&self.leads_to).map(|(p, row)| p * row[class]).sum()
+    }
+
+    /// How many classes there are.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.leads_to.len()
+    }
+}
+
+pub(super) fn of_text(text: &str) -> Words {
+    let mut words = Words::default();
+    words.add_text(TEXT, text);
+    words
+}
+
+fn of_url(url: &str) -> Words {
+    let mut words = Words::default();
+    url_words(url, |word| words.add(URL, word));
+    words
+}

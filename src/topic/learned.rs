@@ -1,0 +1,405 @@
+//! The order that learns on line what leads to pages of the topic.
+//!
+//! A waiting page is described by a few numbers ([`Part`]); a logistic regression over them says how probably it is of the topic or
+//! leads to new pages that are. It begins with weights that hold for any topic, and is fitted again and again to what came of
+//! the pages fetched so far, bound to these weights. What came of a page is p + future · (1 - p) · (1 - e^(-n/3)), where p is its
+//! probability to be of the topic, and n the number of such pages that its new links should lead to: the discounted future of
+//! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are told by their words.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::links::{folders, last_segment, names, pattern, stem};
+use super::relatives::{Children, Rate, Rates};
+use super::{Fetched, Focus, Knowledge, Lead};
+use crate::importance::order::Queue;
+use crate::learn::{log_odds, sigmoid};
+
+/// What the score of a link consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Part {
+    /// What the words of the URL say.
+    Url,
+    /// What the link texts say, on average and at best.
+    Anchor,
+    /// The best link text.
+    AnchorBest,
+    /// Whether the link's words are those of the topic's pages.
+    Naming,
+    /// Whether a link text names the topic.
+    NameInAnchor,
+    /// Whether the end of the URL names the topic.
+    NameInUrl,
+    /// Whether a heading above a link names the topic.
+    NameInHeading,
+    /// How probably the parents are of the topic, on average and at best.
+    Parent,
+    /// The best parent.
+    ParentBest,
+    /// What pages like the parents lead to.
+    LeadRate,
+    /// How other children of the parents turned out, on average and at best.
+    Siblings,
+    /// Of the parent with the best.
+    SiblingsBest,
+    /// How the children beside the link turned out, on average and at best.
+    Beside,
+    /// Of the parent with the best.
+    BesideBest,
+    /// How pages of the same folder turned out.
+    Folder,
+    /// How pages with the same pattern of URL turned out.
+    Pattern,
+    /// How many pages of the folder were fetched.
+    FolderSize,
+    /// How many parents there are.
+    Parents,
+    /// How many links the parents have.
+    ParentLinks,
+    /// How many links it is away from the seeds.
+    Depth,
+}
+
+/// How many parts there are, with the constant at the end.
+const PARTS: usize = Part::Depth as usize + 2;
+/// Parents of a waiting page that are remembered.
+const PARENTS_MAX: usize = 8;
+/// Outcomes that are learned from: the newest.
+const OUTCOMES_MAX: usize = 2000;
+/// Between two fits, so many pages are fetched, and one of so many fetched before.
+const FIT_EVERY: usize = 5;
+const FIT_PART: usize = 50;
+/// Between two times that all scores are computed again, one page is fetched for so many that wait.
+const SCORES_A_PAGE: usize = 64;
+/// Links before and after a fetched page's in each list whose scores are computed at once.
+const NEIGHBOURS: usize = 6;
+/// Siblings count up to so many times [`Tuning::near`] away.
+const REACH: f64 = 6.0;
+/// Steps of a fit, each by Newton's method.
+const STEPS: usize = 3;
+
+/// Constants of [`Learned`]; the same for all topics.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// The weights that a crawl begins with, in the order of [`Part`], at the end the constant.
+    pub weights: [f64; PARTS],
+    /// How strongly weights are bound to these.
+    pub bound: f64,
+    /// What new pages of the topic behind a page are worth beside one that is of the topic itself.
+    pub future: f64,
+    /// As how many outcomes the prior of a rate counts.
+    pub shrink: f64,
+    /// Over how many places in a list siblings resemble each other.
+    pub near: f64,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        let mut weights = [0.0; PARTS];
+        let set = [
+            (Part::Url, 0.5),
+            (Part::Anchor, 0.4),
+            (Part::AnchorBest, 0.1),
+            (Part::Naming, 0.4),
+            (Part::NameInAnchor, 1.5),
+            (Part::NameInUrl, 1.0),
+            (Part::NameInHeading, 0.3),
+            (Part::LeadRate, 0.1),
+            (Part::Siblings, 0.3),
+            (Part::Beside, 0.5),
+            (Part::Folder, 0.3),
+            (Part::Pattern, 0.3),
+        ];
+        set.iter().for_each(|&(part, weight)| weights[part as usize] = weight);
+        weights[PARTS - 1] = -2.0;
+        Self { weights, bound: 5.0, future: 0.5, shrink: 2.0, near: 2.0 }
+    }
+}
+
+/// What is known of a page that waits.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// Evidence of the URL; sums over the links of evidence of anchors, of parents' log-odds and rates; the best ones.
+    url: f64,
+    anchor: f64,
+    anchor_best: f64,
+    naming: f64,
+    named: [bool; 3],
+    parent: f64,
+    parent_best: f64,
+    lead_rate: f64,
+    links: f64,
+    parent_links: f64,
+    depth: u32,
+    folders: Vec<u32>,
+    pattern: u32,
+    /// Parents, as places among the fetched pages, and the link's place in each.
+    parents: Vec<(u32, u32)>,
+}
+
+/// The order; see the module's documentation.
+#[derive(Debug)]
+pub struct Learned<'k> {
+    knowledge: &'k Knowledge,
+    class: usize,
+    /// How words begin that name the topic.
+    stem: String,
+    tuning: Tuning,
+    weights: [f64; PARTS],
+    waiting: BTreeMap<u32, Waiting>,
+    /// Fetched pages: depth and outcome.
+    depths: HashMap<u32, (u32, f64)>,
+    /// By the order of fetching: outcomes of children, and places and targets of links.
+    children: Vec<Children>,
+    lists: Vec<Vec<(u32, u32)>>,
+    /// What siblings count by the distance of their places.
+    decay: Vec<f64>,
+    folders: Rates,
+    patterns: Rates,
+    all: Rate,
+    outcomes: Vec<([f64; PARTS], f64)>,
+    fitted_at: usize,
+    scored_at: usize,
+}
+
+impl<'k> Learned<'k> {
+    /// Looks for pages of `class`, which is called `name` (empty: it has no name that links could say).
+    #[must_use]
+    pub fn new(knowledge: &'k Knowledge, class: usize, name: &str, tuning: Tuning) -> Self {
+        let mut all = Rate::default();
+        // Before anything is known a tenth of all pages is of the topic.
+        (0..5).for_each(|_| all.add(0.1));
+        Self {
+            knowledge,
+            class,
+            stem: stem(name),
+            weights: tuning.weights,
+            decay: (0..=(REACH * tuning.near) as u32)
+                .map(|at| (-f64::from(at) / tuning.near).exp())
+                .collect(),
+            tuning,
+            waiting: BTreeMap::new(),
+            depths: HashMap::new(),
+            children: Vec::new(),
+            lists: Vec::new(),
+            folders: Rates::default(),
+            patterns: Rates::default(),
+            all,
+            outcomes: Vec::new(),
+            fitted_at: 0,
+            scored_at: 0,
+        }
+    }
+
+    /// What each part adds to the log-odds of a waiting page, the constant at the end.
+    #[must_use]
+    pub fn parts(&self, page: u32) -> Option<[f64; PARTS]> {
+        let mut parts = self.numbers(self.waiting.get(&page)?);
+        parts.iter_mut().zip(&self.weights).for_each(|(part, weight)| *part *= weight);
+        Some(parts)
+    }
+
+    fn numbers(&self, page: &Waiting) -> [f64; PARTS] {
+        let shrink = self.tuning.shrink;
+        let base = self.all.shrunken(0.0, 0.0);
+        let odds = |rate: f64| log_odds(rate) - log_odds(base);
+        let (mut siblings, mut siblings_best, mut beside, mut beside_best) = (0.0, 0.0_f64, 0.0, 0.0_f64);
+        for &(parent, place) in &page.parents {
+            let children = &self.children[parent as usize];
+            let rate = children.rate(base, shrink);
+            let around = children.near(place, rate, &self.decay);
+            siblings += rate;
+            beside += around;
+            siblings_best = siblings_best.max(rate);
+            beside_best = beside_best.max(around);
+        }
+        let known = page.parents.len().max(1) as f64;
+        let mut folder = base;
+        for &key in &page.folders {
+            folder = self.folders.get(key).shrunken(folder, shrink);
+        }
+        let size = page.folders.last().map_or(0.0, |&key| self.folders.get(key).count);
+        let links = page.links.max(1.0);
+        let flag = |place: usize| f64::from(u8::from(page.named[place]));
+        [
+            page.url,
+            page.anchor / links,
+            page.anchor_best,
+            page.naming,
+            flag(0),
+            flag(1),
+            flag(2),
+            page.parent / links + 3.0,
+            page.parent_best + 3.0,
+            page.lead_rate / links,
+            odds(siblings / known),
+            odds(siblings_best),
+            odds(beside / known),
+            odds(beside_best),
+            odds(folder),
+            odds(self.patterns.get(page.pattern).shrunken(base, shrink)),
+            size.ln_1p(),
+            links.ln(),
+            (page.parent_links / links).ln_1p() - 3.0,
+            f64::from(page.depth.min(8)) / 3.0 - 1.0,
+            1.0,
+        ]
+    }
+
+    fn score(&self, page: &Waiting) -> f64 {
+        dot(&self.weights, &self.numbers(page))
+    }
+
+    /// Adds a link to what is known of its target. True if the target was unknown.
+    fn meet(&mut self, from: &Fetched<'_>, depth: u32, lead: &Lead<'_>) -> bool {
+        let class = self.class;
+        let is_new = !self.waiting.contains_key(&lead.target);
+        let page = self.waiting.entry(lead.target).or_insert_with(|| Waiting {
+            url: self.knowledge.url(lead.url)[class],
+            anchor: 0.0,
+            anchor_best: f64::NEG_INFINITY,
+            naming: f64::NEG_INFINITY,
+            named: [false; 3],
+            parent: 0.0,
+            parent_best: f64::NEG_INFINITY,
+            lead_rate: 0.0,
+            links: 0.0,
+            parent_links: 0.0,
+            depth,
+            folders: folders(lead.url).into_iter().map(|key| self.folders.place(key)).collect(),
+            pattern: self.patterns.place(pattern(lead.url)),
+            parents: Vec::new(),
+        });
+        let anchor = self.knowledge.anchor(lead.anchor)[class];
+        let parent = log_odds(from.classes[class].clamp(1e-4, 1.0 - 1e-4));
+        page.anchor += anchor;
+        page.anchor_best = page.anchor_best.max(anchor);
+        page.naming = page.naming.max(self.knowledge.naming(lead)[class]);
+        let said = [lead.anchor, last_segment(lead.url), lead.heading];
+        page.named.iter_mut().zip(said).for_each(|(named, text)| *named |= names(text, &self.stem));
+        page.parent += parent;
+        page.parent_best = page.parent_best.max(parent);
+        page.lead_rate += self.knowledge.lead_rate(from.classes, class).max(1e-3).ln() + 3.0;
+        page.links += 1.0;
+        page.parent_links += from.leads.len() as f64;
+        page.depth = page.depth.min(depth);
+        if page.parents.len() < PARENTS_MAX {
+            page.parents.push((self.lists.len() as u32 - 1, lead.place));
+        }
+        is_new
+    }
+
+    /// Books the outcome of a fetched page with its relatives, and gives the pages whose score that changes.
+    fn book(&mut self, page: &Waiting, outcome: f64) -> Vec<u32> {
+        self.all.add(outcome);
+        page.folders.iter().for_each(|&key| self.folders.add(key, outcome));
+        self.patterns.add(page.pattern, outcome);
+        let mut touched = Vec::new();
+        for &(parent, place) in &page.parents {
+            self.children[parent as usize].add(place, outcome);
+            let list = &self.lists[parent as usize];
+            let at = list.partition_point(|link| link.0 < place);
+            let beside = &list[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(list.len())];
+            touched.extend(beside.iter().map(|link| link.1));
+        }
+        touched
+    }
+
+    /// Fits the weights to the outcomes (Newton's method for the logistic loss with the bound to the first weights).
+    fn fit(&mut self) {
+        let first = self.tuning.weights;
+        for _ in 0..STEPS {
+            let mut slope = [0.0; PARTS];
+            let mut curvature = [[0.0; PARTS]; PARTS];
+            for part in 0..PARTS {
+                let bound = if part == PARTS - 1 { 0.1 } else { self.tuning.bound };
+                slope[part] = bound * (self.weights[part] - first[part]);
+                curvature[part][part] = bound;
+            }
+            for (numbers, outcome) in &self.outcomes {
+                let chance = sigmoid(dot(&self.weights, numbers));
+                let information = chance * (1.0 - chance) + 1e-3;
+                for i in 0..PARTS {
+                    slope[i] += (chance - outcome) * numbers[i];
+                    for j in 0..=i {
+                        curvature[i][j] += information * numbers[i] * numbers[j];
+                    }
+                }
+            }
+            let step = solve(&mut curvature, slope);
+            self.weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= step);
+        }
+    }
+}
+
+impl Focus for Learned<'_> {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        for &(seed, _) in seeds {
+            self.depths.insert(seed, (0, 0.0));
+            queue.put(seed, f64::MAX);
+        }
+    }
+
+    fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {
+        let outcome = fetched.classes[self.class];
+        let page = self.waiting.remove(&fetched.page);
+        let depth = page.as_ref().map_or(0, |page| page.depth);
+        self.depths.insert(fetched.page, (depth, outcome));
+        let numbers = page.as_ref().map(|page| self.numbers(page));
+        let mut touched = page.map_or_else(Vec::new, |page| self.book(&page, outcome));
+        let mut list: Vec<(u32, u32)> = fetched.leads.iter().map(|lead| (lead.place, lead.target)).collect();
+        list.sort_unstable();
+        self.lists.push(list);
+        let mut children = Children::default();
+        let mut new = Vec::new();
+        for lead in fetched.leads {
+            if let Some(&(_, outcome)) = self.depths.get(&lead.target) {
+                children.add(lead.place, outcome);
+            } else if self.meet(fetched, depth + 1, lead) {
+                new.push(lead.target);
+            }
+            touched.push(lead.target);
+        }
+        self.children.push(children);
+        let ahead: f64 =
+            new.iter().filter_map(|page| self.waiting.get(page)).map(|page| sigmoid(self.score(page))).sum();
+        if let Some(numbers) = numbers {
+            if self.outcomes.len() == OUTCOMES_MAX {
+                self.outcomes.remove(0);
+            }
+            let future = self.tuning.future * (1.0 - outcome) * (1.0 - (-ahead / 3.0).exp());
+            self.outcomes.push((numbers, outcome + future));
+        }
+        let count = self.depths.len();
+        if count - self.fitted_at >= FIT_EVERY.max(count / FIT_PART) {
+            self.fitted_at = count;
+            self.fit();
+        }
+        if count - self.scored_at >= FIT_EVERY.max(self.waiting.len() / SCORES_A_PAGE) {
+            self.scored_at = count;
+            self.waiting.iter().for_each(|(&page, waiting)| queue.put(page, self.score(waiting)));
+        } else {
+            let waiting = touched.iter().filter_map(|&page| Some((page, self.waiting.get(&page)?)));
+            waiting.for_each(|(page, waiting)| queue.put(page, self.score(waiting)));
+        }
+    }
+}
+
+fn dot(a: &[f64; PARTS], b: &[f64; PARTS]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Solves A x = b by Cholesky's factors; A is positive definite, given by its lower half.
+fn solve(a: &mut [[f64; PARTS]; PARTS], mut b: [f64; PARTS]) -> [f64; PARTS] {
+    for i in 0..PARTS {
+        for j in 0..=i {
+            let sum = a[i][j] - (0..j).map(|k| a[i][k] * a[j][k]).sum::<f64>();
+            a[i][j] = if i == j { sum.sqrt() } else { sum / a[j][j] };
+        }
+        b[i] = (b[i] - (0..i).map(|k| a[i][k] * b[k]).sum::<f64>()) / a[i][i];
+    }
+    for i in (0..PARTS).rev() {
+        b[i] = (b[i] - (i + 1..PARTS).map(|k| a[k][i] * b[k]).sum::<f64>()) / a[i][i];
+    }
+    b
+}

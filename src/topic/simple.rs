@@ -1,0 +1,296 @@
+//! Orders that follow one idea each, as their authors describe them.
+
+use std::collections::HashMap;
+
+use super::links::folders;
+use super::{Fetched, Focus, Knowledge, Lead};
+use crate::importance::order::{Link, Order, Queue};
+use crate::learn::{log_odds, sigmoid};
+
+/// The probability from which a page counts as one of the topic.
+const RELEVANT: f64 = 0.5;
+
+/// An order that knows nothing of topics.
+#[derive(Debug)]
+pub struct Unfocused<O>(pub O);
+
+impl<O: Order> Focus for Unfocused<O> {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
+        self.0.begin(&seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let links: Vec<Link> =
+            page.leads.iter().map(|lead| Link { target: lead.target, between_hosts: false }).collect();
+        self.0.downloaded(page.page, &links, queue);
+    }
+}
+
+/// The best score that each page was given.
+#[derive(Clone, Debug, Default)]
+struct Best(HashMap<u32, f64>);
+
+impl Best {
+    fn raise(&mut self, page: u32, score: f64, queue: &mut dyn Queue) {
+        let best = self.0.entry(page).or_insert(f64::NEG_INFINITY);
+        if score > *best {
+            *best = score;
+            queue.put(page, score);
+        }
+    }
+
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|seed| self.raise(seed.0, f64::MAX, queue));
+    }
+}
+
+/// Soft focus: the best parent's probability (Chakrabarti, van den Berg, Dom 1999).
+#[derive(Clone, Debug)]
+pub struct Soft {
+    class: usize,
+    best: Best,
+}
+
+impl Soft {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(class: usize) -> Self {
+        Self { class, best: Best::default() }
+    }
+}
+
+impl Focus for Soft {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        self.best.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        page.leads.iter().for_each(|lead| self.best.raise(lead.target, page.classes[self.class], queue));
+    }
+}
+
+/// Soft focus that follows no link after too many pages in a row that are not of the topic: with 0 it is hard focus.
+#[derive(Clone, Debug)]
+pub struct Tunnel {
+    soft: Soft,
+    in_a_row_max: u32,
+    /// Pages in a row before each page that waits.
+    before: HashMap<u32, u32>,
+}
+
+impl Tunnel {
+    /// Looks for pages of `class` behind at most `in_a_row_max` others in a row. The links of seeds are followed always.
+    #[must_use]
+    pub fn new(class: usize, in_a_row_max: u32) -> Self {
+        Self { soft: Soft::new(class), in_a_row_max, before: HashMap::new() }
+    }
+}
+
+impl Focus for Tunnel {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        self.soft.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let before = match self.before.get(&page.page) {
+            Some(_) if page.classes[self.soft.class] >= RELEVANT => 0,
+            Some(before) => before + 1,
+            None => 0,
+        };
+        if before > self.in_a_row_max {
+            return;
+        }
+        for lead in page.leads {
+            let known = self.before.entry(lead.target).or_insert(before);
+            *known = before.min(*known);
+        }
+        self.soft.fetched(page, queue);
+    }
+}
+
+/// The parent's log-odds and what the link's text says, together.
+#[derive(Clone, Debug)]
+pub struct ParentAnchor<'k> {
+    knowledge: &'k Knowledge,
+    soft: Soft,
+}
+
+impl<'k> ParentAnchor<'k> {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(knowledge: &'k Knowledge, class: usize) -> Self {
+        Self { knowledge, soft: Soft::new(class) }
+    }
+}
+
+impl Focus for ParentAnchor<'_> {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        self.soft.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let class = self.soft.class;
+        for lead in page.leads {
+            let said = self.knowledge.anchor(lead.anchor)[class];
+            self.soft.best.raise(lead.target, log_odds(page.classes[class]) + said, queue);
+        }
+    }
+}
+
+/// How far a fish gets from the last page of the topic.
+const FISH_DEPTH: u32 = 3;
+
+/// Fish search (De Bra, Post 1994): newest links first, those of the topic's pages before others; each page that isn't of the
+/// topic takes one from how far its links are followed.
+#[derive(Clone, Debug)]
+pub struct Fish {
+    class: usize,
+    depths: HashMap<u32, u32>,
+    best: Best,
+    time: f64,
+}
+
+impl Fish {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(class: usize) -> Self {
+        Self { class, depths: HashMap::new(), best: Best::default(), time: 0.0 }
+    }
+}
+
+impl Focus for Fish {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        self.best.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let is_relevant = page.classes[self.class] >= RELEVANT;
+        let own = self.depths.get(&page.page).copied().unwrap_or(FISH_DEPTH);
+        let depth = if is_relevant { FISH_DEPTH } else { own.saturating_sub(1) };
+        self.time += 1.0;
+        // What has no depth left comes after all others.
+        let group = f64::from(u8::from(depth > 0) + u8::from(is_relevant));
+        for lead in page.leads {
+            let known = self.depths.entry(lead.target).or_insert(depth);
+            *known = depth.max(*known);
+            self.best.raise(lead.target, group + self.time / (self.time + 1.0), queue);
+        }
+    }
+}
+
+/// Shark search (Hersovici et al. 1998): what is inherited decays, and counts as much as the words in and around the link.
+#[derive(Clone, Debug)]
+pub struct Shark<'k> {
+    knowledge: &'k Knowledge,
+    class: usize,
+    inherited: HashMap<u32, f64>,
+    best: Best,
+}
+
+/// The paper's decay of what is inherited, share of what is inherited, and share of the anchor among the words.
+const SHARK_DECAY: f64 = 0.5;
+const SHARK_INHERITED: f64 = 0.5;
+const SHARK_ANCHOR: f64 = 0.8;
+
+impl<'k> Shark<'k> {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(knowledge: &'k Knowledge, class: usize) -> Self {
+        Self { knowledge, class, inherited: HashMap::new(), best: Best::default() }
+    }
+
+    fn alike(&self, lead: &Lead<'_>, text: &str) -> f64 {
+        sigmoid(self.knowledge.naming(&Lead { anchor: text, url: "", ..*lead })[self.class])
+    }
+}
+
+impl Focus for Shark<'_> {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        self.best.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        let own = page.classes[self.class];
+        let above = self.inherited.get(&page.page).copied().unwrap_or(0.0);
+        let inherited = SHARK_DECAY * if own >= RELEVANT { own } else { above };
+        for lead in page.leads {
+            let known = self.inherited.entry(lead.target).or_insert(inherited);
+            *known = inherited.max(*known);
+            let words = SHARK_ANCHOR * self.alike(lead, lead.anchor)
+                + (1.0 - SHARK_ANCHOR) * self.alike(lead, lead.heading);
+            let score = SHARK_INHERITED * inherited + (1.0 - SHARK_INHERITED) * words;
+            self.best.raise(lead.target, score, queue);
+        }
+    }
+}
+
+/// Folders as arms of a bandit (UCB1, Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) · width.
+#[derive(Clone, Debug)]
+pub struct Ucb {
+    class: usize,
+    arms: HashMap<u64, Arm>,
+    arm_of: HashMap<u32, u64>,
+    fetched: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Arm {
+    sum: f64,
+    count: f64,
+    waiting: Vec<u32>,
+}
+
+/// Outcomes are seldom far from each other: the bound for outcomes between 0 and 1 is too wide.
+const UCB_WIDTH: f64 = 0.2;
+/// After so many pages all arms are looked at again.
+const UCB_EVERY: u32 = 16;
+
+impl Ucb {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(class: usize) -> Self {
+        Self { class, arms: HashMap::new(), arm_of: HashMap::new(), fetched: 0 }
+    }
+
+    fn put(&self, arm: &Arm, queue: &mut dyn Queue) {
+        let count = arm.count + 1.0;
+        let bound = UCB_WIDTH * (2.0 * f64::from(self.fetched + 1).ln() / count).sqrt();
+        let mean = (arm.sum + 0.1) / count;
+        arm.waiting.iter().for_each(|&page| queue.put(page, mean + bound));
+    }
+}
+
+impl Focus for Ucb {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
+    }
+
+    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+        self.fetched += 1;
+        let mut touched = Vec::new();
+        if let Some(&key) = self.arm_of.get(&page.page)
+            && let Some(arm) = self.arms.get_mut(&key)
+        {
+            arm.sum += page.classes[self.class];
+            arm.count += 1.0;
+            arm.waiting.retain(|&waiting| waiting != page.page);
+            touched.push(key);
+        }
+        for lead in page.leads {
+            if self.arm_of.contains_key(&lead.target) {
+                continue;
+            }
+            let Some(&key) = folders(lead.url).last() else { continue };
+            self.arm_of.insert(lead.target, key);
+            self.arms.entry(key).or_default().waiting.push(lead.target);
+            touched.push(key);
+        }
+        if self.fetched.is_multiple_of(UCB_EVERY) {
+            touched = self.arms.keys().copied().collect();
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched.iter().filter_map(|key| self.arms.get(key)).for_each(|arm| self.put(arm, queue));
+    }
+}

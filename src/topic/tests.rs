@@ -1,0 +1,149 @@
+//! A little web of recipes among news.
+
+use super::*;
+use crate::importance::order::{BreadthFirst, ExactQueue};
+
+const RECIPE: usize = 0;
+const NEWS: usize = 1;
+
+fn page<'a>(url: &'a str, title: &'a str, text: &'a str) -> PageText<'a> {
+    PageText { url, title, headings: vec![title], text }
+}
+
+fn knowledge() -> Knowledge {
+    let urls: Vec<String> =
+        (0..20).map(|i| format!("http://{i}.org/{}/{i}.html", ["cook", "paper"][i % 2])).collect();
+    let examples: Vec<Example<'_>> = urls
+        .iter()
+        .enumerate()
+        .map(|(i, url)| {
+            let (title, text) =
+                [("Apple pie", "flour oven recipe butter"), ("Election", "minister vote report")][i % 2];
+            // Every page links to the one of its class after it.
+            let target = (i + 2) % 20;
+            let lead =
+                Lead { target: target as u32, url: &urls[target], anchor: title, heading: "", place: 0 };
+            Example { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
+        })
+        .collect();
+    Knowledge::learn(&examples, 2)
+}
+
+#[test]
+fn examples_tell_pages_and_links_apart() {
+    let knowledge = knowledge();
+    let recipe = knowledge.page(&page("http://x.org/cook/1.html", "Pie", "butter and flour"));
+    let news = knowledge.page(&page("http://x.org/paper/1.html", "Vote", "a minister"));
+    assert!(recipe[RECIPE] > 0.7 && news[NEWS] > 0.7, "{recipe:?} {news:?}");
+    assert!(knowledge.url("http://y.org/cook/")[RECIPE] > 0.0);
+    assert!(knowledge.anchor("apple pie")[RECIPE] > 0.0 && knowledge.anchor("election")[RECIPE] < 0.0);
+    let list = Lead { target: 0, url: "http://y.org/all", anchor: "recipe list", heading: "", place: 0 };
+    assert!(knowledge.naming(&list)[RECIPE] > 0.0);
+    // Words that nobody knows say nothing.
+    assert_eq!(knowledge.anchor("xyzzy"), [0.0, 0.0]);
+    assert!(knowledge.lead_rate(&[1.0, 0.0], RECIPE) > 0.8);
+    assert_eq!(knowledge.classes(), 2);
+}
+
+/// Lets `focus` fetch pages 0 to 9, of which 0 links to all others in turn; gives the order in which they were fetched.
+fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
+    let urls: Vec<String> = (0..10)
+        .map(|i| format!("http://a.org/{}/{i}.html", if is_recipe(i) { "cook" } else { "paper" }))
+        .collect();
+    let mut queue = ExactQueue::default();
+    focus.begin(&[(0, &urls[0])], &mut queue);
+    let mut fetched = Vec::new();
+    while let Some(number) = queue.take() {
+        fetched.push(number);
+        let text = page(&urls[number as usize], "", "");
+        let leads: Vec<Lead<'_>> = (1..10)
+            .filter(|_| number == 0)
+            .map(|target| Lead {
+                target,
+                url: &urls[target as usize],
+                anchor: "",
+                heading: "",
+                place: target - 1,
+            })
+            .collect();
+        let p = if is_recipe(number) { 0.9 } else { 0.1 };
+        focus.fetched(
+            &Fetched { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
+            &mut queue,
+        );
+    }
+    fetched
+}
+
+#[test]
+fn the_learned_order_follows_words_and_says_why() {
+    let knowledge = knowledge();
+    let mut learned = Learned::new(&knowledge, RECIPE, "recipe", Tuning::default());
+    let order = crawl(&mut learned, |page| page % 3 == 1);
+    assert_eq!(order[0], 0);
+    let mut first = order[1..4].to_vec();
+    first.sort_unstable();
+    assert_eq!(first, [1, 4, 7], "{order:?}");
+    assert_eq!(order.len(), 10);
+    // What waits has a reason; what was fetched waits no more.
+    let mut learned = Learned::new(&knowledge, RECIPE, "recipe", Tuning::default());
+    let mut queue = ExactQueue::default();
+    learned.begin(&[(0, "http://a.org/")], &mut queue);
+    let text = page("http://a.org/", "", "");
+    let lead = Lead { target: 1, url: "http://a.org/all", anchor: "All recipes", heading: "", place: 0 };
+    learned.fetched(&Fetched { page: 0, classes: &[0.1, 0.9], text: &text, leads: &[lead] }, &mut queue);
+    let parts = learned.parts(1).unwrap();
+    assert!(parts[Part::NameInAnchor as usize] > 0.0 && parts[Part::NameInUrl as usize] == 0.0);
+    assert_eq!(learned.parts(0), None);
+}
+
+#[test]
+fn crawls_are_the_same_from_the_same_answers() {
+    let knowledge = knowledge();
+    let orders = [0, 1].map(|_| {
+        let mut learned = Learned::new(&knowledge, RECIPE, "", Tuning::default());
+        crawl(&mut learned, |page| page > 5)
+    });
+    assert_eq!(orders[0], orders[1]);
+}
+
+#[test]
+fn every_order_but_tunnels_fetches_all() {
+    let knowledge = knowledge();
+    let mut orders: [Box<dyn Focus + '_>; 6] = [
+        Box::new(Soft::new(RECIPE)),
+        Box::new(ParentAnchor::new(&knowledge, RECIPE)),
+        Box::new(Fish::new(RECIPE)),
+        Box::new(Shark::new(&knowledge, RECIPE)),
+        Box::new(Ucb::new(RECIPE)),
+        Box::new(Unfocused(BreadthFirst::default())),
+    ];
+    for order in &mut orders {
+        let mut fetched = crawl(order.as_mut(), |page| page == 5);
+        fetched.sort_unstable();
+        assert_eq!(fetched, (0..10).collect::<Vec<_>>());
+    }
+}
+
+/// 0 links to 1, 1 to 2, and so on; only 3 is of the topic.
+#[test]
+fn tunnels_end_after_so_many_pages() {
+    for (in_a_row_max, last) in [(0, 1), (1, 2), (2, 6), (9, 9)] {
+        let mut tunnel = Tunnel::new(RECIPE, in_a_row_max);
+        let mut queue = ExactQueue::default();
+        tunnel.begin(&[(0, "http://a.org/0")], &mut queue);
+        let mut fetched = Vec::new();
+        while let Some(number) = queue.take() {
+            fetched.push(number);
+            let text = page("http://a.org/", "", "");
+            let lead = Lead { target: number + 1, url: "http://a.org/", anchor: "", heading: "", place: 0 };
+            let leads = if number < 9 { vec![lead] } else { vec![] };
+            let p = if number == 3 { 0.9 } else { 0.1 };
+            tunnel.fetched(
+                &Fetched { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
+                &mut queue,
+            );
+        }
+        assert_eq!(fetched.last(), Some(&last), "{in_a_row_max}: {fetched:?}");
+    }
+}

@@ -118,11 +118,9 @@ impl<'a> ArchiveRows<'a> {
     /// For each site the sum and the maximum of its pages' importance.
     fn site_importance(&self) -> Result<Vec<[f64; 2]>, StateError> {
         let mut found = vec![[0.0; 2]; self.state.site_count() as usize];
-        for page in self.state.pages(UrlId(0)) {
-            let (id, page) = page?;
-            let Some(importance) = self.credits.importance(&page, self.state.visit(id)?.as_ref()) else {
-                continue;
-            };
+        for page in self.state.pages_with_visits() {
+            let (id, page, visit) = page?;
+            let Some(importance) = self.credits.importance(&page, visit.as_ref()) else { continue };
             if let Some([sum, max]) = found.get_mut(self.site_of(id, &page)?.index()) {
                 *sum += importance;
                 *max = importance.max(*max);
@@ -132,11 +130,10 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// A row, or none for what is no page (robots.txt) and for what nobody is to see.
-    fn row(&self, id: UrlId, page: &Page) -> Result<Option<PageRow>, StateError> {
+    fn row(&self, id: UrlId, page: &Page, visit: Option<Visit>) -> Result<Option<PageRow>, StateError> {
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
-        let visit = self.state.visit(id)?;
         if !self.access.shows_page(self.state, visit.as_ref())? {
             return Ok(None);
         }
@@ -165,9 +162,8 @@ impl<'a> ArchiveRows<'a> {
 
     fn site_sums(&self) -> Result<Vec<Sums>, StateError> {
         let mut sums = vec![Sums::default(); self.state.site_count() as usize];
-        for visit in self.state.visits() {
-            let (id, visit) = visit?;
-            let page = self.state.page(id)?;
+        for visit in self.state.visits_with_pages(1) {
+            let (id, page, visit) = visit?;
             if visit.captures == 0 || page.flags.has_any(flags::ROBOTS) {
                 continue;
             }
@@ -195,8 +191,8 @@ impl Sums {
 
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
-        let rows = self.state.pages(UrlId(0)).filter_map(|page| match page {
-            Ok((id, page)) => self.row(id, &page).map_err(RowsError::from).transpose(),
+        let rows = self.state.pages_with_visits().filter_map(|page| match page {
+            Ok((id, page, visit)) => self.row(id, &page, visit).map_err(RowsError::from).transpose(),
             Err(error) => Some(Err(error.into())),
         });
         Box::new(rows)
@@ -206,7 +202,7 @@ impl Rows for ArchiveRows<'_> {
         if id.0 >= self.state.url_count() {
             return Ok(None);
         }
-        Ok(self.row(id, &self.state.page(id)?)?)
+        Ok(self.row(id, &self.state.page(id)?, self.state.visit(id)?)?)
     }
 
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use archive_storage::{State, UrlId, Visit};
+use archive_storage::{Page, State, UrlId, Visit};
 use serde::{Deserialize, Serialize};
 
 use super::{Discovery, refreshable};
@@ -179,17 +179,17 @@ impl Weights {
         &self,
         state: &State,
         credits: &Credits,
-        id: UrlId,
+        page: (UrlId, &Page),
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
-        let Some(importance) = refreshable(state, credits, id, visit)? else { return Ok(None) };
+        let Some(importance) = refreshable(state, credits, page, visit)? else { return Ok(None) };
         let kind = DocumentKind::from_code(visit.kind);
         let Some(column) = self.column.as_ref().filter(|_| !self.html_only || kind == DocumentKind::Html)
         else {
             return Ok(Some(importance));
         };
         let least = UNINTERESTING_SHARE * importance;
-        Ok(Some(column.get(id.0 as usize).map_or(importance, |value| (value * self.scale).max(least))))
+        Ok(Some(column.get(page.0.index()).map_or(importance, |value| (value * self.scale).max(least))))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Rows of an archive on disk.
 
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use archive_storage::{CaptureId, HostId, Page, SiteId, State, StateError, Store, UrlId, Visit};
+use archive_storage::{
+    CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
+};
 use chrono::{DateTime, Utc};
 
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
@@ -39,6 +42,10 @@ pub struct ArchiveRows<'a> {
     credits: Credits,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
+    /// Texts are mostly asked for of one row after the other.
+    texts: RefCell<Texts<'a>>,
+    /// The page that was read last, with its visit: what is asked of a row is mostly asked before the next one is read.
+    last: Cell<Option<(UrlId, Page, Option<Visit>)>>,
     page_columns: NamedColumns,
     /// What was computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
@@ -47,6 +54,9 @@ pub struct ArchiveRows<'a> {
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
+
+/// URLs that are kept of those that were read, and names of hosts and of sites, which each take its bytes.
+const NAMES_KEPT: usize = 1 << 17;
 
 /// What the importance of its pages makes of a site, beside the importance that links between sites give it.
 const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
@@ -75,6 +85,15 @@ impl NamedColumns {
     }
 }
 
+/// What reads texts of an archive.
+#[derive(Debug)]
+struct Texts<'a> {
+    urls: TextCache<'a>,
+    hosts: TextCache<'a>,
+    sites: TextCache<'a>,
+    titles: TitleCursor<'a>,
+}
+
 /// What the pages of a site come to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
@@ -100,6 +119,13 @@ impl<'a> ArchiveRows<'a> {
             access,
             credits: Credits::open(state)?,
             sites,
+            texts: RefCell::new(Texts {
+                urls: state.url_cache(NAMES_KEPT),
+                hosts: state.host_name_cache(NAMES_KEPT),
+                sites: state.site_name_cache(NAMES_KEPT),
+                titles: state.title_cursor(),
+            }),
+            last: Cell::new(None),
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             site_importance: OnceLock::new(),
@@ -113,6 +139,18 @@ impl<'a> ArchiveRows<'a> {
             SiteRule::Domain | SiteRule::Host => self.sites.get(page.host.index()).copied(),
         };
         Ok(site.unwrap_or(SiteId(u32::MAX)))
+    }
+
+    /// What is known of a page and of its fetches.
+    pub(super) fn known(&self, id: UrlId) -> Result<(Page, Option<Visit>), StateError> {
+        if let Some((_, page, visit)) = self.last.get().filter(|(last, ..)| *last == id) {
+            return Ok((page, visit));
+        }
+        Ok((self.state.page(id)?, self.state.visit(id)?))
+    }
+
+    fn visit(&self, id: UrlId) -> Result<Option<Visit>, StateError> {
+        Ok(self.known(id)?.1)
     }
 
     /// For each site the sum and the maximum of its pages' importance.
@@ -192,7 +230,10 @@ impl Sums {
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
         let rows = self.state.pages_with_visits().filter_map(|page| match page {
-            Ok((id, page, visit)) => self.row(id, &page, visit).map_err(RowsError::from).transpose(),
+            Ok((id, page, visit)) => {
+                self.last.set(Some((id, page, visit)));
+                self.row(id, &page, visit).map_err(RowsError::from).transpose()
+            }
             Err(error) => Some(Err(error.into())),
         });
         Box::new(rows)
@@ -202,25 +243,27 @@ impl Rows for ArchiveRows<'_> {
         if id.0 >= self.state.url_count() {
             return Ok(None);
         }
-        Ok(self.row(id, &self.state.page(id)?, self.state.visit(id)?)?)
+        let (page, visit) = self.known(id)?;
+        Ok(self.row(id, &page, visit)?)
     }
 
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
         let state = self.state;
+        let mut texts = self.texts.borrow_mut();
         let text = match text {
-            PageText::Url => Some(state.url(page.id)?),
-            PageText::Host => Some(state.host_name(page.host)?),
-            PageText::Site => Some(state.site_name(page.site)?),
+            PageText::Url => Some(texts.urls.get(page.id.0)?.to_owned()),
+            PageText::Host => Some(texts.hosts.get(page.host.0)?.to_owned()),
+            PageText::Site => Some(texts.sites.get(page.site.0)?.to_owned()),
             PageText::Title => {
-                let title = state.visit(page.id)?.and_then(|visit| visit.title);
-                title.map(|position| state.title(position)).transpose()?
+                let title = self.visit(page.id)?.and_then(|visit| visit.title);
+                title.map(|position| texts.titles.get(position).map(str::to_owned)).transpose()?
             }
             PageText::Language => {
-                let number = state.visit(page.id)?.map_or(0, |visit| visit.language);
+                let number = self.visit(page.id)?.map_or(0, |visit| visit.language);
                 language(state, number)
             }
             PageText::ContentType => {
-                let capture = state.visit(page.id)?.and_then(|visit| visit.last_capture);
+                let capture = self.visit(page.id)?.and_then(|visit| visit.last_capture);
                 let capture = capture.map(|id| state.capture(id)).transpose()?;
                 capture.map(|capture| state.mime(capture.mime).to_owned()).filter(|mime| !mime.is_empty())
             }

@@ -132,12 +132,7 @@ impl Survey<'_> {
         Ok(considered)
     }
 
-    fn consider(
-        &self,
-        page: UrlId,
-        record: &Page,
-        visit: &Visit,
-    ) -> Result<Option<Considered>, CreditError> {
+    fn consider(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Considered>, CreditError> {
         let (candidate, vanished) = match self.candidate(page, record, visit)? {
             Some(candidate) => (candidate, false),
             None if record.flags.has_any(page_flags::VANISHED) => {

@@ -164,12 +164,7 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     /// A page as a candidate; nothing for what cannot be refreshed.
-    fn candidate(
-        &self,
-        page: UrlId,
-        record: &Page,
-        visit: &Visit,
-    ) -> Result<Option<Candidate>, CreditError> {
+    fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
         if visit.captures == 0 {
             return Ok(None);
         }

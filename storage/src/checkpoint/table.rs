@@ -105,7 +105,8 @@ impl Recent {
     }
 
     fn forget(&mut self, block: u32) {
-        if let Some(number) = self.numbers.get_mut(block as usize % RECENT_BLOCKS).filter(|it| **it == block) {
+        if let Some(number) = self.numbers.get_mut(block as usize % RECENT_BLOCKS).filter(|it| **it == block)
+        {
             *number = ABSENT;
         }
     }

@@ -165,6 +165,7 @@ impl State {
         let mime_ids = contents.mimes.iter().cloned().zip(0..).collect();
         let mut state = Self {
             urls: files.names("urls", "pages")?,
+            finder: OnceLock::new(),
             host_names: files.names("host-names", "hosts")?,
             site_names: files.names("site-names", "sites")?,
             pages: files.table(0)?,

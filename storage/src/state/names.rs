@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::{FOLDER, State};
 use crate::address::url_hash;
-use crate::checkpoint::{Result, StateError};
+use crate::checkpoint::{Result, StateError, lock};
 use crate::ids::{HostId, SiteId, UrlId};
 use crate::pages::{Host, Page, Site};
-use crate::urls::{Finder, LATER_MAX, NameCache, NameCursor, NameTable};
+use crate::urls::{Finder, NameCache, NameCursor, NameTable};
 
 impl State {
     /// The id of a URL, given out now if it has none; whether it is new. `hash` is [`url_hash`] of the URL.
@@ -56,24 +56,28 @@ impl State {
     pub(super) fn finder(&self) -> Result<Option<&Finder>> {
         if self.finder.get().is_none() {
             let found = Finder::open(self.disk.as_ref(), &self.finder_path(), self.identity())?;
-            let later = |finder: &Finder| self.urls.len().checked_sub(finder.names);
-            let fitting = found.filter(|finder| later(finder).is_some_and(|later| later <= LATER_MAX));
+            let fitting = found.filter(|finder| finder.has_nearly(self.urls.len()));
             return Ok(self.finder.get_or_init(|| fitting).as_ref());
         }
         Ok(self.finder.get().and_then(Option::as_ref))
     }
 
-    /// Writes what finds URLs for readers anew, unless it has nearly all of them.
+    /// Writes what finds URLs for readers anew, if it was made for fewer or for those of another state.
     ///
     /// # Errors
     /// What the disk refuses; the state stays as it is.
     pub(crate) fn prepare_finding(&self) -> Result<()> {
         let (disk, path) = (self.disk.as_ref(), self.finder_path());
-        // What is damaged has no names.
-        let found = Finder::open(disk, &path, self.identity()).unwrap_or_default();
-        let known = found.map_or(0, |finder| finder.names);
-        if self.urls.len().abs_diff(known) > LATER_MAX / 2 {
-            Finder::write(disk, &path, &self.urls, self.identity())?;
+        match Finder::open(disk, &path, self.identity()) {
+            Ok(Some(finder)) if finder.has_nearly(self.urls.len()) => return Ok(()),
+            _ => Finder::write(disk, &path.with_extension("new"), &self.urls, self.identity())?,
+        }
+        // Readers that stay keep the file that they have; the next owner writes it again.
+        let lock_path = self.lock_path();
+        if lock::exclude_readers(self.checkpoint_lock.as_ref(), &lock_path, self.options.reader_wait)? {
+            let renamed = disk.rename(&path.with_extension("new"), &path);
+            self.checkpoint_lock.unlock().map_err(|error| StateError::io(&lock_path, error))?;
+            renamed.map_err(|error| StateError::io(&path, error))?;
         }
         Ok(())
     }

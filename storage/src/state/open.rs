@@ -239,6 +239,10 @@ impl State {
         ] {
             contents.numbers.insert(name.to_owned(), number);
         }
+        let finder = self.finder_path();
+        if self.disk.exists(&finder).map_err(|error| StateError::io(&finder, error))? {
+            self.disk.remove(&finder).map_err(|error| StateError::io(&finder, error))?;
+        }
         self.catalogue.commit(&self.committed, &contents)?;
         let lock = self.checkpoint_lock.clone();
         let parts = (self.disk.clone(), self.catalogue.clone(), self.owner.take());

@@ -1,7 +1,7 @@
 //! The file `urls.find`: finds the id of a URL by reading one block, where a reader would else hash all URLs.
 //!
-//! Block 0 begins with the state's identity and the number of URLs that are in the file: the first ones, so that it stays
-//! true of later checkpoints, which add to it. A URL is in the block that the upper half of its hash chooses, with the
+//! Block 0 begins with the state's identity, the number of URLs that are in the file (the first ones, so that it stays true
+//! of later checkpoints, which add to them) and the number of further blocks. A URL is in the block that the upper half of its hash chooses, with the
 //! lower half and its id. The hash is XXH3 seeded with the identity, which nobody outside knows. Names are compared, so hashes
 //! may be equal. The file is derived: without it URLs are found as the owner of an archive finds them.
 
@@ -13,8 +13,9 @@ use super::{NameCursor, NameTable};
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Table};
 
-/// URLs beyond those in the file that are read one by one to find one.
-pub(crate) const LATER_MAX: u32 = 1 << 12;
+/// URLs that came later and are read one by one to find one: so many, or this part of those in the file.
+const LATER_MIN: u32 = 1 << 9;
+const LATER_DIVISOR: u32 = 64;
 /// Names in a block on average: it is full for none of 10^8 blocks.
 const PER_BLOCK_MEAN: u32 = 360;
 /// Entries that are sorted into blocks at a time, which take 12 bytes each.
@@ -50,19 +51,32 @@ pub(crate) struct Finder {
 const SLOTS: u32 = Table::<Entry>::PER_BLOCK;
 
 impl Finder {
-    /// Opens the file if there is one of the state with this identity.
+    /// Opens the file, if there is one.
     pub(crate) fn open(disk: &dyn Disk, path: &Path, identity: u64) -> Result<Option<Self>> {
         let failed = |error| StateError::io(path, error);
         if !disk.exists(path).map_err(failed)? {
             return Ok(None);
         }
-        let blocks = disk.open(path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?
-            / crate::checkpoint::BLOCK_BYTES as u64;
+        let length = disk.open(path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?;
+        let blocks = length / crate::checkpoint::BLOCK_BYTES as u64;
         let count = u32::try_from(blocks * u64::from(SLOTS)).unwrap_or(u32::MAX);
         let entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
-        let (Some(own), Some(names)) = (entries.get(0)?, entries.get(1)?) else { return Ok(None) };
-        let is_own = u64::from(own.1) << 32 | u64::from(own.0) == identity && blocks > 1;
-        Ok(is_own.then_some(Self { entries, identity, names: names.0 }))
+        let damaged = |what| Err(StateError::corrupted(path, 0, what));
+        match (entries.get(0)?, entries.get(1)?) {
+            (Some(Entry(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
+                damaged("it belongs to another state")
+            }
+            (_, Some(Entry(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
+                Ok(Some(Self { entries, identity, names }))
+            }
+            _ => damaged("it has another length than it says"),
+        }
+    }
+
+    /// Whether a table of so many names has few more than the file.
+    pub(crate) fn has_nearly(&self, names: u32) -> bool {
+        let later = names.checked_sub(self.names);
+        later.is_some_and(|later| later <= LATER_MIN.max(self.names / LATER_DIVISOR))
     }
 
     /// The id of a name of the table, which has few more names than the file.
@@ -91,15 +105,14 @@ impl Finder {
         self.entries.check(report);
     }
 
-    /// Writes the file for all names of a table, in the place of the one that was there.
+    /// Writes a file for all names of a table, durably.
     pub(crate) fn write(disk: &dyn Disk, path: &Path, table: &NameTable, identity: u64) -> Result<()> {
-        let new = path.with_extension("new");
-        let io = |error| StateError::io(&new, error);
-        disk.open(&new, OpenMode::Create).and_then(|file| file.set_len(0)).map_err(io)?;
-        let mut entries: Table<Entry> = Table::open(disk, new.clone(), TABLE, 0, OpenMode::Create, 0)?;
-        let head = [Entry(identity as u32, (identity >> 32) as u32), Entry(table.len(), 0)];
-        push_block(&mut entries, &head)?;
+        let mut entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
         let blocks = table.len().div_ceil(PER_BLOCK_MEAN).max(1);
+        push_block(
+            &mut entries,
+            &[Entry(identity as u32, (identity >> 32) as u32), Entry(table.len(), blocks)],
+        )?;
         let step = ((PART as u32) / PER_BLOCK_MEAN).min(blocks);
         for first in (0..blocks).step_by(step as usize) {
             for block in sorted(table, identity, blocks, first..first.saturating_add(step))? {
@@ -107,10 +120,7 @@ impl Finder {
             }
         }
         entries.write_new()?;
-        entries.sync()?;
-        disk.rename(&new, path).map_err(io)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))
+        entries.sync()
     }
 }
 

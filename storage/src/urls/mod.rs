@@ -27,7 +27,7 @@ use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
 use crate::index::{Batch, HashIndex};
 pub(crate) use cache::NameCache;
-pub(crate) use find::{Finder, LATER_MAX};
+pub(crate) use find::Finder;
 use front::{Decoder, FrontCoder, SEPARATOR};
 
 /// Names in a block of the log.

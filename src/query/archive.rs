@@ -14,7 +14,9 @@ use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
+use crate::ledger::{
+    AliasImportance, CreditError, Credits, Refusal, SiteRule, language, page_flags as flags,
+};
 use crate::parse::DocumentKind;
 use crate::refresh::rate::RatePrior;
 
@@ -40,6 +42,7 @@ pub struct ArchiveRows<'a> {
     pub(super) state: &'a State,
     pub(super) access: Access,
     credits: Credits,
+    aliases: AliasImportance,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
     /// Texts are mostly asked for of one row after the other.
@@ -118,6 +121,7 @@ impl<'a> ArchiveRows<'a> {
             state,
             access,
             credits: Credits::open(state)?,
+            aliases: AliasImportance::default(),
             sites,
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
@@ -180,7 +184,7 @@ impl<'a> ArchiveRows<'a> {
         let importance = if !page.flags.has_any(flags::ALIAS) {
             self.credits.importance(page, visit.as_ref())
         } else {
-            self.credits.importance_of(self.state, id)?
+            self.aliases.of(self.state, &self.credits, id)?
         };
         Ok(Some(PageRow {
             id,

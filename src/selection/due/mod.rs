@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use archive_storage::{Page, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
+use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::refresh::rule::Rule;
@@ -157,6 +157,7 @@ impl Candidate {
 struct Survey<'a> {
     state: &'a State,
     credits: &'a Credits,
+    aliases: AliasImportance,
     choice: &'a Choice,
     prior: RatePrior,
     now: DateTime<Utc>,
@@ -168,7 +169,9 @@ impl Survey<'_> {
         if visit.captures == 0 {
             return Ok(None);
         }
-        let Some(weight) = self.choice.weights.of(self.state, self.credits, (page, record), visit)? else {
+        let weighed =
+            self.choice.weights.of(self.state, self.credits, &self.aliases, (page, record), visit)?;
+        let Some(weight) = weighed else {
             return Ok(None);
         };
         Ok(Some(Candidate {
@@ -245,7 +248,14 @@ pub fn most_obsolete(
     if budget == 0 {
         return Ok(Vec::new());
     }
-    let survey = Survey { state, credits, choice, prior: archive_prior(state)?, now };
+    let survey = Survey {
+        state,
+        credits,
+        aliases: AliasImportance::default(),
+        choice,
+        prior: archive_prior(state)?,
+        now,
+    };
     match choice.rules.policy.simple() {
         Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),
@@ -277,6 +287,7 @@ fn visit_step(state: &State, most: usize) -> usize {
 pub fn refreshable(
     state: &State,
     credits: &Credits,
+    aliases: &AliasImportance,
     (id, page): (UrlId, &Page),
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
@@ -285,7 +296,7 @@ pub fn refreshable(
     // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
     let missed = page.flags.has_any(flags::VANISHED) && page.flags.has_any(flags::SEED);
     let importance =
-        if is_alias { credits.importance_of(state, id)? } else { credits.importance(page, Some(visit)) };
+        if is_alias { aliases.of(state, credits, id)? } else { credits.importance(page, Some(visit)) };
     let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
     if !tells_of_others(visit) || page.flags.has_any(flags::ROBOTS) {
         return Ok(own);

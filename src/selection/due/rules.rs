@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Discovery, refreshable};
 use crate::columns::{self, Column, ColumnError, Kind};
-use crate::ledger::{CreditError, Credits, REFRESH_SETTING};
+use crate::ledger::{AliasImportance, CreditError, Credits, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
 
@@ -179,10 +179,11 @@ impl Weights {
         &self,
         state: &State,
         credits: &Credits,
+        aliases: &AliasImportance,
         page: (UrlId, &Page),
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
-        let Some(importance) = refreshable(state, credits, page, visit)? else { return Ok(None) };
+        let Some(importance) = refreshable(state, credits, aliases, page, visit)? else { return Ok(None) };
         let kind = DocumentKind::from_code(visit.kind);
         let Some(column) = self.column.as_ref().filter(|_| !self.html_only || kind == DocumentKind::Html)
         else {

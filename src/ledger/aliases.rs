@@ -92,7 +92,7 @@ fn shown_of(mut history: History<'_>) -> Result<Option<(CaptureId, Capture)>, St
 }
 
 /// Aliases that are looked up one by one, a block of links each, before all are worked out together.
-const SINGLE_MAX: usize = 1 << 11;
+const SINGLE_MAX: usize = 1 << 8;
 
 /// The importance of the pages that aliases stand for, as of one checkpoint.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use crate::checkpoint::{Result, StateError};
 use crate::ids::UrlId;
 use crate::pages::{Page, Visit, VisitId, VisitRecord};
 
-/// Rows whose partners in another table are read together, which take some 20 MiB.
-const TOGETHER: usize = 1 << 16;
+/// Rows whose partners in another table are read together: they take less than 8 MiB, so that the allocator keeps the room.
+const TOGETHER: usize = 1 << 15;
 
 impl State {
     /// What is known of a URL.

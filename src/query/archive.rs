@@ -115,7 +115,8 @@ impl<'a> ArchiveRows<'a> {
     /// When its state or its columns cannot be read.
     pub fn new(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
-        let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
+        let sites = (0..state.host_count()).map(|host| state.host(HostId(host)).map(|host| host.site));
+        let sites = sites.collect::<Result<_, _>>()?;
         Ok(Self {
             store,
             state,

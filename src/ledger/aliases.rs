@@ -92,7 +92,7 @@ fn shown_of(mut history: History<'_>) -> Result<Option<(CaptureId, Capture)>, St
 }
 
 /// Aliases that are looked up one by one, a block of links each, before all are worked out together.
-const SINGLE_MAX: usize = 1 << 8;
+const SINGLE_MAX: usize = 1 << 11;
 
 /// The importance of the pages that aliases stand for, as of one checkpoint.
 #[derive(Debug, Default)]
@@ -102,6 +102,11 @@ pub struct AliasImportance {
 }
 
 impl AliasImportance {
+    /// Says that those of all pages will be asked for.
+    pub fn expect_all(&self) {
+        self.looked_up.set(SINGLE_MAX);
+    }
+
     /// That of an alias; nothing when it stands for no page.
     ///
     /// # Errors

@@ -234,6 +234,7 @@ impl Sums {
 
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
+        self.aliases.expect_all();
         let rows = self.state.pages_with_visits().filter_map(|page| match page {
             Ok((id, page, visit)) => {
                 self.last.set(Some((id, page, visit)));

@@ -191,6 +191,7 @@ impl Survey<'_> {
 
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
+        self.aliases.expect_all();
         self.sampled(1, &mut each)
     }
 

@@ -38,7 +38,7 @@ impl<'a> NameCache<'a> {
         }
         let (block, slot) = (id / NAMES_PER_BLOCK, (id % NAMES_PER_BLOCK) as usize);
         let place = block as usize % self.places;
-        if !self.blocks.get(place).is_some_and(|names| names.as_ref().is_some_and(|it| it.block == block)) {
+        if self.blocks.get(place).and_then(Option::as_ref).is_none_or(|names| names.block != block) {
             let names = self.read(block)?;
             if place >= self.blocks.len() {
                 self.blocks.resize_with(place + 1, || None);

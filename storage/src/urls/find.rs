@@ -127,7 +127,7 @@ impl Finder {
 /// The block of a name, of so many, and the lower half of its hash.
 fn place(name: &[u8], identity: u64, blocks: u32) -> (u32, u32) {
     let hash = xxh3_64_with_seed(name, identity);
-    (((hash >> 32) * u64::from(blocks) >> 32) as u32, hash as u32)
+    ((((hash >> 32) * u64::from(blocks)) >> 32) as u32, hash as u32)
 }
 
 /// The entries of some blocks.

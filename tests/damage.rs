@@ -209,8 +209,9 @@ fn a_file_that_is_missing_or_cut_short_is_found_and_mended_or_named() {
         }
         let missing = sound.archive.copy();
         fs::remove_file(missing.path.join(file)).unwrap();
-        if kind.starts_with("state/columns") {
-            assert_eq!(missing.verify(), sound.contents.len() as u64, "nobody says which columns there are");
+        // Nobody says which columns there are, and URLs are found without their file.
+        if kind.starts_with("state/columns") || kind == "state/urls.find" {
+            assert_eq!(missing.verify(), sound.contents.len() as u64, "{kind} is missing");
             continue;
         }
         sound.is_mended(&missing, &format!("{kind}: {} is missing", file.display()));

@@ -193,7 +193,11 @@ fn due(outlook: &Outlook) -> [String; 3] {
     let place = match outlook.before {
         0 => "no other page is more urgent".to_owned(),
         1 => "one other page is more urgent".to_owned(),
-        before => format!("{} of {} are more urgent", HumanCount(before), output::count(outlook.of, "page")),
+        before => {
+            let estimated = if outlook.estimated { " (estimated)" } else { "" };
+            let of = output::count(outlook.of, "page");
+            format!("{} of {of} are more urgent{estimated}", HumanCount(before))
+        }
     };
     let changes = match outlook.changes_per_day {
         rate if rate >= 1.0 => format!("{rate:.1} times a day"),

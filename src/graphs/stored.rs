@@ -3,7 +3,7 @@
 use archive_storage::{State, StateError, UrlId};
 
 use crate::importance::{Graph, GraphError};
-use crate::ledger::{CreditError, Credits, LinkCode, account_of, page_flags as flags};
+use crate::ledger::{CreditError, Credits, LinkCode, aliases, page_flags as flags};
 
 /// Why an archive gives no graph.
 #[derive(Debug, thiserror::Error)]
@@ -52,11 +52,8 @@ impl PageGraph {
                 urls.push(id);
             }
         }
-        for page in state.pages(UrlId(0)) {
-            let (id, page) = page?;
-            if page.flags.has_any(flags::ALIAS) {
-                numbers[id.index()] = account_of(state, id)?.map_or(u32::MAX, |page| numbers[page.index()]);
-            }
+        for (page, alias) in aliases(state)? {
+            numbers[alias.index()] = numbers[page.index()];
         }
         let number = |id: UrlId| numbers.get(id.index()).copied().filter(|&number| number != u32::MAX);
         let mut arcs = Vec::new();

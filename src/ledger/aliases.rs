@@ -8,8 +8,11 @@
 //! All this follows from the history alone: a revisit is what it stands for (a 304 of a copy is a copy), and a fetch that
 //! failed, or met an error of the server, says nothing of a page that was found before.
 
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
+
 use archive_storage::{
-    Capture, CaptureId, LinkCursor, LinkList, LinkTarget, Page, State, StateError, UrlId, Visit,
+    Capture, CaptureId, History, LinkCursor, LinkList, LinkTarget, Page, State, StateError, UrlId, Visit,
 };
 
 use super::credit::{CreditError, Credits};
@@ -62,7 +65,8 @@ pub(super) fn leads_to(
     visit: &Visit,
     links: &mut LinkCursor<'_>,
 ) -> Result<Option<UrlId>, StateError> {
-    let Some((_, capture)) = shown(state, id)? else { return Ok(None) };
+    let Some(newest) = visit.last_capture else { return Ok(None) };
+    let Some((_, capture)) = shown_of(state.history_from(newest))? else { return Ok(None) };
     let original = capture.original.map(|original| state.capture(original)).transpose()?;
     if !is_redirect(capture.status) {
         return Ok(original.map(|original| original.url).filter(|&other| other != id));
@@ -79,13 +83,79 @@ pub(super) fn leads_to(
 /// # Errors
 /// When the store fails.
 pub fn shown(state: &State, id: UrlId) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    for capture in state.history(id)? {
-        let (number, capture) = capture?;
-        if is_page(&capture) || matches!(capture.status, 404 | 410) {
-            return Ok(Some((number, capture)));
+    shown_of(state.history(id)?)
+}
+
+fn shown_of(mut history: History<'_>) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    let says = |capture: &Capture| is_page(capture) || matches!(capture.status, 404 | 410);
+    history.find(|found| found.as_ref().map_or(true, |(_, capture)| says(capture))).transpose()
+}
+
+/// Aliases that are looked up one by one, a block of links each, before all are worked out together.
+const SINGLE_MAX: usize = 1 << 11;
+
+/// The importance of the pages that aliases stand for, as of one checkpoint.
+#[derive(Debug, Default)]
+pub struct AliasImportance {
+    looked_up: Cell<usize>,
+    all: OnceCell<HashMap<UrlId, f64>>,
+}
+
+impl AliasImportance {
+    /// Says that those of all pages will be asked for.
+    pub fn expect_all(&self) {
+        self.looked_up.set(SINGLE_MAX);
+    }
+
+    /// That of an alias; nothing when it stands for no page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn of(&self, state: &State, credits: &Credits, id: UrlId) -> Result<Option<f64>, StateError> {
+        if self.all.get().is_none() {
+            self.looked_up.set(self.looked_up.get() + 1);
+            if self.looked_up.get() <= SINGLE_MAX {
+                return credits.importance_of(state, id);
+            }
+            let all = Self::all(state, credits)?;
+            return Ok(self.all.get_or_init(|| all).get(&id).copied());
+        }
+        Ok(self.all.get().and_then(|all| all.get(&id)).copied())
+    }
+
+    fn all(state: &State, credits: &Credits) -> Result<HashMap<UrlId, f64>, StateError> {
+        let pairs = aliases(state)?;
+        let mut pages = state.visits_of(pairs.iter().map(|(page, _)| *page));
+        let importance = pairs.iter().map(|(_, alias)| {
+            let known = pages.next().transpose()?;
+            Ok(known.and_then(|(_, page, visit)| Some((*alias, credits.importance(&page, visit.as_ref())?))))
+        });
+        importance.filter_map(Result::transpose).collect()
+    }
+}
+
+/// What every alias stands for in the end, with the alias, in order; what has no account is no page. A pass over all visits, in
+/// whose order links and captures lie.
+///
+/// # Errors
+/// When the store fails.
+pub fn aliases(state: &State) -> Result<Vec<(UrlId, UrlId)>, StateError> {
+    let mut hops: HashMap<UrlId, UrlId> = HashMap::new();
+    let mut links = state.link_cursor();
+    for visit in state.visits_with_pages(1) {
+        let (id, page, visit) = visit?;
+        if page.flags.has_any(flags::ALIAS) && !page.flags.has_any(flags::ACCOUNT) {
+            hops.extend(leads_to(state, id, &visit, &mut links)?.map(|other| (id, other)));
         }
     }
-    Ok(None)
+    let end = |alias: UrlId| {
+        let row = || std::iter::successors(Some(alias), |id| hops.get(id).copied());
+        if row().nth(ALIASES_MAX + 1).is_some() { None } else { row().last() }
+    };
+    let mut pairs: Vec<(UrlId, UrlId)> =
+        hops.keys().filter_map(|alias| Some((end(*alias)?, *alias))).collect();
+    pairs.sort_unstable();
+    Ok(pairs)
 }
 
 /// Whether a status sends on to another page.

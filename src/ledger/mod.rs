@@ -25,7 +25,7 @@ mod settings;
 mod settle;
 mod sites;
 
-pub use aliases::{account_of, shown};
+pub use aliases::{AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};

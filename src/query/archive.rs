@@ -1,9 +1,12 @@
 //! Rows of an archive on disk.
 
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use archive_storage::{CaptureId, HostId, Page, SiteId, State, StateError, Store, UrlId, Visit};
+use archive_storage::{
+    CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
+};
 use chrono::{DateTime, Utc};
 
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
@@ -12,7 +15,9 @@ use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
-use crate::ledger::{CreditError, Credits, Refusal, SiteRule, language, page_flags as flags};
+use crate::ledger::{
+    AliasImportance, CreditError, Credits, Refusal, SiteRule, language, page_flags as flags,
+};
 use crate::parse::DocumentKind;
 use crate::refresh::rate::RatePrior;
 
@@ -41,8 +46,13 @@ pub struct ArchiveRows<'a> {
     pub(super) state: &'a State,
     pub(super) access: Access,
     credits: Credits,
+    aliases: AliasImportance,
     /// The site of every host: asked for with every page.
     sites: Vec<SiteId>,
+    /// Texts are mostly asked for of one row after the other.
+    texts: RefCell<Texts<'a>>,
+    /// The page that was read last, with its visit: what is asked of a row is mostly asked before the next one is read.
+    last: Cell<Option<(UrlId, Page, Option<Visit>)>>,
     page_columns: NamedColumns,
     /// What was computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
@@ -52,6 +62,9 @@ pub struct ArchiveRows<'a> {
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
+
+/// URLs that are kept of those that were read, and names of hosts and of sites, which each take its bytes.
+const NAMES_KEPT: usize = 1 << 17;
 
 /// What the importance of its pages makes of a site, beside the importance that links between sites give it.
 const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
@@ -80,6 +93,15 @@ impl NamedColumns {
     }
 }
 
+/// What reads texts of an archive.
+#[derive(Debug)]
+struct Texts<'a> {
+    urls: TextCache<'a>,
+    hosts: TextCache<'a>,
+    sites: TextCache<'a>,
+    titles: TitleCursor<'a>,
+}
+
 /// What the pages of a site come to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
@@ -98,13 +120,22 @@ impl<'a> ArchiveRows<'a> {
     /// When its state or its columns cannot be read.
     pub fn new(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
-        let sites = state.hosts().map(|host| host.map(|(_, _, host)| host.site)).collect::<Result<_, _>>()?;
+        let sites = (0..state.host_count()).map(|host| state.host(HostId(host)).map(|host| host.site));
+        let sites = sites.collect::<Result<_, _>>()?;
         Ok(Self {
             store,
             state,
             access,
             credits: Credits::open(state)?,
+            aliases: AliasImportance::default(),
             sites,
+            texts: RefCell::new(Texts {
+                urls: state.url_cache(NAMES_KEPT),
+                hosts: state.host_name_cache(NAMES_KEPT),
+                sites: state.site_name_cache(NAMES_KEPT),
+                titles: state.title_cursor(),
+            }),
+            last: Cell::new(None),
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
@@ -121,14 +152,24 @@ impl<'a> ArchiveRows<'a> {
         Ok(site.unwrap_or(SiteId(u32::MAX)))
     }
 
+    /// What is known of a page and of its fetches.
+    pub(super) fn known(&self, id: UrlId) -> Result<(Page, Option<Visit>), StateError> {
+        if let Some((_, page, visit)) = self.last.get().filter(|(last, ..)| *last == id) {
+            return Ok((page, visit));
+        }
+        Ok((self.state.page(id)?, self.state.visit(id)?))
+    }
+
+    fn visit(&self, id: UrlId) -> Result<Option<Visit>, StateError> {
+        Ok(self.known(id)?.1)
+    }
+
     /// For each site the sum and the maximum of its pages' importance.
     fn site_importance(&self) -> Result<Vec<[f64; 2]>, StateError> {
         let mut found = vec![[0.0; 2]; self.state.site_count() as usize];
-        for page in self.state.pages(UrlId(0)) {
-            let (id, page) = page?;
-            let Some(importance) = self.credits.importance(&page, self.state.visit(id)?.as_ref()) else {
-                continue;
-            };
+        for page in self.state.pages_with_visits() {
+            let (id, page, visit) = page?;
+            let Some(importance) = self.credits.importance(&page, visit.as_ref()) else { continue };
             if let Some([sum, max]) = found.get_mut(self.site_of(id, &page)?.index()) {
                 *sum += importance;
                 *max = importance.max(*max);
@@ -138,11 +179,10 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// A row, or none for what is no page (robots.txt) and for what nobody is to see.
-    fn row(&self, id: UrlId, page: &Page) -> Result<Option<PageRow>, StateError> {
+    fn row(&self, id: UrlId, page: &Page, visit: Option<Visit>) -> Result<Option<PageRow>, StateError> {
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);
         }
-        let visit = self.state.visit(id)?;
         if !self.access.shows_page(self.state, visit.as_ref())? {
             return Ok(None);
         }
@@ -151,7 +191,7 @@ impl<'a> ArchiveRows<'a> {
         let importance = if !page.flags.has_any(flags::ALIAS) {
             self.credits.importance(page, visit.as_ref())
         } else {
-            self.credits.importance_of(self.state, id)?
+            self.aliases.of(self.state, &self.credits, id)?
         };
         Ok(Some(PageRow {
             id,
@@ -171,9 +211,8 @@ impl<'a> ArchiveRows<'a> {
 
     fn site_sums(&self) -> Result<Vec<Sums>, StateError> {
         let mut sums = vec![Sums::default(); self.state.site_count() as usize];
-        for visit in self.state.visits() {
-            let (id, visit) = visit?;
-            let page = self.state.page(id)?;
+        for visit in self.state.visits_with_pages(1) {
+            let (id, page, visit) = visit?;
             if visit.captures == 0 || page.flags.has_any(flags::ROBOTS) {
                 continue;
             }
@@ -201,8 +240,12 @@ impl Sums {
 
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
-        let rows = self.state.pages(UrlId(0)).filter_map(|page| match page {
-            Ok((id, page)) => self.row(id, &page).map_err(RowsError::from).transpose(),
+        self.aliases.expect_all();
+        let rows = self.state.pages_with_visits().filter_map(|page| match page {
+            Ok((id, page, visit)) => {
+                self.last.set(Some((id, page, visit)));
+                self.row(id, &page, visit).map_err(RowsError::from).transpose()
+            }
             Err(error) => Some(Err(error.into())),
         });
         Box::new(rows)
@@ -212,25 +255,27 @@ impl Rows for ArchiveRows<'_> {
         if id.0 >= self.state.url_count() {
             return Ok(None);
         }
-        Ok(self.row(id, &self.state.page(id)?)?)
+        let (page, visit) = self.known(id)?;
+        Ok(self.row(id, &page, visit)?)
     }
 
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
         let state = self.state;
+        let mut texts = self.texts.borrow_mut();
         let text = match text {
-            PageText::Url => Some(state.url(page.id)?),
-            PageText::Host => Some(state.host_name(page.host)?),
-            PageText::Site => Some(state.site_name(page.site)?),
+            PageText::Url => Some(texts.urls.get(page.id.0)?.to_owned()),
+            PageText::Host => Some(texts.hosts.get(page.host.0)?.to_owned()),
+            PageText::Site => Some(texts.sites.get(page.site.0)?.to_owned()),
             PageText::Title => {
-                let title = state.visit(page.id)?.and_then(|visit| visit.title);
-                title.map(|position| state.title(position)).transpose()?
+                let title = self.visit(page.id)?.and_then(|visit| visit.title);
+                title.map(|position| texts.titles.get(position).map(str::to_owned)).transpose()?
             }
             PageText::Language => {
-                let number = state.visit(page.id)?.map_or(0, |visit| visit.language);
+                let number = self.visit(page.id)?.map_or(0, |visit| visit.language);
                 language(state, number)
             }
             PageText::ContentType => {
-                let capture = state.visit(page.id)?.and_then(|visit| visit.last_capture);
+                let capture = self.visit(page.id)?.and_then(|visit| visit.last_capture);
                 let capture = capture.map(|id| state.capture(id)).transpose()?;
                 capture.map(|capture| state.mime(capture.mime).to_owned()).filter(|mime| !mime.is_empty())
             }

@@ -26,15 +26,15 @@ impl ArchiveRows<'_> {
     pub(super) fn page_detail_of(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
         let state = self.state;
         Ok(match detail {
-            PageDetail::Hop => match state.page(page.id)? {
+            PageDetail::Hop => match self.known(page.id)?.0 {
                 known if known.via.is_some() => char::from(known.hop).to_string().into(),
                 _ => Value::Empty,
             },
-            PageDetail::Via => self.shown_url(state.page(page.id)?.via)?.into(),
-            PageDetail::Seed => yes_no(state.page(page.id)?.flags.has_any(flags::SEED)).into(),
-            PageDetail::Refusal => {
-                Refusal::from_code(flags::refusal_code(state.page(page.id)?.flags)).map(Refusal::name).into()
-            }
+            PageDetail::Via => self.shown_url(self.known(page.id)?.0.via)?.into(),
+            PageDetail::Seed => yes_no(self.known(page.id)?.0.flags.has_any(flags::SEED)).into(),
+            PageDetail::Refusal => Refusal::from_code(flags::refusal_code(self.known(page.id)?.0.flags))
+                .map(Refusal::name)
+                .into(),
             PageDetail::Redirect => {
                 let is_redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
                 let links = if page.captures > 0 { state.links(page.id)?.links } else { Vec::new() };
@@ -42,7 +42,7 @@ impl ArchiveRows<'_> {
                 self.shown_url(target)?.into()
             }
             PageDetail::ChangeRate => {
-                let Some(visit) = state.visit(page.id)?.filter(|_| page.captures > 0) else {
+                let Some(visit) = self.known(page.id)?.1.filter(|_| page.captures > 0) else {
                     return Ok(Value::Empty);
                 };
                 let prior = match self.prior.get() {

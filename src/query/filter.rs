@@ -198,7 +198,9 @@ impl TextTest {
 
 /// The text as tests compare it.
 pub(crate) fn folded(text: &str, folds_case: bool) -> Cow<'_, str> {
-    if folds_case && text.chars().any(|c| !c.is_lowercase() && c.is_alphabetic()) {
+    if text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Borrowed(text)
+    } else if folds_case && text.chars().any(|c| !c.is_lowercase() && c.is_alphabetic()) {
         Cow::Owned(text.to_lowercase())
     } else {
         Cow::Borrowed(text)

@@ -36,10 +36,11 @@ impl Glob {
 
     /// Whether the whole of `text` fits.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        if self.fold_case {
-            self.fits(text.chars().flat_map(char::to_lowercase))
-        } else {
-            self.fits(text.chars())
+        match (text.is_ascii(), self.fold_case) {
+            (true, true) => self.fits(text.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
+            (true, false) => self.fits(text.bytes().map(char::from)),
+            (false, true) => self.fits(text.chars().flat_map(char::to_lowercase)),
+            (false, false) => self.fits(text.chars()),
         }
     }
 

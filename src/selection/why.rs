@@ -115,6 +115,8 @@ pub struct Outlook {
     pub before: u64,
     /// Pages that can be fetched again.
     pub of: u64,
+    /// Whether both numbers are estimated from a sample, as in archives of more than 32 768 fetched pages.
+    pub estimated: bool,
 }
 
 /// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
@@ -292,5 +294,6 @@ fn outlook(
         due,
         before: turn.before,
         of: turn.of,
+        estimated: turn.is_estimate,
     }))
 }

@@ -356,6 +356,7 @@ impl Store {
         if let Some(segments) = &mut self.segments {
             segments.rotate(None)?;
             self.checkpoint_waiting()?;
+            self.state.prepare_finding()?;
         }
         Ok(())
     }

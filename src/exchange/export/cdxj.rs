@@ -3,8 +3,9 @@
 //! Every closed segment has its index beside it, sorted; these are merged. A segment that is still written to, or whose
 //! index is missing, is read.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io::{self, BufRead, BufReader, Write};
 
 use archive_storage::backend::{OpenMode, open_regular};
@@ -17,8 +18,11 @@ use super::{ExportError, Exported, Selection, lost};
 /// Lines between two reports of progress.
 const REPORT_EVERY: u64 = 10_000;
 
-/// The lines of one segment, in order.
-type Lines<'a> = Box<dyn Iterator<Item = io::Result<String>> + 'a>;
+/// Bytes of an index that are read at once.
+const READ_BYTES: usize = 1 << 16;
+
+/// Puts the next line of a segment into a buffer; nothing after the last.
+type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
 
 /// Writes the index of a selection.
 pub(super) fn write(
@@ -36,7 +40,11 @@ pub(super) fn write(
         }
     }
     if !read.is_empty() {
-        sources.push(Box::new(of_records(store, selection, &read)?.into_iter().map(Ok)));
+        let mut lines = of_records(store, selection, &read)?.into_iter();
+        sources.push(Box::new(move |line| {
+            line.extend(lines.next().into_iter().flat_map(String::into_bytes));
+            Ok(())
+        }));
     }
     merge(sources, out, progress)
 }
@@ -52,22 +60,27 @@ fn stored<'a>(
         return None;
     }
     let path = store.path().join(segment::FOLDER).join(format!("{}.cdxj", entry.file));
-    let lines = BufReader::new(open_regular(&path, OpenMode::Read).ok()?).lines();
-    Some(Box::new(lines.filter(move |line| match (line, selection.offsets(id)) {
-        (Ok(line), Some(_)) => {
-            offset(line).is_some_and(|offset| selection.has(&Location { segment: id, offset, length: 0 }))
+    let mut lines = BufReader::with_capacity(READ_BYTES, open_regular(&path, OpenMode::Read).ok()?);
+    let is_meant = move |line: &[u8]| {
+        let has = |offset| selection.has(&Location { segment: id, offset, length: 0 });
+        selection.offsets(id).is_none() || offset(line).is_some_and(has)
+    };
+    Some(Box::new(move |line| {
+        while lines.read_until(b'\n', line)? > 0 && !is_meant(line) {
+            line.clear();
         }
-        _ => true,
-    })))
+        Ok(())
+    }))
 }
 
 /// Where a line's record lies.
-fn offset(line: &str) -> Option<u64> {
+fn offset(line: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Place {
         offset: String,
     }
-    let place: Place = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;
+    let place: Place =
+        serde_json::from_slice(line.get(line.iter().position(|byte| *byte == b'{')?..)?).ok()?;
     place.offset.parse().ok()
 }
 
@@ -91,26 +104,68 @@ fn of_records(
 
 /// Merges sorted lines.
 fn merge(
-    mut sources: Vec<Lines<'_>>,
+    sources: Vec<Lines<'_>>,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let mut heap = BinaryHeap::new();
-    for (number, source) in sources.iter_mut().enumerate() {
-        if let Some(line) = source.next() {
-            heap.push(Reverse((line.map_err(lost)?, number)));
+    for (number, lines) in sources.into_iter().enumerate() {
+        let mut source = Source { line: Vec::new(), number, lines };
+        if source.advance().map_err(lost)? {
+            heap.push(source);
         }
     }
     let mut exported = Exported::default();
-    while let Some(Reverse((line, number))) = heap.pop() {
-        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).map_err(lost)?;
+    while let Some(mut source) = heap.peek_mut() {
+        out.write_all(&source.line).map_err(lost)?;
         exported.rows += 1;
         if exported.rows.is_multiple_of(REPORT_EVERY) {
             progress(exported.rows);
         }
-        if let Some(next) = sources.get_mut(number).and_then(Iterator::next) {
-            heap.push(Reverse((next.map_err(lost)?, number)));
+        if !source.advance().map_err(lost)? {
+            PeekMut::pop(source);
         }
     }
     Ok(exported)
+}
+
+/// A source of sorted lines, at one of them; the greatest is the one whose line comes first.
+struct Source<'a> {
+    /// With its line feed.
+    line: Vec<u8>,
+    number: usize,
+    lines: Lines<'a>,
+}
+
+impl Source<'_> {
+    /// Goes on to the next line, if there is one.
+    fn advance(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        (self.lines)(&mut self.line)?;
+        let is_line = !self.line.is_empty();
+        if is_line && self.line.last() != Some(&b'\n') {
+            self.line.push(b'\n');
+        }
+        Ok(is_line)
+    }
+}
+
+impl Ord for Source<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.line.cmp(&self.line).then_with(|| other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Source<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Source<'_> {}
+
+impl PartialEq for Source<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
 }

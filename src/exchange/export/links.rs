@@ -8,6 +8,9 @@ use super::{ExportError, Exported, Selection, lost};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
 
+/// URLs that are kept of those that were read, some 60 bytes each: links lead everywhere.
+const URLS_KEPT: usize = 1 << 21;
+
 /// Links between two reports of progress.
 const REPORT_EVERY: u64 = 100_000;
 
@@ -21,20 +24,26 @@ pub(super) fn write(
     let state = store.state();
     out.write_all(b"source\ttarget\tkind\n").map_err(lost)?;
     let mut exported = Exported::default();
-    let mut targets = state.url_cursor();
+    let mut urls = state.url_cache(URLS_KEPT);
+    let (mut page, mut lines) = (String::new(), String::new());
     state.newest_links(|source, links| {
         if !selection.has_page(source) {
             return Ok(());
         }
-        let page = state.url(source)?;
+        page.clear();
+        page.push_str(urls.get(source.0)?);
+        lines.clear();
         for link in links {
             let kind = LinkCode::from_byte(link.kind).kind().map_or("other", LinkKind::context);
-            let target = targets.get(link.target)?;
-            writeln!(out, "{page}\t{target}\t{kind}").map_err(lost)?;
-            exported.rows += 1;
-            if exported.rows.is_multiple_of(REPORT_EVERY) {
-                progress(exported.rows);
+            for part in [&page, "\t", urls.get(link.target.0)?, "\t", kind, "\n"] {
+                lines.push_str(part);
             }
+        }
+        out.write_all(lines.as_bytes()).map_err(lost)?;
+        let reports = exported.rows / REPORT_EVERY;
+        exported.rows += links.len() as u64;
+        if exported.rows / REPORT_EVERY > reports {
+            progress(exported.rows);
         }
         Ok::<_, ExportError>(())
     })?;

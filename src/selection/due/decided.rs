@@ -62,12 +62,12 @@ impl Decided {
         })
     }
 
-    /// What a page weighs, in times of its weight; 0 if it is not to be fetched.
-    pub(super) fn weight(&self, state: &State, id: UrlId) -> Result<f64, CreditError> {
+    /// What a page of this host weighs, in times of its weight; 0 if it is not to be fetched.
+    pub(super) fn weight(&self, state: &State, id: UrlId, host: HostId) -> Result<f64, CreditError> {
         if self.hosts.is_empty() {
             return Ok(1.0);
         }
-        Ok(match self.hosts.get(&state.page(id)?.host) {
+        Ok(match self.hosts.get(&host) {
             None => 1.0,
             Some(host) if !host.has_narrower => host.weight,
             Some(host) => self.decisions.of_page(&state.url(id)?, &host.name, &host.site).weight(),

@@ -7,10 +7,11 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use archive_storage::backend::{OpenMode, open_regular};
-use archive_storage::{CaptureId, UrlId};
+use archive_storage::{Capture, CaptureId, UrlId};
 use serde::{Deserialize, Serialize};
 
 use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey, tells_of_others};
@@ -61,21 +62,21 @@ impl Survey<'_> {
         let Some((head, due)) = self.open(path) else { return Ok(None) };
         let mut pages: HashSet<UrlId> = due.into_iter().map(UrlId).collect();
         let captures = self.state.totals().captures;
-        for number in head.captures..captures {
-            let Ok(number) = u32::try_from(number) else { return Ok(None) };
-            let page = self.state.capture(CaptureId(number))?.url;
+        let Some(newer) = numbers(head.captures..captures) else { return Ok(None) };
+        for Capture { url: page, .. } in self.state.captures_of(&newer)? {
             if pages.insert(page) && self.state.visit(page)?.is_some_and(|visit| tells_of_others(&visit)) {
                 // It may have announced changes.
                 pages.extend(self.state.links(page)?.links.iter().map(|link| link.target));
             }
         }
+        if pages.iter().any(|page| page.0 >= self.state.url_count()) {
+            return Ok(None);
+        }
         let mut best = Best::new(room);
-        for page in pages {
-            if page.0 >= self.state.url_count() {
-                return Ok(None);
-            }
-            let Some(visit) = self.state.visit(page)? else { continue };
-            if let Some(candidate) = self.candidate(page, &visit)?.filter(|_| self.is_ripe(&visit)) {
+        for known in self.state.visits_of(pages.into_iter()) {
+            let (page, record, visit) = known?;
+            let Some(visit) = visit.filter(|visit| self.is_ripe(visit)) else { continue };
+            if let Some(candidate) = self.candidate(page, &record, &visit)? {
                 best.offer(candidate.value(rule), page);
             }
         }
@@ -151,6 +152,11 @@ impl Candidate {
         let age = self.rule(rule).interval(self.weight, self.rate, lowest) - self.announced / self.rate;
         (age.max(shortest) - self.age).max(0.0)
     }
+}
+
+/// The ids of captures in a range of numbers, if all of these are ids.
+pub(super) fn numbers(range: Range<u64>) -> Option<Vec<CaptureId>> {
+    range.map(|number| u32::try_from(number).ok().map(CaptureId)).collect()
 }
 
 fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {

@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{CaptureId, SiteId, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, HostId, Page, SiteId, StateError, UrlId, Visit};
 
+use super::folders::numbers;
 use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey, fetches_per_day};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
@@ -22,6 +23,9 @@ const CONSIDERED_MAX: usize = 1 << 19;
 
 /// Of these, pages that were fetched last.
 const RECENT_MAX: usize = 1 << 17;
+
+/// Pages whose newest captures are read together.
+const TOGETHER: usize = 1 << 16;
 
 /// Visits of a page that are told of, the last ones.
 const VISITS_MAX: usize = 64;
@@ -37,7 +41,10 @@ struct Considered {
     ripe: bool,
     /// It was a page, and its server says that it is no more.
     vanished: bool,
+    host: HostId,
+    first_seen: u32,
     captures: u32,
+    newest: Option<CaptureId>,
     observations: ChangeObservations,
 }
 
@@ -67,7 +74,7 @@ impl Survey<'_> {
             return Ok(Vec::new());
         }
         let per_day = fetches_per_day(self.state, budget, self.now)?;
-        let origin = self.origin(&considered)?;
+        let origin = self.origin(&considered);
         let now = self.now.timestamp_micros() as f64 / MICROSECONDS_PER_DAY - origin;
         let past = self.past(&considered, origin)?;
         let mut known = self.known(&considered)?;
@@ -117,17 +124,18 @@ impl Survey<'_> {
         let mut pages: Vec<UrlId> = pages.into_iter().collect();
         pages.sort_unstable();
         let mut considered = Vec::with_capacity(pages.len());
-        for page in pages {
-            let Some(visit) = self.state.visit(page)? else { continue };
-            considered.extend(self.consider(page, &visit)?);
+        for known in self.state.visits_of(pages.into_iter()) {
+            let (page, record, visit) = known?;
+            let Some(visit) = visit else { continue };
+            considered.extend(self.consider(page, &record, &visit)?);
         }
         Ok(considered)
     }
 
-    fn consider(&self, page: UrlId, visit: &Visit) -> Result<Option<Considered>, CreditError> {
-        let (candidate, vanished) = match self.candidate(page, visit)? {
+    fn consider(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Considered>, CreditError> {
+        let (candidate, vanished) = match self.candidate(page, record, visit)? {
             Some(candidate) => (candidate, false),
-            None if self.is_vanished(page)? => {
+            None if record.flags.has_any(page_flags::VANISHED) => {
                 let rate = self.prior.mean();
                 (Candidate { page, weight: 0.0, rate, age: 0.0, announced: 0.0, signals: false }, true)
             }
@@ -137,7 +145,10 @@ impl Survey<'_> {
             candidate,
             ripe: !vanished && self.is_ripe(visit),
             vanished,
+            host: record.host,
+            first_seen: visit.first_seen,
             captures: visit.captures,
+            newest: visit.last_capture,
             observations: ChangeObservations::from_bytes(&visit.extension),
         }))
     }
@@ -145,34 +156,33 @@ impl Survey<'_> {
     /// The pages of the newest captures.
     fn recent(&self) -> Result<HashSet<UrlId>, CreditError> {
         let captures = self.state.totals().captures;
-        let mut pages = HashSet::new();
-        for number in captures.saturating_sub(RECENT_MAX as u64)..captures {
-            let Ok(number) = u32::try_from(number) else { break };
-            pages.insert(self.state.capture(CaptureId(number))?.url);
-        }
-        Ok(pages)
-    }
-
-    fn is_vanished(&self, page: UrlId) -> Result<bool, CreditError> {
-        Ok(self.state.page(page)?.flags.has_any(page_flags::VANISHED))
+        let newest = numbers(captures.saturating_sub(RECENT_MAX as u64)..captures).unwrap_or_default();
+        Ok(self.state.captures_of(&newest)?.iter().map(|capture| capture.url).collect())
     }
 
     /// The day from which days are counted: before everything that is told.
-    fn origin(&self, considered: &[Considered]) -> Result<f64, CreditError> {
-        let mut first = self.now.timestamp();
-        for page in considered {
-            let visit = self.state.visit(page.candidate.page)?;
-            first = visit.map_or(first, |visit| first.min(i64::from(visit.first_seen)));
-        }
-        Ok((first as f64 / SECONDS_PER_DAY).floor())
+    fn origin(&self, considered: &[Considered]) -> f64 {
+        let first = considered.iter().map(|page| i64::from(page.first_seen)).min();
+        (first.map_or(self.now.timestamp(), |first| first.min(self.now.timestamp())) as f64 / SECONDS_PER_DAY)
+            .floor()
     }
 
     /// What the captures of the considered pages tell, in the order of time.
     fn past(&self, considered: &[Considered], origin: f64) -> Result<Past, CreditError> {
         let mut past = Past { told: Vec::new(), found: vec![0.0; considered.len()] };
         // Sitemaps and feeds change whenever one of their pages does: that says nothing of other pages.
-        for (number, page) in considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals) {
-            self.page_past(number, page, origin, &mut past)?;
+        let telling = considered.iter().enumerate().filter(|(_, page)| !page.candidate.signals);
+        let telling: Vec<(usize, &Considered)> = telling.collect();
+        for some in telling.chunks(TOGETHER) {
+            let ids: Vec<CaptureId> = some.iter().filter_map(|(_, page)| page.newest).collect();
+            let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
+            for (number, page) in some {
+                // Most pages have one capture, and these are read together.
+                let newest = page.newest.and_then(|_| newest.next()).map(|(id, capture)| (*id, capture));
+                let older = page.newest.filter(|_| page.captures > 1).map(|id| self.state.history_from(id));
+                let history = newest.map(Ok).into_iter().chain(older.into_iter().flatten().skip(1));
+                self.page_past(*number, page, history, origin, &mut past)?;
+            }
         }
         past.told.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.page.cmp(&b.page)));
         Ok(past)
@@ -182,6 +192,7 @@ impl Survey<'_> {
         &self,
         number: usize,
         page: &Considered,
+        history: impl Iterator<Item = Result<(CaptureId, Capture), StateError>>,
         origin: f64,
         past: &mut Past,
     ) -> Result<(), CreditError> {
@@ -190,7 +201,7 @@ impl Survey<'_> {
         let mut later: Option<(f64, bool)> = None;
         let mut is_newest_change = true;
         let (mut visits, mut gone) = (0, None);
-        for capture in self.state.history(page.candidate.page)? {
+        for capture in history {
             let (_, capture) = capture?;
             let at = day(capture.time);
             if page.vanished && later.is_none() && matches!(capture.status, 404 | 410) {
@@ -226,7 +237,7 @@ impl Survey<'_> {
         let mut directories: HashMap<u64, usize> = HashMap::new();
         let mut urls = self.state.url_cursor();
         for page in considered {
-            let site = self.site(page.candidate.page)?;
+            let site = self.state.host(page.host)?.site;
             let number = sites.len();
             let number = *sites.entry(site).or_insert(number);
             let relations = relations(u64::from(site.0), &path(urls.get(page.candidate.page)?));
@@ -239,10 +250,6 @@ impl Survey<'_> {
         }
         (known.sites, known.directories) = (sites.len(), directories.len());
         Ok(known)
-    }
-
-    fn site(&self, page: UrlId) -> Result<SiteId, CreditError> {
-        Ok(self.state.host(self.state.page(page)?.host)?.site)
     }
 }
 

@@ -17,10 +17,10 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
-use archive_storage::{State, UrlId, Visit};
+use archive_storage::{Page, State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags};
+use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust, page_flags as flags};
 use crate::parse::DocumentKind;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::refresh::rule::Rule;
@@ -31,8 +31,8 @@ pub(super) use turn::turn;
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
-/// URLs that are looked at for the visits that the prior is learned from; of more, every n-th.
-const PRIOR_IDS_MAX: usize = 1 << 18;
+/// Visits that the prior is learned from; of more, every n-th.
+const PRIOR_VISITS_MAX: usize = 1 << 16;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -158,6 +158,7 @@ impl Candidate {
 struct Survey<'a> {
     state: &'a State,
     credits: &'a Credits,
+    aliases: AliasImportance,
     choice: &'a Choice,
     prior: RatePrior,
     now: DateTime<Utc>,
@@ -165,11 +166,13 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     /// A page as a candidate; nothing for what cannot be refreshed.
-    fn candidate(&self, page: UrlId, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
+    fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
         if visit.captures == 0 {
             return Ok(None);
         }
-        let Some(weight) = self.choice.weights.of(self.state, self.credits, page, visit)? else {
+        let weighed =
+            self.choice.weights.of(self.state, self.credits, &self.aliases, (page, record), visit)?;
+        let Some(weight) = weighed else {
             return Ok(None);
         };
         Ok(Some(Candidate {
@@ -189,9 +192,15 @@ impl Survey<'_> {
 
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
-        for visit in self.state.visits() {
-            let (page, visit) = visit?;
-            if let Some(candidate) = self.candidate(page, &visit)? {
+        self.aliases.expect_all();
+        self.sampled(1, &mut each)
+    }
+
+    /// The same for every `step`-th page that was fetched.
+    fn sampled(&self, step: usize, each: &mut dyn FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
+        for visit in self.state.visits_with_pages(step) {
+            let (page, record, visit) = visit?;
+            if let Some(candidate) = self.candidate(page, &record, &visit)? {
                 each(&candidate, &visit);
             }
         }
@@ -241,7 +250,14 @@ pub fn most_obsolete(
     if budget == 0 {
         return Ok(Vec::new());
     }
-    let survey = Survey { state, credits, choice, prior: archive_prior(state)?, now };
+    let survey = Survey {
+        state,
+        credits,
+        aliases: AliasImportance::default(),
+        choice,
+        prior: archive_prior(state)?,
+        now,
+    };
     match choice.rules.policy.simple() {
         Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),
@@ -259,9 +275,9 @@ fn fetches_per_day(state: &State, budget: usize, now: DateTime<Utc>) -> Result<f
     Ok(again as f64 / days.max(1.0))
 }
 
-/// Of so many known URLs one is looked at for a sample.
-fn id_step(state: &State) -> usize {
-    (state.url_count() as usize).div_ceil(PRIOR_IDS_MAX).max(1)
+/// Of so many visits one is looked at for a sample of at most `most`.
+fn visit_step(state: &State, most: usize) -> usize {
+    (state.visit_count() as usize).div_ceil(most).max(1)
 }
 
 /// The importance of what can be refreshed; nothing for what comes with its page, and for robots.txt.
@@ -273,16 +289,17 @@ fn id_step(state: &State) -> usize {
 pub fn refreshable(
     state: &State,
     credits: &Credits,
-    id: UrlId,
+    aliases: &AliasImportance,
+    (id, page): (UrlId, &Page),
     visit: &Visit,
 ) -> Result<Option<f64>, CreditError> {
-    let page = state.page(id)?;
     let is_alias = page.flags.has_any(flags::ALIAS);
     let share = if is_alias { ALIAS_SHARE } else { 1.0 };
     // A seed that is not there is worth a look now and then, like an average page: somebody asked for it.
     let missed = page.flags.has_any(flags::VANISHED) && page.flags.has_any(flags::SEED);
-    let own =
-        credits.importance_of(state, id)?.map(|importance| importance * share).or(missed.then_some(1.0));
+    let importance =
+        if is_alias { aliases.of(state, credits, id)? } else { credits.importance(page, Some(visit)) };
+    let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
     if !tells_of_others(visit) || page.flags.has_any(flags::ROBOTS) {
         return Ok(own);
     }
@@ -300,14 +317,17 @@ fn tells_of_others(visit: &Visit) -> bool {
 /// # Errors
 /// When the store fails.
 pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
+    prior_of(state, visit_step(state, PRIOR_VISITS_MAX))
+}
+
+/// The same from every `step`-th visit.
+fn prior_of(state: &State, step: usize) -> Result<RatePrior, CreditError> {
     let mut pages = Vec::new();
-    // By ids, because stepping over visits would read them all.
-    for number in (0..state.url_count()).step_by(id_step(state)) {
-        let page = UrlId(number);
-        if !state.page(page)?.flags.has_any(flags::ACCOUNT) {
+    for visit in state.visits_with_pages(step) {
+        let (_, page, visit) = visit?;
+        if !page.flags.has_any(flags::ACCOUNT) {
             continue;
         }
-        let Some(visit) = state.visit(page)? else { continue };
         let observations = ChangeObservations::from_bytes(&visit.extension);
         if observations.visits() > 0 && !tells_of_others(&visit) {
             pages.push(observations);

@@ -5,14 +5,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use archive_storage::{State, UrlId, Visit};
+use archive_storage::{Page, State, UrlId, Visit};
 use serde::{Deserialize, Serialize};
 
 use super::decided::Decided;
 use super::{Discovery, refreshable};
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, Standing};
-use crate::ledger::{CreditError, Credits, REFRESH_SETTING};
+use crate::ledger::{AliasImportance, CreditError, Credits, REFRESH_SETTING};
 use crate::parse::DocumentKind;
 use crate::refresh::policies::PolicyName;
 
@@ -205,17 +205,18 @@ impl Weights {
         &self,
         state: &State,
         credits: &Credits,
-        id: UrlId,
+        aliases: &AliasImportance,
+        page: (UrlId, &Page),
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
-        let Some(importance) = refreshable(state, credits, id, visit)? else { return Ok(None) };
-        let decided = self.decided.weight(state, id)?;
+        let Some(importance) = refreshable(state, credits, aliases, page, visit)? else { return Ok(None) };
+        let decided = self.decided.weight(state, page.0, page.1.host)?;
         if decided == 0.0 {
             return Ok(None);
         }
         let kind = DocumentKind::from_code(visit.kind);
         let column = self.column.as_ref().filter(|_| !self.html_only || kind == DocumentKind::Html);
-        let value = column.and_then(|column| column.get(id.0 as usize)).map(|value| value * self.scale);
+        let value = column.and_then(|column| column.get(page.0.index())).map(|value| value * self.scale);
         Ok(Some(decided * value.map_or(importance, |value| value.max(UNINTERESTING_SHARE * importance))))
     }
 }

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{Weights, archive_prior};
-use crate::ledger::{CreditError, Credits, announcement_trust};
+use crate::ledger::{AliasImportance, CreditError, Credits, announcement_trust};
 use crate::refresh::rate::ChangeObservations;
 
 pub use belief::Belief;
@@ -65,19 +65,19 @@ pub fn copies(
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CreditError> {
     let prior = archive_prior(state)?;
-    let mut copies = Vec::new();
-    for visit in state.visits() {
-        let (id, visit) = visit?;
+    let (mut copies, aliases) = (Vec::new(), AliasImportance::default());
+    for visit in state.visits_with_pages(1) {
+        let (id, page, visit) = visit?;
         let is_meant = selection.is_none_or(|selection| selection.contains(&id));
         if !is_meant || visit.versions == 0 || visit.status >= 400 {
             continue;
         }
-        let Some(importance) = credits.importance(&state.page(id)?, Some(&visit)) else { continue };
+        let Some(importance) = credits.importance(&page, Some(&visit)) else { continue };
         let since = current_at(state, id, &visit)?;
         copies.push(PageModel {
             id,
             importance,
-            weight: weights.of(state, credits, id, &visit)?.unwrap_or(importance),
+            weight: weights.of(state, credits, &aliases, (id, &page), &visit)?.unwrap_or(importance),
             belief: ChangeObservations::from_bytes(&visit.extension).rate(&prior).into(),
             age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
             announced: if visit.announced == 0 { 0.0 } else { announcement_trust(&visit) },

@@ -29,4 +29,4 @@ pub(crate) use journal::Journal;
 pub use lock::Owner;
 pub(crate) use log::BlockLog;
 pub(crate) use records::{Position, RecordCursor, RecordLog};
-pub(crate) use table::{Cursor, Table, write_block};
+pub(crate) use table::{BLOCK_BYTES, Cursor, Table, write_block};

@@ -90,29 +90,34 @@ impl RecordLog {
     }
 }
 
-/// Reads records in a row, keeping the last block decompressed.
+/// Reads records in a row, keeping the last blocks decompressed; a block has one place among them, by its number.
 #[derive(Debug)]
 pub(crate) struct RecordCursor<'a> {
     log: &'a RecordLog,
-    block: Option<u64>,
-    raw: Vec<u8>,
+    blocks: Vec<(Option<u64>, Vec<u8>)>,
 }
 
 impl<'a> RecordCursor<'a> {
     pub(crate) fn new(log: &'a RecordLog) -> Self {
-        Self { log, block: None, raw: Vec::new() }
+        Self::keeping(log, 1)
+    }
+
+    /// A cursor that keeps so many blocks, at least one.
+    pub(crate) fn keeping(log: &'a RecordLog, blocks: usize) -> Self {
+        Self { log, blocks: vec![(None, Vec::new()); blocks.max(1)] }
     }
 
     /// The bytes from a position to the end of its block.
     pub(crate) fn bytes(&mut self, position: Position) -> Result<&[u8]> {
         let (block, offset) = RecordLog::split(position);
-        if self.block != Some(block) {
-            self.block = None;
-            self.log.block(block, &mut self.raw)?;
-            self.block = Some(block);
+        let place = block as usize % self.blocks.len();
+        let (there, raw) = &mut self.blocks[place];
+        if *there != Some(block) {
+            *there = None;
+            self.log.block(block, raw)?;
+            *there = Some(block);
         }
-        self.raw
-            .get(offset..)
+        raw.get(offset..)
             .filter(|bytes| !bytes.is_empty())
             .ok_or_else(|| self.log.log().corrupted(block, "a position beyond the block's end"))
     }

@@ -8,9 +8,11 @@
 //! with the state's identity, the table and the block's number, so that torn, rotten and misplaced blocks are distinguished from
 //! good ones, and those of another table or archive.
 
+mod cursor;
+
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -23,13 +25,15 @@ use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 pub(crate) const BLOCK_BYTES: usize = 4096;
 /// Bytes of a block that hold records.
 const PAYLOAD_BYTES: usize = BLOCK_BYTES - 8;
-/// Blocks read at once by a scan.
-const SCAN_BLOCKS: usize = 64;
 /// Frames looked at for one to throw out before memory is allowed to grow.
 const EVICTION_STEPS_MAX: usize = 64;
+/// Blocks that [`Table::get`] keeps of those it has read: a block has one place among them.
+const RECENT_BLOCKS: usize = 64;
 /// Blocks written in one go.
 const WRITE_BLOCKS: usize = 256;
 const ABSENT: u32 = u32::MAX;
+
+pub(crate) use cursor::Cursor;
 
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
@@ -76,7 +80,36 @@ pub(crate) struct Table<R> {
     /// Frames that hold changes of blocks the last checkpoint counts.
     changed_in_place: usize,
     unsynced: bool,
+    /// What [`Table::get`] read lately. Records that are asked for one after the other are mostly neighbours, and a block
+    /// costs a call of the system and a checksum.
+    recent: Mutex<Recent>,
     record: PhantomData<R>,
+}
+
+/// Blocks as they are in the file, each in the place of its number modulo [`RECENT_BLOCKS`].
+#[derive(Debug, Default)]
+struct Recent {
+    numbers: Vec<u32>,
+    blocks: Vec<Block>,
+}
+
+impl Recent {
+    /// The place of a block, and whether it is there.
+    fn place(&mut self, block: u32) -> (usize, bool) {
+        let place = block as usize % RECENT_BLOCKS;
+        if place >= self.numbers.len() {
+            self.numbers.resize(place + 1, ABSENT);
+            self.blocks.resize(place + 1, [0; BLOCK_BYTES]);
+        }
+        (place, self.numbers[place] == block)
+    }
+
+    fn forget(&mut self, block: u32) {
+        if let Some(number) = self.numbers.get_mut(block as usize % RECENT_BLOCKS).filter(|it| **it == block)
+        {
+            *number = ABSENT;
+        }
+    }
 }
 
 /// Frames that fit into so many bytes, and at least a few.
@@ -120,6 +153,7 @@ impl<R: Record> Table<R> {
             seed: identity ^ (u64::from(id) << 32),
             changed_in_place: 0,
             unsynced: false,
+            recent: Mutex::default(),
             record: PhantomData,
         })
     }
@@ -143,9 +177,14 @@ impl<R: Record> Table<R> {
         if let Some(frame) = self.frame(block) {
             return Ok(Some(Self::decode(&frame.bytes, slot)));
         }
-        let mut bytes = [0; BLOCK_BYTES];
-        self.read(block, &mut bytes)?;
-        Ok(Some(Self::decode(&bytes, slot)))
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, is_there) = recent.place(block);
+        if !is_there {
+            recent.numbers[place] = ABSENT;
+            self.read(block, &mut recent.blocks[place])?;
+            recent.numbers[place] = block;
+        }
+        Ok(Some(Self::decode(&recent.blocks[place], slot)))
     }
 
     /// Changes a record in place; its block stays in memory. `None` beyond the last record.
@@ -181,16 +220,6 @@ impl<R: Record> Table<R> {
         self.mark(block);
         self.count += 1;
         Ok(number)
-    }
-
-    /// All records from a number on, in order, read in large pieces.
-    pub(crate) fn scan(&self, from: u32) -> Scan<'_, R> {
-        Scan { table: self, next: from, first_block: 0, blocks: Vec::new() }
-    }
-
-    /// Reads single records in a row; cheap when they lie near each other.
-    pub(crate) fn cursor(&self) -> Cursor<'_, R> {
-        Cursor { table: self, block: ABSENT, bytes: Box::new([0; BLOCK_BYTES]) }
     }
 
     /// Puts a block from the journal in front of the file's own: for readers, who may not write.
@@ -307,6 +336,7 @@ impl<R: Record> Table<R> {
             let offset = u64::from(frame.block) * BLOCK_BYTES as u64;
             // A full disk shows at the next checkpoint; until then the block stays where it is.
             self.file.write_at(frame.bytes.as_slice(), offset).ok()?;
+            self.recent.get_mut().unwrap_or_else(PoisonError::into_inner).forget(frame.block);
             self.unsynced = true;
             frame.dirty = false;
         }
@@ -383,8 +413,10 @@ impl<R: Record> Table<R> {
                 buffer.clear();
             }
         }
+        let recent = self.recent.get_mut().unwrap_or_else(PoisonError::into_inner);
         for &number in frames {
             self.frames[number].dirty = false;
+            recent.forget(self.frames[number].block);
         }
         Ok(())
     }
@@ -399,92 +431,6 @@ impl<R: Record> Table<R> {
             }
         }
         self.hand = 0;
-    }
-}
-
-/// Iterates over a table; ends after the first error.
-#[derive(Debug)]
-pub(crate) struct Scan<'a, R> {
-    table: &'a Table<R>,
-    next: u32,
-    first_block: u32,
-    blocks: Vec<Block>,
-}
-
-impl<R: Record> Scan<'_, R> {
-    fn fill(&mut self, block: u32) -> Result<()> {
-        let table = self.table;
-        let count = (table.frame_of.len() - block as usize).min(SCAN_BLOCKS);
-        self.first_block = block;
-        self.blocks.resize(count, [0; BLOCK_BYTES]);
-        // New blocks may lie in memory only, beyond the end of the file.
-        let bytes = self.blocks.as_flattened_mut();
-        let mut filled = 0;
-        while filled < bytes.len() {
-            let offset = u64::from(block) * BLOCK_BYTES as u64 + filled as u64;
-            let (_, rest) = bytes.split_at_mut(filled);
-            match table.file.read_at(rest, offset).map_err(|error| StateError::io(&table.path, error))? {
-                0 => break,
-                read => filled += read,
-            }
-        }
-        for (number, bytes) in (block..).zip(&mut self.blocks) {
-            if let Some(frame) = table.frame(number) {
-                bytes.copy_from_slice(frame.bytes.as_slice());
-            } else if !is_whole(bytes, number, table.seed) {
-                return Err(torn(&table.path, number));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<R: Record> Iterator for Scan<'_, R> {
-    type Item = Result<(u32, R)>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let number = self.next;
-        if number >= self.table.count {
-            return None;
-        }
-        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
-        if (block.wrapping_sub(self.first_block)) as usize >= self.blocks.len()
-            && let Err(error) = self.fill(block)
-        {
-            self.next = u32::MAX;
-            return Some(Err(error));
-        }
-        self.next += 1;
-        let bytes = &self.blocks[(block - self.first_block) as usize];
-        Some(Ok((number, Table::<R>::decode(bytes, slot))))
-    }
-}
-
-/// Reads single records, keeping the last block.
-#[derive(Debug)]
-pub(crate) struct Cursor<'a, R> {
-    table: &'a Table<R>,
-    block: u32,
-    bytes: Box<Block>,
-}
-
-impl<R: Record> Cursor<'_, R> {
-    /// The record, or `None` beyond the last.
-    pub(crate) fn get(&mut self, number: u32) -> Result<Option<R>> {
-        if number >= self.table.count {
-            return Ok(None);
-        }
-        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
-        if block != self.block {
-            self.block = ABSENT;
-            match self.table.frame(block) {
-                Some(frame) => self.bytes.copy_from_slice(frame.bytes.as_slice()),
-                None => self.table.read(block, &mut self.bytes)?,
-            }
-            self.block = block;
-        }
-        Ok(Some(Table::<R>::decode(&self.bytes, slot)))
     }
 }
 

@@ -138,6 +138,17 @@ impl State {
             .ok_or(StateError::Unknown { what: "capture", id: u64::from(id.0) })
     }
 
+    /// Some captures, in the order of their ids' list.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    pub fn captures_of(&self, ids: &[CaptureId]) -> Result<Vec<Capture>> {
+        let numbers: Vec<u32> = ids.iter().map(|id| id.0).collect();
+        let records = self.captures.gather(&numbers)?.into_iter().zip(ids);
+        let unknown = |id: &CaptureId| StateError::Unknown { what: "capture", id: u64::from(id.0) };
+        records.map(|(record, id)| record.map(|it| it.capture).ok_or_else(|| unknown(id))).collect()
+    }
+
     /// All captures in order of arrival; ends after the first error.
     pub fn captures(&self) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
         self.captures.scan(0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))

@@ -9,7 +9,7 @@ use crate::history::{Capture, History};
 use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkList};
 use crate::pages::{Page, Visit, VisitRecord};
-use crate::urls::NameTable;
+use crate::urls::{Finder, NameTable};
 
 /// Something in the state that does not fit the rest of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,10 @@ impl State {
         let names = [&self.urls, &self.host_names, &self.site_names].map(NameTable::log);
         for log in names.into_iter().chain([self.titles.log(), self.validators.log(), self.links.log()]) {
             log.check(self.identity(), &mut damage);
+        }
+        match Finder::open(self.disk.as_ref(), &self.finder_path(), self.identity()) {
+            Ok(finder) => finder.iter().for_each(|finder| finder.check(&mut damage)),
+            Err(error) => damage(&error),
         }
         if is_damaged { Ok(()) } else { self.check_references(&mut |found| report(&found)) }
     }

@@ -31,11 +31,11 @@ use crate::ids::Watermarks;
 use crate::index::HashIndex;
 use crate::links::LinkLog;
 use crate::pages::{Host, Page, Site, VisitRecord};
-use crate::urls::NameTable;
+use crate::urls::{Finder, NameTable};
 
 pub use check::Inconsistency;
 pub use commit::Checkpointed;
-pub use names::UrlCursor;
+pub use names::{TextCache, UrlCursor};
 pub(crate) use open::FOLDER;
 pub use scrub::Scrub;
 pub use small::{Ledger, SETTING_BYTES_MAX, Totals};
@@ -92,6 +92,8 @@ pub struct State {
     contents: Contents,
     journal: Journal,
     urls: NameTable,
+    /// What finds URLs for a reader: nothing where there is no file, or one that is too old.
+    finder: OnceLock<Option<Finder>>,
     host_names: NameTable,
     site_names: NameTable,
     pages: Table<Page>,

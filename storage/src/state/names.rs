@@ -1,13 +1,14 @@
 //! URLs, hosts and sites by name.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
-use super::State;
+use super::{FOLDER, State};
 use crate::address::url_hash;
-use crate::checkpoint::{Result, StateError};
+use crate::checkpoint::{Result, StateError, lock};
 use crate::ids::{HostId, SiteId, UrlId};
 use crate::pages::{Host, Page, Site};
-use crate::urls::{NameCursor, NameTable};
+use crate::urls::{Finder, NameCache, NameCursor, NameTable};
 
 impl State {
     /// The id of a URL, given out now if it has none; whether it is new. `hash` is [`url_hash`] of the URL.
@@ -43,7 +44,46 @@ impl State {
     /// # Errors
     /// What the disk refuses.
     pub fn find(&self, url: &str) -> Result<Option<UrlId>> {
-        Ok(self.urls.find(url)?.map(UrlId))
+        let finder = if self.urls.is_indexed() { None } else { self.finder()? };
+        let found = match finder {
+            Some(finder) => finder.find(&self.urls, url)?,
+            None => self.urls.find(url)?,
+        };
+        Ok(found.map(UrlId))
+    }
+
+    /// The file that finds URLs, if it has nearly all of them.
+    pub(super) fn finder(&self) -> Result<Option<&Finder>> {
+        if self.finder.get().is_none() {
+            let found = Finder::open(self.disk.as_ref(), &self.finder_path(), self.identity())?;
+            let fitting = found.filter(|finder| finder.has_nearly(self.urls.len()));
+            return Ok(self.finder.get_or_init(|| fitting).as_ref());
+        }
+        Ok(self.finder.get().and_then(Option::as_ref))
+    }
+
+    /// Writes what finds URLs for readers anew, if it was made for fewer or for those of another state.
+    ///
+    /// # Errors
+    /// What the disk refuses; the state stays as it is.
+    pub(crate) fn prepare_finding(&self) -> Result<()> {
+        let (disk, path) = (self.disk.as_ref(), self.finder_path());
+        match Finder::open(disk, &path, self.identity()) {
+            Ok(Some(finder)) if finder.has_nearly(self.urls.len()) => return Ok(()),
+            _ => Finder::write(disk, &path.with_extension("new"), &self.urls, self.identity())?,
+        }
+        // Readers that stay keep the file that they have; the next owner writes it again.
+        let lock_path = self.lock_path();
+        if lock::exclude_readers(self.checkpoint_lock.as_ref(), &lock_path, self.options.reader_wait)? {
+            let renamed = disk.rename(&path.with_extension("new"), &path);
+            self.checkpoint_lock.unlock().map_err(|error| StateError::io(&lock_path, error))?;
+            renamed.map_err(|error| StateError::io(&path, error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finder_path(&self) -> PathBuf {
+        self.folder.join(FOLDER).join("urls.find")
     }
 
     /// The id of a URL by its [`crate::address::url_hash`] alone: no name is read.
@@ -66,6 +106,24 @@ impl State {
     #[must_use]
     pub fn url_cursor(&self) -> UrlCursor<'_> {
         UrlCursor(NameCursor::new(&self.urls))
+    }
+
+    /// Looks up many URLs in any order, and keeps so many of those that it has read, at most.
+    #[must_use]
+    pub fn url_cache(&self, urls: usize) -> TextCache<'_> {
+        TextCache { names: NameCache::new(&self.urls, urls), what: "URL" }
+    }
+
+    /// The same for the names of hosts.
+    #[must_use]
+    pub fn host_name_cache(&self, hosts: usize) -> TextCache<'_> {
+        TextCache { names: NameCache::new(&self.host_names, hosts), what: "host" }
+    }
+
+    /// The same for the names of sites.
+    #[must_use]
+    pub fn site_name_cache(&self, sites: usize) -> TextCache<'_> {
+        TextCache { names: NameCache::new(&self.site_names, sites), what: "site" }
     }
 
     /// Hands the URLs of a range of ids to a function, in order.
@@ -244,5 +302,23 @@ impl UrlCursor<'_> {
     /// [`StateError::Unknown`] and what the disk refuses.
     pub fn get(&mut self, id: UrlId) -> Result<&str> {
         self.0.get(id.0)?.ok_or(StateError::Unknown { what: "URL", id: u64::from(id.0) })
+    }
+}
+
+/// Looks up URLs, or names of hosts or sites, keeping what was read.
+#[derive(Debug)]
+pub struct TextCache<'a> {
+    names: NameCache<'a>,
+    what: &'static str,
+}
+
+impl TextCache<'_> {
+    /// The text with the number of an id.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] and what the disk refuses.
+    #[inline]
+    pub fn get(&mut self, id: u32) -> Result<&str> {
+        self.names.get(id)?.ok_or(StateError::Unknown { what: self.what, id: u64::from(id) })
     }
 }

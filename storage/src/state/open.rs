@@ -165,6 +165,7 @@ impl State {
         let mime_ids = contents.mimes.iter().cloned().zip(0..).collect();
         let mut state = Self {
             urls: files.names("urls", "pages")?,
+            finder: OnceLock::new(),
             host_names: files.names("host-names", "hosts")?,
             site_names: files.names("site-names", "sites")?,
             pages: files.table(0)?,
@@ -237,6 +238,10 @@ impl State {
             (GENERATION, self.committed.number(GENERATION) + 1),
         ] {
             contents.numbers.insert(name.to_owned(), number);
+        }
+        let finder = self.finder_path();
+        if self.disk.exists(&finder).map_err(|error| StateError::io(&finder, error))? {
+            self.disk.remove(&finder).map_err(|error| StateError::io(&finder, error))?;
         }
         self.catalogue.commit(&self.committed, &contents)?;
         let lock = self.checkpoint_lock.clone();

@@ -5,6 +5,9 @@ use crate::checkpoint::{Result, StateError};
 use crate::ids::UrlId;
 use crate::pages::{Page, Visit, VisitId, VisitRecord};
 
+/// Rows whose partners in another table are read together: they take less than 8 MiB, so that the allocator keeps the room.
+const TOGETHER: usize = 1 << 15;
+
 impl State {
     /// What is known of a URL.
     ///
@@ -53,6 +56,40 @@ impl State {
     /// All pages from a URL on, in order of discovery; ends after the first error.
     pub fn pages(&self, from: UrlId) -> impl Iterator<Item = Result<(UrlId, Page)>> + '_ {
         self.pages.scan(from.0).map(|page| page.map(|(id, page)| (UrlId(id), page)))
+    }
+
+    /// All pages with their visits, in order of discovery; else as [`State::visits_of`].
+    pub fn pages_with_visits(&self) -> impl Iterator<Item = Result<(UrlId, Page, Option<Visit>)>> + '_ {
+        self.visits_of((0..self.pages.len()).map(UrlId))
+    }
+
+    /// Some pages with their visits, in the order of the URLs; ends after the first error. Many are read together, each table
+    /// in its own order.
+    pub fn visits_of<'a>(
+        &'a self,
+        urls: impl Iterator<Item = UrlId> + 'a,
+    ) -> impl Iterator<Item = Result<(UrlId, Page, Option<Visit>)>> + 'a {
+        together(urls.map(|url| url.0), |urls| {
+            let pages = self.pages.gather(urls)?.into_iter().zip(urls);
+            let known = |(page, url): (Option<Page>, &u32)| page.ok_or_else(|| unknown(UrlId(*url)));
+            let pages: Vec<Page> = pages.map(known).collect::<Result<_>>()?;
+            let ids: Vec<u32> = pages.iter().map(|page| page.visit.map_or(u32::MAX, |it| it.0)).collect();
+            let found = urls.iter().zip(pages).zip(self.visits.gather(&ids)?);
+            Ok(found.map(|((url, page), it)| (UrlId(*url), page, it.map(|it| it.visit))).collect())
+        })
+    }
+
+    /// Every `step`-th visit with its page, in order of first fetches; else as [`State::visits_of`].
+    pub fn visits_with_pages(&self, step: usize) -> impl Iterator<Item = Result<(UrlId, Page, Visit)>> + '_ {
+        together((0..self.visits.len()).step_by(step), |ids| {
+            let visits: Vec<VisitRecord> = self.visits.gather(ids)?.into_iter().flatten().collect();
+            let urls: Vec<u32> = visits.iter().map(|record| record.url.0).collect();
+            let pairs = visits.into_iter().zip(self.pages.gather(&urls)?);
+            let known = pairs.map(|(VisitRecord { url, visit }, page)| {
+                page.map(|page| (url, page, visit)).ok_or_else(|| unknown(url))
+            });
+            known.collect()
+        })
     }
 
     /// What is known of a URL's fetches; `None` before the first.
@@ -117,6 +154,29 @@ impl State {
         self.finish(outcome)?;
         Ok(visit)
     }
+}
+
+/// Gives what is made of many numbers at a time one by one; ends after the first error.
+fn together<T>(
+    mut numbers: impl Iterator<Item = u32>,
+    mut make: impl FnMut(&[u32]) -> Result<Vec<T>>,
+) -> impl Iterator<Item = Result<T>> {
+    let mut made = Vec::new().into_iter();
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if made.len() == 0 && !is_over {
+            let taken: Vec<u32> = numbers.by_ref().take(TOGETHER).collect();
+            is_over = taken.is_empty();
+            match make(&taken) {
+                Ok(rows) => made = rows.into_iter(),
+                Err(error) => {
+                    is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        made.next().map(Ok)
+    })
 }
 
 pub(super) fn unknown(url: UrlId) -> StateError {

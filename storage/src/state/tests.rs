@@ -395,3 +395,49 @@ fn small_things_come_back() {
         assert_eq!((totals.hosts, totals.sites, totals.urls), (1, 1, 0));
     }
 }
+
+#[test]
+fn what_is_read_together_is_what_is_read_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let ids: Vec<UrlId> =
+        (0..20_000).map(|it| intern(&mut state, &format!("http://www.test/{it}"))).collect();
+    // Two of three are fetched, in an order of their own.
+    let fetched = || (0..ids.len()).map(|place| ids[place * 7919 % ids.len()]).filter(|id| id.0 % 3 > 0);
+    for (time, id) in (1..).zip(fetched()) {
+        state.update_visit(id, |visit| visit.last_seen = time).unwrap();
+    }
+    state.checkpoint(watermarks(0)).unwrap();
+    let same = |state: &State| {
+        let all: Vec<_> = state.pages_with_visits().map(Result::unwrap).collect();
+        assert_eq!(all.len(), ids.len());
+        for (id, page, visit) in &all {
+            assert_eq!((page, visit), (&state.page(*id).unwrap(), &state.visit(*id).unwrap()));
+        }
+        let some: Vec<UrlId> = fetched().step_by(17).collect();
+        let found: Vec<_> = state.visits_of(some.iter().copied()).map(|found| found.unwrap().0).collect();
+        assert!(found == some);
+        for step in [1, 5, 400] {
+            let visits: Vec<_> = state.visits_with_pages(step).map(Result::unwrap).collect();
+            let expected: Vec<UrlId> = fetched().step_by(step).collect();
+            assert!(visits.iter().map(|(id, ..)| *id).eq(expected));
+            for (id, page, visit) in visits {
+                assert_eq!((page, Some(visit)), (state.page(id).unwrap(), state.visit(id).unwrap()));
+            }
+        }
+        assert!(state.visits_of([UrlId(20_000)].into_iter()).next().unwrap().is_err());
+        all
+    };
+    let before = same(&state);
+    // Blocks that were read are not those that are changed, and neither are they once these are written.
+    for id in fetched().step_by(50) {
+        state.update_page(id, |page| page.cash = 9).unwrap();
+        state.update_visit(id, |visit| visit.status = 404).unwrap();
+    }
+    let changed = same(&state);
+    assert!(before != changed);
+    state.checkpoint(watermarks(1)).unwrap();
+    assert!(same(&state) == changed);
+    drop(state);
+    assert!(same(&open(folder.path(), Mode::Read).unwrap()) == changed);
+}

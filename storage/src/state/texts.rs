@@ -8,6 +8,8 @@ use crate::links::{LinkCursor, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
 use crate::validators::Validators;
 
+/// Blocks of titles that are kept while many are looked up: 4 MiB.
+const TITLE_BLOCKS: usize = 256;
 /// Bytes of a title that are kept.
 pub const TITLE_BYTES_MAX: usize = 4096;
 
@@ -31,13 +33,13 @@ impl State {
     /// # Errors
     /// [`crate::StateError::Corrupted`] for a position that is none, and what the disk refuses.
     pub fn title(&self, position: TextPosition) -> Result<String> {
-        self.title_cursor().get(position).map(str::to_owned)
+        TitleCursor(RecordCursor::new(&self.titles)).get(position).map(str::to_owned)
     }
 
-    /// Looks up many titles; cheap when neighbours are asked for one after the other.
+    /// Looks up many titles; cheap when neighbours are asked for, and when these are among the last of several runs of them.
     #[must_use]
     pub fn title_cursor(&self) -> TitleCursor<'_> {
-        TitleCursor(RecordCursor::new(&self.titles))
+        TitleCursor(RecordCursor::keeping(&self.titles, TITLE_BLOCKS))
     }
 
     /// Stores what the server gave with a version, unless that is what stands where the version before has it.

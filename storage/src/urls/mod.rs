@@ -12,6 +12,8 @@
 //! The index from fingerprints to ids is not stored: reading all names and hashing them again is fast enough, and leaves
 //! a third of the bytes of a URL out of the disk. Readers build it when they first need it.
 
+mod cache;
+mod find;
 mod front;
 
 use std::collections::VecDeque;
@@ -24,6 +26,8 @@ use crate::address::name_hash;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
 use crate::index::{Batch, HashIndex};
+pub(crate) use cache::NameCache;
+pub(crate) use find::Finder;
 use front::{Decoder, FrontCoder, SEPARATOR};
 
 /// Names in a block of the log.
@@ -126,6 +130,11 @@ impl NameTable {
             }
         }
         Ok(index.ids.get(fingerprint))
+    }
+
+    /// Whether names are found in memory.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.index.get().is_some()
     }
 
     /// Says that these fingerprints will be asked for next; see [`HashIndex::warm`].

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{NAME_BYTES_MAX, NameCursor, NameTable};
+use super::{Finder, NAME_BYTES_MAX, NameCache, NameCursor, NameTable};
 use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 
@@ -133,4 +133,56 @@ fn a_damaged_block_is_reported_not_returned() {
     let table = reopen(table, folder.path(), OpenMode::Read);
     assert!(matches!(table.get(5), Err(StateError::Corrupted { .. })));
     assert_eq!(table.get(200).unwrap().as_deref(), Some("https://example.org/200"));
+}
+
+#[test]
+fn names_are_found_by_the_file_and_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("urls.find");
+    let mut table = table(folder.path());
+    let name = |number: u32| format!("http://www.test/{}/{number}", number % 7);
+    for number in 0..5000 {
+        intern(&mut table, &name(number)).unwrap();
+    }
+    assert!(Finder::open(&RealDisk, &path, 7).unwrap().is_none());
+    Finder::write(&RealDisk, &path, &table, 7).unwrap();
+    for number in 5000..5100 {
+        intern(&mut table, &name(number)).unwrap();
+    }
+    let finder = Finder::open(&RealDisk, &path, 7).unwrap().unwrap();
+    assert!(finder.has_nearly(table.len()) && finder.has_nearly(5512));
+    assert!(!finder.has_nearly(5513) && !finder.has_nearly(4999));
+    for number in 0..5100 {
+        assert_eq!(finder.find(&table, &name(number)).unwrap(), Some(number));
+    }
+    assert_eq!(finder.find(&table, &name(5100)).unwrap(), None);
+
+    assert!(
+        matches!(Finder::open(&RealDisk, &path, 8), Err(StateError::Corrupted { .. })),
+        "another state's"
+    );
+    let mut bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, bytes.split_at(bytes.len() - 4096).0).unwrap();
+    assert!(matches!(Finder::open(&RealDisk, &path, 7), Err(StateError::Corrupted { .. })), "cut short");
+    bytes[4096 + 100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let mut damage = 0;
+    Finder::open(&RealDisk, &path, 7).unwrap().unwrap().check(&mut |_| damage += 1);
+    assert_eq!(damage, 1);
+}
+
+#[test]
+fn kept_names_are_those_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = table(folder.path());
+    let name = |number: u32| format!("http://www.test/{}", number * number);
+    for number in 0..1000 {
+        intern(&mut table, &name(number)).unwrap();
+    }
+    let mut cache = NameCache::new(&table, 300);
+    for step in 0..3000 {
+        let number = step * 617 % 1000;
+        assert_eq!(cache.get(number).unwrap(), Some(name(number).as_str()));
+    }
+    assert_eq!(cache.get(1000).unwrap(), None);
 }

@@ -1,0 +1,136 @@
+//! Reading many records of a table: all of them, one after the other, or some, in the order of the file.
+
+use super::{BLOCK_BYTES, Block, Table, is_whole, torn};
+use crate::checkpoint::error::{Result, StateError};
+use crate::checkpoint::fields::Record;
+
+/// Blocks read at once by a scan.
+const SCAN_BLOCKS: usize = 64;
+/// Blocks that are read though nobody asked for them, because those before and after are: another read costs more.
+const GAP_BLOCKS: u32 = 4;
+
+impl<R: Record> Table<R> {
+    /// All records from a number on, in order, read in large pieces.
+    pub(crate) fn scan(&self, from: u32) -> Scan<'_, R> {
+        Scan { cursor: Cursor { ahead: SCAN_BLOCKS, ..self.cursor() }, next: from }
+    }
+
+    /// Reads single records in a row; cheap when they lie near each other.
+    pub(crate) fn cursor(&self) -> Cursor<'_, R> {
+        Cursor { table: self, ahead: 1, first_block: 0, blocks: Vec::new() }
+    }
+
+    /// The records with some numbers, in the order of these; `None` beyond the last. They are read in the order of the file.
+    pub(crate) fn gather(&self, numbers: &[u32]) -> Result<Vec<Option<R>>> {
+        let mut order: Vec<u64> =
+            (0..).zip(numbers).map(|(place, number)| u64::from(*number) << 32 | place).collect();
+        order.sort_unstable();
+        let mut records = vec![None; numbers.len()];
+        let mut cursor = self.cursor();
+        let block_of = |entry: &u64| (entry >> 32) as u32 / Self::PER_BLOCK;
+        let mut rest = order.as_slice();
+        while let Some(first) = rest.first() {
+            // One read for blocks that follow each other, nearly.
+            let mut last = block_of(first);
+            let count = rest.iter().take_while(|entry| {
+                let block = block_of(entry);
+                let is_near = block - last <= GAP_BLOCKS && block - block_of(first) < SCAN_BLOCKS as u32;
+                last = if is_near { block } else { last };
+                is_near
+            });
+            let (these, others) = rest.split_at(count.count());
+            cursor.expect(block_of(first), last);
+            for entry in these {
+                records[*entry as u32 as usize] = cursor.get((entry >> 32) as u32)?;
+            }
+            rest = others;
+        }
+        Ok(records)
+    }
+}
+
+/// Iterates over a table; ends after the first error.
+#[derive(Debug)]
+pub(crate) struct Scan<'a, R> {
+    cursor: Cursor<'a, R>,
+    next: u32,
+}
+
+impl<R: Record> Iterator for Scan<'_, R> {
+    type Item = Result<(u32, R)>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.next;
+        match self.cursor.get(number) {
+            Ok(record) => {
+                self.next += u32::from(record.is_some());
+                record.map(|record| Ok((number, record)))
+            }
+            Err(error) => {
+                self.next = u32::MAX;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// Reads single records, keeping the blocks that were read last.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a, R> {
+    table: &'a Table<R>,
+    /// Blocks that are read at once.
+    ahead: usize,
+    first_block: u32,
+    blocks: Vec<Block>,
+}
+
+impl<R: Record> Cursor<'_, R> {
+    /// The record, or `None` beyond the last.
+    #[inline]
+    pub(crate) fn get(&mut self, number: u32) -> Result<Option<R>> {
+        if number >= self.table.count {
+            return Ok(None);
+        }
+        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
+        if (block.wrapping_sub(self.first_block)) as usize >= self.blocks.len() {
+            self.fill(block)?;
+        }
+        let bytes = &self.blocks[(block - self.first_block) as usize];
+        Ok(Some(Table::<R>::decode(bytes, slot)))
+    }
+
+    /// Says that records of these blocks will be asked for next, the first one first.
+    fn expect(&mut self, first: u32, last: u32) {
+        self.ahead = (last - first) as usize + 1;
+    }
+
+    fn fill(&mut self, block: u32) -> Result<()> {
+        let table = self.table;
+        let count = (table.frame_of.len() - block as usize).min(self.ahead);
+        self.first_block = block;
+        // Nothing is there until all of it is.
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.resize(count, [0; BLOCK_BYTES]);
+        // New blocks may lie in memory only, beyond the end of the file.
+        let bytes = blocks.as_flattened_mut();
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let offset = u64::from(block) * BLOCK_BYTES as u64 + filled as u64;
+            let (_, rest) = bytes.split_at_mut(filled);
+            match table.file.read_at(rest, offset).map_err(|error| StateError::io(&table.path, error))? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        for (number, bytes) in (block..).zip(&mut blocks) {
+            if let Some(frame) = table.frame(number) {
+                bytes.copy_from_slice(frame.bytes.as_slice());
+            } else if !is_whole(bytes, number, table.seed) {
+                return Err(torn(&table.path, number));
+            }
+        }
+        self.blocks = blocks;
+        Ok(())
+    }
+}

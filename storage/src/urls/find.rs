@@ -1,0 +1,159 @@
+//! The file `urls.find`: finds the id of a URL by reading one block, where a reader would else hash all URLs.
+//!
+//! Block 0 begins with the state's identity, the number of URLs that are in the file (the first ones, so that it stays true
+//! of later checkpoints, which add to them) and the number of further blocks. A URL is in the block that the upper half of its hash chooses, with the
+//! lower half and its id. The hash is XXH3 seeded with the identity, which nobody outside knows. Names are compared, so hashes
+//! may be equal. The file is derived: without it URLs are found as the owner of an archive finds them.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{NameCursor, NameTable};
+use crate::backend::{Disk, OpenMode};
+use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Table};
+
+/// URLs that came later and are read one by one to find one: so many, or this part of those in the file.
+const LATER_MIN: u32 = 1 << 9;
+const LATER_DIVISOR: u32 = 64;
+/// Names in a block on average: it is full for none of 10^8 blocks.
+const PER_BLOCK_MEAN: u32 = 360;
+/// Entries that are sorted into blocks at a time, which take 12 bytes each.
+const PART: usize = 1 << 24;
+/// Names the table in the checksums of its blocks.
+const TABLE: u32 = 0x6669_6e64;
+
+/// A name's place: the lower half of its hash, and its id, one higher.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry(u32, u32);
+
+impl Record for Entry {
+    const BYTES: usize = 8;
+
+    fn encode(&self, fields: &mut FieldWriter<'_>) {
+        fields.u32(self.0).u32(self.1);
+    }
+
+    fn decode(fields: &mut FieldReader<'_>) -> Self {
+        Self(fields.u32(), fields.u32())
+    }
+}
+
+/// The file, open for reading.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    entries: Table<Entry>,
+    identity: u64,
+    /// Names that are in it.
+    pub(crate) names: u32,
+}
+
+const SLOTS: u32 = Table::<Entry>::PER_BLOCK;
+
+impl Finder {
+    /// Opens the file, if there is one.
+    pub(crate) fn open(disk: &dyn Disk, path: &Path, identity: u64) -> Result<Option<Self>> {
+        let failed = |error| StateError::io(path, error);
+        if !disk.exists(path).map_err(failed)? {
+            return Ok(None);
+        }
+        let length = disk.open(path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?;
+        let blocks = length / crate::checkpoint::BLOCK_BYTES as u64;
+        let count = u32::try_from(blocks * u64::from(SLOTS)).unwrap_or(u32::MAX);
+        let entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
+        let damaged = |what| Err(StateError::corrupted(path, 0, what));
+        match (entries.get(0)?, entries.get(1)?) {
+            (Some(Entry(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
+                damaged("it belongs to another state")
+            }
+            (_, Some(Entry(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
+                Ok(Some(Self { entries, identity, names }))
+            }
+            _ => damaged("it has another length than it says"),
+        }
+    }
+
+    /// Whether a table of so many names has few more than the file.
+    pub(crate) fn has_nearly(&self, names: u32) -> bool {
+        let later = names.checked_sub(self.names);
+        later.is_some_and(|later| later <= LATER_MIN.max(self.names / LATER_DIVISOR))
+    }
+
+    /// The id of a name of the table, which has few more names than the file.
+    pub(crate) fn find(&self, table: &NameTable, name: &str) -> Result<Option<u32>> {
+        let (block, low) = place(name.as_bytes(), self.identity, self.entries.len() / SLOTS - 1);
+        for slot in 0..SLOTS {
+            match self.entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
+                Entry(_, 0) => break,
+                Entry(found, id) if found == low && table.get(id - 1)?.as_deref() == Some(name) => {
+                    return Ok(Some(id - 1));
+                }
+                Entry(..) => {}
+            }
+        }
+        let mut cursor = NameCursor::new(table);
+        for id in self.names..table.len() {
+            if cursor.get(id)? == Some(name) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads every block, and reports those that are damaged.
+    pub(crate) fn check(&self, report: &mut dyn FnMut(&StateError)) {
+        self.entries.check(report);
+    }
+
+    /// Writes a file for all names of a table, durably.
+    pub(crate) fn write(disk: &dyn Disk, path: &Path, table: &NameTable, identity: u64) -> Result<()> {
+        let mut entries: Table<Entry> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
+        let blocks = table.len().div_ceil(PER_BLOCK_MEAN).max(1);
+        push_block(
+            &mut entries,
+            &[Entry(identity as u32, (identity >> 32) as u32), Entry(table.len(), blocks)],
+        )?;
+        let step = ((PART as u32) / PER_BLOCK_MEAN).min(blocks);
+        for first in (0..blocks).step_by(step as usize) {
+            for block in sorted(table, identity, blocks, first..first.saturating_add(step))? {
+                push_block(&mut entries, &block)?;
+            }
+        }
+        entries.write_new()?;
+        entries.sync()
+    }
+}
+
+/// The block of a name, of so many, and the lower half of its hash.
+fn place(name: &[u8], identity: u64, blocks: u32) -> (u32, u32) {
+    let hash = xxh3_64_with_seed(name, identity);
+    ((((hash >> 32) * u64::from(blocks)) >> 32) as u32, hash as u32)
+}
+
+/// The entries of some blocks.
+fn sorted(
+    table: &NameTable,
+    identity: u64,
+    blocks: u32,
+    wanted: std::ops::Range<u32>,
+) -> Result<Vec<Vec<Entry>>> {
+    let mut sorted = vec![Vec::new(); wanted.end.min(blocks).saturating_sub(wanted.start) as usize];
+    table.scan_bytes(0..table.len(), |id, name| {
+        let (block, low) = place(name, identity, blocks);
+        if let Some(entries) = block.checked_sub(wanted.start).and_then(|it| sorted.get_mut(it as usize)) {
+            entries.push(Entry(low, id + 1));
+        }
+        Ok(())
+    })?;
+    Ok(sorted)
+}
+
+fn push_block(entries: &mut Table<Entry>, block: &[Entry]) -> Result<()> {
+    if block.len() > SLOTS as usize {
+        return Err(StateError::Full { what: "URLs of one hash" });
+    }
+    for slot in 0..SLOTS as usize {
+        entries.push(&block.get(slot).copied().unwrap_or_default())?;
+    }
+    Ok(())
+}

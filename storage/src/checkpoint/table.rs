@@ -12,7 +12,7 @@ mod cursor;
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -27,8 +27,6 @@ pub(crate) const BLOCK_BYTES: usize = 4096;
 const PAYLOAD_BYTES: usize = BLOCK_BYTES - 8;
 /// Frames looked at for one to throw out before memory is allowed to grow.
 const EVICTION_STEPS_MAX: usize = 64;
-/// Blocks that [`Table::get`] keeps of those it has read: a block has one place among them.
-const RECENT_BLOCKS: usize = 64;
 /// Blocks written in one go.
 const WRITE_BLOCKS: usize = 256;
 const ABSENT: u32 = u32::MAX;
@@ -80,36 +78,7 @@ pub(crate) struct Table<R> {
     /// Frames that hold changes of blocks the last checkpoint counts.
     changed_in_place: usize,
     unsynced: bool,
-    /// What [`Table::get`] read lately. Records that are asked for one after the other are mostly neighbours, and a block
-    /// costs a call of the system and a checksum.
-    recent: Mutex<Recent>,
     record: PhantomData<R>,
-}
-
-/// Blocks as they are in the file, each in the place of its number modulo [`RECENT_BLOCKS`].
-#[derive(Debug, Default)]
-struct Recent {
-    numbers: Vec<u32>,
-    blocks: Vec<Block>,
-}
-
-impl Recent {
-    /// The place of a block, and whether it is there.
-    fn place(&mut self, block: u32) -> (usize, bool) {
-        let place = block as usize % RECENT_BLOCKS;
-        if place >= self.numbers.len() {
-            self.numbers.resize(place + 1, ABSENT);
-            self.blocks.resize(place + 1, [0; BLOCK_BYTES]);
-        }
-        (place, self.numbers[place] == block)
-    }
-
-    fn forget(&mut self, block: u32) {
-        if let Some(number) = self.numbers.get_mut(block as usize % RECENT_BLOCKS).filter(|it| **it == block)
-        {
-            *number = ABSENT;
-        }
-    }
 }
 
 /// Frames that fit into so many bytes, and at least a few.
@@ -153,7 +122,6 @@ impl<R: Record> Table<R> {
             seed: identity ^ (u64::from(id) << 32),
             changed_in_place: 0,
             unsynced: false,
-            recent: Mutex::default(),
             record: PhantomData,
         })
     }
@@ -177,14 +145,9 @@ impl<R: Record> Table<R> {
         if let Some(frame) = self.frame(block) {
             return Ok(Some(Self::decode(&frame.bytes, slot)));
         }
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, is_there) = recent.place(block);
-        if !is_there {
-            recent.numbers[place] = ABSENT;
-            self.read(block, &mut recent.blocks[place])?;
-            recent.numbers[place] = block;
-        }
-        Ok(Some(Self::decode(&recent.blocks[place], slot)))
+        let mut bytes = [0; BLOCK_BYTES];
+        self.read(block, &mut bytes)?;
+        Ok(Some(Self::decode(&bytes, slot)))
     }
 
     /// Changes a record in place; its block stays in memory. `None` beyond the last record.
@@ -336,7 +299,6 @@ impl<R: Record> Table<R> {
             let offset = u64::from(frame.block) * BLOCK_BYTES as u64;
             // A full disk shows at the next checkpoint; until then the block stays where it is.
             self.file.write_at(frame.bytes.as_slice(), offset).ok()?;
-            self.recent.get_mut().unwrap_or_else(PoisonError::into_inner).forget(frame.block);
             self.unsynced = true;
             frame.dirty = false;
         }
@@ -413,10 +375,8 @@ impl<R: Record> Table<R> {
                 buffer.clear();
             }
         }
-        let recent = self.recent.get_mut().unwrap_or_else(PoisonError::into_inner);
         for &number in frames {
             self.frames[number].dirty = false;
-            recent.forget(self.frames[number].block);
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use archive_storage::{Owner, Store, StoreError, Verified};
 
-use crate::access::Access;
 use crate::columns::{self, ColumnError};
 use crate::decisions::Decisions;
 use crate::erased::Erased;
@@ -49,7 +48,6 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         watch::list(path).err().map(|error| error.to_string()),
         Decisions::read(path).err().map(|error| error.to_string()),
         Erased::read(path).err().map(|error| error.to_string()),
-        Access::read(path).err().map(|error| error.to_string()),
     ];
     for error in by_people.into_iter().flatten() {
         verified.find(None, None, format!("{error}; put back a copy of it, or take the file away"));

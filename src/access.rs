@@ -118,10 +118,8 @@ impl Access {
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let path = path.join(FILE);
         let unreadable = |source| AccessError::Unreadable { path: path.clone(), source };
-        let bytes = match files::read(&path, BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::unlimited()),
-            Err(error) => return Err(unreadable(error)),
+        let Some(bytes) = files::read_if_there(&path, BYTES_MAX).map_err(unreadable)? else {
+            return Ok(Self::unlimited());
         };
         let text = String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))?;
         let rules = parse(&text).map_err(|(at, problem)| {

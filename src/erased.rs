@@ -78,9 +78,9 @@ impl Erased {
     /// When the file cannot be read or a line is wrong.
     pub fn read(path: &Path) -> Result<Self, ErasedError> {
         let path = path.join(FILE);
-        let bytes = match files::read(&path, BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+        let bytes = match files::read_if_there(&path, BYTES_MAX) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Self::default()),
             Err(source) => return Err(ErasedError::Io { path, source }),
         };
         let mut entries = BTreeMap::new();

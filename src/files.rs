@@ -29,6 +29,17 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The same of a file that need not be there.
+///
+/// # Errors
+/// As [`read`], but for a file that is not there.
+pub fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    match read(path, bytes_max) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// The line and the column, in characters, of a byte of a text; both count from 1.
 #[must_use]
 pub fn place(text: &str, at: usize) -> (usize, usize) {

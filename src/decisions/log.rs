@@ -54,6 +54,8 @@ pub enum DecisionsError {
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     log: Vec<Decision>,
+    /// Numbers of decisions that were taken back.
+    undone: HashSet<u64>,
     standings: HashMap<Subject, Standing>,
 }
 
@@ -64,9 +66,9 @@ impl Decisions {
     /// When the file cannot be read or a line is wrong.
     pub fn read(path: &Path) -> Result<Self, DecisionsError> {
         let path = path.join(FILE);
-        let bytes = match files::read(&path, BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+        let bytes = match files::read_if_there(&path, BYTES_MAX) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Self::default()),
             Err(source) => return Err(DecisionsError::Io { path, source }),
         };
         Self::parse(&bytes).map_err(|(line, problem)| DecisionsError::Line { path, line, problem })
@@ -197,23 +199,20 @@ impl Decisions {
     /// Whether a decision, told by its number, was undone.
     #[must_use]
     pub fn is_undone(&self, number: u64) -> bool {
-        self.log.iter().any(|decision| decision.what == What::Undoes(number))
+        self.undone.contains(&number)
     }
 
     fn settle(&mut self) {
-        let mut undone = vec![false; self.log.len()];
-        for decision in &self.log {
-            if let What::Undoes(number) = decision.what
-                && let Some(undone) = undone.get_mut(number as usize - 1)
-            {
-                *undone = true;
-            }
-        }
+        let undone = |decision: &Decision| match decision.what {
+            What::Undoes(number) => Some(number),
+            What::Said(_) => None,
+        };
+        self.undone = self.log.iter().filter_map(undone).collect();
         self.standings.clear();
-        for (place, decision) in self.log.iter().enumerate().filter(|(place, _)| !undone[*place]) {
+        for (number, decision) in (1..).zip(&self.log).filter(|(number, _)| !self.undone.contains(number)) {
             if let What::Said(said) = &decision.what {
                 let standing = self.standings.entry(said.on.clone()).or_default();
-                standing.hear(decision, said, place as u64 + 1);
+                standing.hear(decision, said, number);
             }
         }
     }

@@ -90,7 +90,8 @@ fn arcs(path: &Path) -> Result<impl Iterator<Item = Result<Arc, ReadError>> + us
 }
 
 /// The host in a URL; a name stays as it is.
-pub(super) fn host_of(url: &str) -> &str {
+#[must_use]
+pub fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }

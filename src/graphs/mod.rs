@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
+pub use arcs::host_of;
 pub use bv::write as write_bv;
 pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
 pub use stored::{PageGraph, SiteGraph, StoredError};

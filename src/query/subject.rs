@@ -14,7 +14,7 @@ use super::hits::Hits;
 use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
-use crate::decisions::Standing;
+use crate::decisions::{self, Standing};
 
 /// A row of any kind.
 #[derive(Clone, Debug)]
@@ -169,7 +169,9 @@ impl<'a> World<'a> {
             Column::LastSeen => site.last_seen.into(),
             Column::Named(index) => self.rows.site_number(site.id, index)?.into(),
             column => match self.rows.decisions() {
-                Some(decisions) => decided(&decisions.of_host("", &site.name), column),
+                Some(made) => made
+                    .on(&decisions::Subject::Site(site.name.clone()))
+                    .map_or(Value::Empty, |standing| decided(standing, column)),
                 None => Value::Empty,
             },
         })

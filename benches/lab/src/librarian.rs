@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use archive::graphs::host_of;
 use archive::graphs::random::Random;
 use archive::importance::rank::{Harmonic, PageRank, hits};
 use archive::learn::{Platt, measures};
@@ -38,9 +39,8 @@ pub fn selected(path: &Path) -> std::io::Result<HashSet<String>> {
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, what));
     }
     let host = |line: &str| {
-        let line = line.trim();
-        let rest = line.split_once("://").map_or(line, |(_, rest)| rest);
-        without_www(rest.split(['/', '?', '#', ':']).next().unwrap_or_default())
+        let host = host_of(line.trim());
+        without_www(host.split(':').next().unwrap_or_default())
     };
     Ok(text.lines().map(host).filter(|host| !host.is_empty()).collect())
 }

@@ -1,6 +1,6 @@
 //! `archive review suggest`: what the automatic librarian would choose.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use archive::decisions::{Decisions, Standing, Subject, Verdict};
 use archive::graphs::SiteGraph;
@@ -58,11 +58,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();
     let decisions = Decisions::read(&args.archive.path)?;
-    let (mut names, mut sites) = (Vec::new(), Vec::new());
+    let (mut names, mut sites) = (Vec::new(), HashMap::new());
     for site in state.sites() {
         let (_, name, site) = site?;
+        sites.entry(without_www(&name)).or_insert(site);
         names.push(name);
-        sites.push(site);
     }
     let (mut chosen, mut decided) = (HashSet::new(), HashSet::new());
     for (subject, standing) in decisions.subjects() {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     output::align(&mut table, &[1, 2, 3], CellAlignment::Right);
     for host in order {
         let name = &hosts.names()[host];
-        let site = names.iter().position(|known| without_www(known) == *name).map(|place| &sites[place]);
+        let site = sites.get(name);
         let suggestion = Suggestion {
             site: name.clone(),
             probability: learned.probability(host, args.share),

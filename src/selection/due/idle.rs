@@ -4,7 +4,7 @@ use archive_storage::State;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Choice, Survey, archive_prior};
-use crate::ledger::{AliasImportance, CreditError, Credits};
+use crate::ledger::{CreditError, Credits};
 
 /// What keeps a refresh from fetching anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,7 @@ impl Idle {
         choice: &Choice,
         now: DateTime<Utc>,
     ) -> Result<Self, CreditError> {
-        let survey = Survey {
-            state,
-            credits,
-            aliases: AliasImportance::default(),
-            choice,
-            prior: archive_prior(state)?,
-            now,
-        };
+        let survey = Survey::new(state, credits, choice, archive_prior(state)?, now);
         let (mut pages, mut earliest) = (0, u32::MAX);
         survey.all(|_, visit| {
             pages += 1;

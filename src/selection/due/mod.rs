@@ -164,7 +164,17 @@ struct Survey<'a> {
     now: DateTime<Utc>,
 }
 
-impl Survey<'_> {
+impl<'a> Survey<'a> {
+    fn new(
+        state: &'a State,
+        credits: &'a Credits,
+        choice: &'a Choice,
+        prior: RatePrior,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self { state, credits, aliases: AliasImportance::default(), choice, prior, now }
+    }
+
     /// A page as a candidate; nothing for what cannot be refreshed.
     fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
         if visit.captures == 0 {
@@ -250,14 +260,7 @@ pub fn most_obsolete(
     if budget == 0 {
         return Ok(Vec::new());
     }
-    let survey = Survey {
-        state,
-        credits,
-        aliases: AliasImportance::default(),
-        choice,
-        prior: archive_prior(state)?,
-        now,
-    };
+    let survey = Survey::new(state, credits, choice, archive_prior(state)?, now);
     match choice.rules.policy.simple() {
         Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),

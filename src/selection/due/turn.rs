@@ -4,7 +4,7 @@ use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::{Choice, SECONDS_PER_DAY, Survey, archive_prior, prior_of};
-use crate::ledger::{AliasImportance, CreditError, Credits};
+use crate::ledger::{CreditError, Credits};
 use crate::refresh::rule::Rule;
 
 /// Pages that are looked at in a large archive, each for its part of all; they share its part of the budget.
@@ -50,7 +50,7 @@ pub(in crate::selection) fn turn(
     let fetched = state.visit_count() as usize;
     let step = if fetched > WHOLE_MAX { fetched.div_ceil(SAMPLE) } else { 1 };
     let prior = if step > 1 { prior_of(state, step)? } else { archive_prior(state)? };
-    let survey = Survey { state, credits, aliases: AliasImportance::default(), choice, prior, now };
+    let survey = Survey::new(state, credits, choice, prior, now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
     let rules = &choice.rules;
     // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.

@@ -24,6 +24,7 @@ pub mod ledger;
 pub mod memory;
 mod originals;
 pub mod parse;
+pub mod prepared;
 pub mod publish;
 pub mod query;
 mod reading;

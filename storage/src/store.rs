@@ -365,6 +365,14 @@ impl Store {
     /// # Errors
     /// When the disk refuses; the next opening then recovers.
     pub fn close(mut self) -> Result<(), StoreError> {
+        self.conclude()
+    }
+
+    /// The same, and leaves it open to be read.
+    ///
+    /// # Errors
+    /// As [`Store::close`].
+    pub fn conclude(&mut self) -> Result<(), StoreError> {
         if let Some(segments) = &mut self.segments {
             segments.rotate(None)?;
             self.checkpoint_waiting()?;

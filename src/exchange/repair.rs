@@ -155,10 +155,9 @@ fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> 
 /// Removes columns that cannot be used.
 fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairError> {
     let store = Store::read_only(path)?;
-    if let Some(what) = prepared::damage(&store) {
-        remove(&path.join(prepared::FILE))?;
-        repaired
-            .did(prepared::FILE, &said(&what, "removed, the next crawl, refresh or import makes it anew"));
+    for (file, what) in prepared::damage(&store) {
+        remove(&path.join(file))?;
+        repaired.did(file, &said(&what, "removed, the next crawl, refresh or import makes it anew"));
     }
     let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {

@@ -38,7 +38,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         for what in index_damage(&store) {
             verified.find(None, None, format!("{}: {what}; `archive repair` makes it anew", search::FOLDER));
         }
-        if let Some(what) = prepared::damage(&store) {
+        for (_, what) in prepared::damage(&store) {
             verified.find(None, None, format!("{what}; `archive repair` removes it"));
         }
         for file in columns::damaged(path, store.state().identity())? {

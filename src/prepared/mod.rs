@@ -6,20 +6,24 @@
 
 mod facts;
 mod file;
+mod sites;
 
 use std::ops::{Range, RangeInclusive};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreError, UrlId, Visit};
 
 pub use facts::{Facts, KINDS_END, Pages, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Reader, Stamp, Writer};
+pub use sites::SiteSums;
 
 use crate::ledger::CreditError;
 
-/// The file in the archive's folder; it goes with the state.
+/// The file of pages in the archive's folder; it goes with the state.
 pub const FILE: &str = "state/pages.prepared";
+/// That of sites.
+pub const SITES_FILE: &str = "state/sites.prepared";
 
 /// Archives with fewer URLs have no file: their tables are read in some milliseconds.
 pub const URLS_MIN: u32 = 1 << 14;
@@ -96,25 +100,34 @@ pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
 pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
     let pages = Pages::open(state)?;
     pages.expect_all();
-    let mut writer = Writer::begin(&folder.join(FILE), stamp(state))?;
+    let mut sites = vec![SiteSums::default(); state.site_count() as usize];
+    let mut writer = Writer::begin(&folder.join(FILE), of_pages(state))?;
     let mut rows = state.pages_with_visits();
-    let mut block = Vec::with_capacity(BLOCK_ROWS as usize);
     loop {
-        block.extend(rows.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?);
+        let block = rows.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
         if block.is_empty() {
-            return Ok(writer.finish()?);
+            break;
         }
-        for values in columns_of(&pages, &block)? {
+        for values in columns_of(&pages, &block, &mut sites)? {
             writer.add(&values)?;
         }
-        block.clear();
     }
+    writer.finish()?;
+    let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state))?;
+    for block in sites.chunks(BLOCK_ROWS as usize) {
+        let values: Vec<_> = block.iter().map(SiteSums::values).collect();
+        for column in 0..sites::COLUMNS {
+            writer.add(&values.iter().map(|values| values[column]).collect::<Vec<_>>())?;
+        }
+    }
+    Ok(writer.finish()?)
 }
 
-/// The columns of some pages.
+/// The columns of some pages, which are added to their sites.
 fn columns_of(
     pages: &Pages<'_>,
     block: &[(UrlId, Page, Option<Visit>)],
+    sites: &mut [SiteSums],
 ) -> Result<Vec<Vec<u64>>, StateError> {
     let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
     let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
@@ -125,6 +138,9 @@ fn columns_of(
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS as usize];
         if let Some(facts) = facts {
+            if let Some(site) = sites.get_mut(facts.site.index()) {
+                site.add(&facts);
+            }
             values = facts.values();
             values[Column::Mime as usize] = capture.map_or(u64::MAX, |capture| u64::from(capture.mime.0));
         }
@@ -135,24 +151,29 @@ fn columns_of(
     Ok(columns)
 }
 
-fn path(store: &Store) -> PathBuf {
-    store.path().join(FILE)
+fn of_pages(state: &State) -> Stamp {
+    stamp(state, state.url_count(), COLUMNS)
 }
 
-fn stamp(state: &State) -> Stamp {
-    Stamp {
-        state: state.identity(),
-        checkpoint: state.checkpoint_number(),
-        rows: state.url_count(),
-        columns: COLUMNS,
-    }
+fn of_sites(state: &State) -> Stamp {
+    stamp(state, state.site_count(), sites::COLUMNS as u32)
 }
 
-/// What is wrong with the file of an archive, if there is one.
+fn stamp(state: &State, rows: u32, columns: u32) -> Stamp {
+    Stamp { state: state.identity(), checkpoint: state.checkpoint_number(), rows, columns }
+}
+
+/// A file of an archive, if it is of the checkpoint that is read.
+fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+    let reader = Reader::open(&store.path().join(file))?;
+    Ok(reader.filter(|reader| reader.stamp() == of))
+}
+
+/// What is wrong with the files of an archive, if they are there: of each the name, and what.
 #[must_use]
-pub fn damage(store: &Store) -> Option<String> {
-    let check = || {
-        let Some(reader) = Reader::open(&path(store))? else { return Ok(()) };
+pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
+    let check = |file| {
+        let Some(reader) = Reader::open(&store.path().join(file))? else { return Ok(()) };
         for block in 0..reader.blocks() {
             for column in 0..reader.stamp().columns {
                 reader.values(block, column)?;
@@ -160,7 +181,26 @@ pub fn damage(store: &Store) -> Option<String> {
         }
         Ok::<_, PreparedError>(())
     };
-    check().err().map(|error| format!("{FILE}: {}", error.reason()))
+    let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
+    [FILE, SITES_FILE].into_iter().filter_map(found).collect()
+}
+
+/// What the pages of each site come to, by the site's number, if that was prepared for the checkpoint that is read.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn sites(store: &Store) -> Result<Option<Vec<SiteSums>>, PreparedError> {
+    let Some(reader) = open(store, SITES_FILE, of_sites(store.state()))? else { return Ok(None) };
+    let mut sums = Vec::new();
+    for block in 0..reader.blocks() {
+        let mut rows = vec![[0; sites::COLUMNS]; reader.rows(block).len()];
+        for column in 0..sites::COLUMNS {
+            let values = reader.values(block, column as u32)?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
+        }
+        sums.extend(rows.into_iter().map(SiteSums::of_values));
+    }
+    Ok(Some(sums))
 }
 
 /// The columns of the checkpoint that is read.
@@ -173,8 +213,7 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        let reader = Reader::open(&path(store))?;
-        Ok(reader.filter(|reader| reader.stamp() == stamp(store.state())).map(Self))
+        Ok(open(store, FILE, of_pages(store.state()))?.map(Self))
     }
 
     /// Blocks of pages.

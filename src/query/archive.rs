@@ -20,7 +20,7 @@ use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::DocumentKind;
-use crate::prepared::{Facts, Pages, Prepared, PreparedError};
+use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 
 /// Why an archive has no rows.
@@ -60,8 +60,8 @@ pub struct ArchiveRows<'a> {
     page_columns: NamedColumns,
     /// What was computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
-    /// See [`SITE_COLUMNS`]; computed when first asked for.
-    site_importance: OnceLock<Vec<[f64; 2]>>,
+    /// Computed when first asked for.
+    site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
@@ -106,17 +106,6 @@ struct Texts<'a> {
     titles: TitleCursor<'a>,
 }
 
-/// What the pages of a site come to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    pages: u64,
-    captures: u64,
-    html: u64,
-    xml: u64,
-    first_seen: u32,
-    last_seen: u32,
-}
-
 impl<'a> ArchiveRows<'a> {
     /// The rows of `store`, without pages whose newest capture `access` hides.
     ///
@@ -141,7 +130,7 @@ impl<'a> ArchiveRows<'a> {
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
-            site_importance: OnceLock::new(),
+            site_sums: OnceLock::new(),
             prior: OnceLock::new(),
         })
     }
@@ -182,28 +171,26 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| (id, facts)))
     }
 
-    /// For each site the sum and the maximum of its pages' importance.
-    fn site_importance(&self) -> Result<Vec<[f64; 2]>, RowsError> {
-        let mut found = vec![[0.0; 2]; self.state.site_count() as usize];
-        for page in self.facts(None) {
-            let (_, Facts { site, importance, .. }) = page?;
-            if let Some([sum, max]) = found.get_mut(site.index()) {
-                *sum += importance;
-                *max = importance.max(*max);
-            }
+    /// What the pages of each site come to.
+    fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
+        if let Some(sums) = self.site_sums.get() {
+            return Ok(sums);
         }
-        Ok(found)
-    }
-
-    fn site_sums(&self) -> Result<Vec<Sums>, RowsError> {
-        let mut sums = vec![Sums::default(); self.state.site_count() as usize];
-        for page in self.facts(Some(Test::captured())) {
-            let (_, facts) = page?;
-            if let (Some(sum), Some(kind)) = (sums.get_mut(facts.site.index()), facts.kind) {
-                sum.add(&facts, page_type(kind));
+        let prepared = if self.access.is_unlimited() { prepared::sites(self.store)? } else { None };
+        let sums = match prepared {
+            Some(sums) => sums,
+            None => {
+                let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
+                for page in self.facts(None) {
+                    let (_, facts) = page?;
+                    if let Some(sum) = sums.get_mut(facts.site.index()) {
+                        sum.add(&facts);
+                    }
+                }
+                sums
             }
-        }
-        Ok(sums)
+        };
+        Ok(self.site_sums.get_or_init(|| sums))
     }
 }
 
@@ -221,19 +208,6 @@ fn row(id: UrlId, facts: &Facts) -> PageRow {
         last_seen: time(facts.last_seen),
         changed: time(facts.changed),
         depth: Some(u32::from(facts.depth)),
-    }
-}
-
-impl Sums {
-    fn add(&mut self, page: &Facts, kind: PageType) {
-        self.pages += 1;
-        self.captures += u64::from(page.captures);
-        self.html += u64::from(kind == PageType::Html);
-        self.xml += u64::from(kind.is(PageType::Xml));
-        if self.first_seen == 0 || page.first_seen < self.first_seen {
-            self.first_seen = page.first_seen;
-        }
-        self.last_seen = self.last_seen.max(page.last_seen);
     }
 }
 
@@ -302,14 +276,8 @@ impl Rows for ArchiveRows<'_> {
         let Some(computed) = index.checked_sub(self.site_columns.columns.len()) else {
             return Ok(self.site_columns.get(index, site.index()));
         };
-        let all = match self.site_importance.get() {
-            Some(all) => all,
-            None => {
-                let all = self.site_importance()?;
-                self.site_importance.get_or_init(|| all)
-            }
-        };
-        Ok(all.get(site.index()).and_then(|values| values.get(computed)).copied())
+        let sums = self.site_sums()?.get(site.index());
+        Ok(sums.map(|sums| if computed == 0 { sums.importance } else { sums.importance_max }))
     }
 
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {

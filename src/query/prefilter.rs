@@ -47,11 +47,6 @@ enum Rows {
 }
 
 impl Test {
-    /// That a page was captured.
-    pub(super) fn captured() -> Self {
-        Self::Between(counted(Stored::Captures), vec![(Bound::Excluded(0.0), Bound::Unbounded)])
-    }
-
     /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
     /// if columns tell nothing of it.
     pub(super) fn of(filter: &Filter, state: &State) -> Result<(Option<Self>, bool), StateError> {

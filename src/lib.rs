@@ -29,6 +29,7 @@ pub mod query;
 mod reading;
 pub mod recorder;
 pub mod refresh;
+pub mod replay;
 pub mod review;
 pub mod search;
 pub mod selection;

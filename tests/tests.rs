@@ -38,6 +38,7 @@ mod realsites;
 mod rebuild;
 mod repack;
 mod repair;
+mod replay;
 mod robots;
 mod searching;
 mod secure;

@@ -21,6 +21,9 @@ const DEPTH_MAX: usize = 4;
 /// Memory of one rewriting beyond input and output.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
+/// Elements whose content is text to a browser that runs scripts, or shows frames, and a document to others.
+const UNREAD: [&str; 3] = ["noscript", "noframes", "noembed"];
+
 /// What is added to a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Additions<'a> {
@@ -53,7 +56,7 @@ fn rewrite_at(
     let of_elements = Rc::clone(&page);
     let of_styles = Rc::clone(&page);
     let mut style = String::new();
-    let settings = Settings::new()
+    let mut settings = Settings::new()
         .with_strict(false)
         .with_encoding(AsciiCompatibleEncoding::new(encoding)?)
         .with_memory_settings(lol_html::MemorySettings::new().with_max_allowed_memory_usage(MEMORY_BYTES_MAX))
@@ -77,6 +80,13 @@ fn rewrite_at(
             document.append(additions.end, ContentType::Html);
             Ok(())
         }));
+    for name in UNREAD {
+        let (page, mut inside) = (Rc::clone(&page), String::new());
+        settings = settings.append_element_content_handler(text!(name, move |chunk| {
+            page.borrow().unread_text(&mut inside, chunk);
+            Ok(())
+        }));
+    }
     let mut written = Vec::with_capacity(html.len() + html.len() / 4);
     let mut rewriter = HtmlRewriter::new(settings, |piece: &[u8]| written.extend_from_slice(piece));
     rewriter.write(html).ok()?;
@@ -211,15 +221,24 @@ impl Page {
     }
 
     fn style_text(&self, style: &mut String, chunk: &mut TextChunk<'_>) {
-        style.push_str(chunk.as_str());
-        if !chunk.last_in_text_node() {
-            chunk.remove();
-            return;
-        }
-        let written = css::rewrite(style, &self.links).unwrap_or_else(|| std::mem::take(style));
-        style.clear();
-        chunk.replace(&written, ContentType::Html);
+        gather(style, chunk, |style| css::rewrite(style, &self.links));
     }
+
+    fn unread_text(&self, inside: &mut String, chunk: &mut TextChunk<'_>) {
+        gather(inside, chunk, |inside| self.inside(inside));
+    }
+}
+
+/// Takes the pieces of a text, and puts what `rewrite` makes of the whole in their place.
+fn gather(whole: &mut String, chunk: &mut TextChunk<'_>, rewrite: impl FnOnce(&str) -> Option<String>) {
+    whole.push_str(chunk.as_str());
+    if !chunk.last_in_text_node() {
+        chunk.remove();
+        return;
+    }
+    let whole = std::mem::take(whole);
+    let written = rewrite(&whole).unwrap_or(whole);
+    chunk.replace(&written, ContentType::Html);
 }
 
 /// The content of a refresh with another address.
@@ -250,7 +269,7 @@ fn is_absolute(reference: &str) -> bool {
     let reference = reference.trim_start();
     let starts =
         |scheme: &str| reference.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    reference.starts_with('/') || starts("http://") || starts("https://")
+    reference.starts_with(['/', '\\']) || starts("http:") || starts("https:")
 }
 
 /// A comma at the end of a candidate's URL would end the candidate.

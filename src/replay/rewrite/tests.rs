@@ -181,7 +181,7 @@ fn what_is_added_stands_first_and_last() {
 }
 
 /// Elements and attributes that load or lead, of HTML and SVG.
-const ATTRIBUTES: [(&str, &str); 36] = [
+const ATTRIBUTES: [(&str, &str); 35] = [
     ("a", "href"),
     ("area", "href"),
     ("img", "src"),
@@ -217,7 +217,6 @@ const ATTRIBUTES: [(&str, &str); 36] = [
     ("image", "xlink:href"),
     ("image", "href"),
     ("use", "xlink:href"),
-    ("p", "data-bg"),
 ];
 
 proptest! {
@@ -237,7 +236,7 @@ proptest! {
         let new = rewritten(&page);
         let value = new.split(&format!("{attribute}=\"")).nth(1).and_then(|rest| rest.split('"').next());
         let value = value.unwrap_or_else(|| panic!("{page} -> {new}"));
-        prop_assert!(value.starts_with("/web/20200101000000"), "{} -> {}", page, new);
+        prop_assert!(value.trim_start().starts_with("/web/20200101000000"), "{} -> {}", page, new);
         prop_assert_eq!(new.matches("http").count(), 1, "{} -> {}", page, new);
     }
 

@@ -467,21 +467,20 @@ fn cdx_orders_filters_and_pages() {
     assert_eq!(replay.get("/cdx?limit=1").status, 400);
 }
 
-/// Fifty queries to pywb over the same files.
+/// Fifty queries to pywb over the same captures.
 #[test]
 fn cdx_answers_as_pywb_does() {
     let Some(judges) = judges::find() else { return };
     let Some(data) = foreign() else { return };
     let archive = Archive::new();
-    start(archive.command("import").args(["--codec", "gzip"]).args(pair(&data))).wait().succeeded();
+    start(archive.command("import").args(pair(&data))).wait().succeeded();
     let collections = archive.folder().join("pywb");
     fs::create_dir(&collections).unwrap();
-    let manage = |arguments: &[&str], files: &[std::path::PathBuf]| {
-        let mut command = judges.program("wb-manager");
-        judges::succeed(command.current_dir(&collections).args(arguments).args(files), "");
-    };
-    manage(&["init", "archive"], &[]);
-    manage(&["add", "archive"], &crate::support::files_with(&archive.segments(), &[".warc.gz"]));
+    let mut command = judges.program("wb-manager");
+    judges::succeed(command.current_dir(&collections).args(["init", "archive"]), "");
+    // Indexers differ in how they spell digests, and whether a revisit has a status: pywb is asked over our index.
+    let index = collections.join("collections/archive/indexes/index.cdxj");
+    start(archive.command("export").args(["cdxj", "--output"]).arg(&index)).wait().succeeded();
     let replay = Replay { archive };
     let urls = replay.lines("url=uk&matchType=domain&output=text&fl=url&collapse=urlkey");
     assert!(urls.len() > 40, "{urls:?}");
@@ -523,7 +522,7 @@ fn cdx_answers_as_pywb_does() {
         "limit=1",
         "matchType=host&filter=digest:A",
         "matchType=host&filter=urlkey:css",
-        "matchType=host&filter=nothing:x",
+        "matchType=host&filter=nothing:x&allowFuzzy=0",
         "matchType=host&filter=!nothing:x",
     ] {
         queries.push(format!("url={home}&{more}&output=text&{fields}"));
@@ -539,6 +538,10 @@ fn cdx_answers_as_pywb_does() {
         let (status, theirs): (u16, String) = serde_json::from_str(line).unwrap();
         assert!(matches!(status, 200 | 404), "{query}: {status}");
         let ours = replay.text(&format!("/cdx?{query}"));
+        // It says in which of its indexes a line is, and that it may be shown.
+        let of_its_own =
+            r#", "source": "archive/indexes/index.cdxj", "source-coll": "archive", "access": "allow""#;
+        let theirs = theirs.replace(of_its_own, "");
         if ours != theirs {
             different.insert(query, (ours, theirs));
         }

@@ -23,8 +23,15 @@ pub(super) struct Row {
     id: CaptureId,
     pub capture: Capture,
     key: Rc<str>,
-    /// What only its record tells: URL and digest.
-    told: OnceCell<(String, Option<String>)>,
+    told: OnceCell<Told>,
+}
+
+/// What only the head of a record tells.
+struct Told {
+    url: String,
+    digest: Option<String>,
+    /// Whether there is a head of an answer in it.
+    has_status: bool,
 }
 
 /// Where rows come from.
@@ -91,13 +98,15 @@ impl Rows<'_> {
         Ok(match field {
             Field::UrlKey => Some(row.key.to_string()),
             Field::Timestamp => Some(stamp(capture.time)),
-            Field::Url => Some(self.told(row)?.0.clone()),
-            Field::Digest => self.told(row)?.1.clone(),
+            Field::Url => Some(self.told(row)?.url.clone()),
+            Field::Digest => self.told(row)?.digest.clone(),
             Field::Mime => Some(if !capture.kind.has_payload() {
                 REVISIT.to_owned()
             } else {
                 Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN).to_owned()
             }),
+            // One that has no head is described by its original's, which is not its own.
+            Field::Status if !capture.kind.has_payload() && !self.told(row)?.has_status => None,
             Field::Status => (capture.status != 0).then(|| capture.status.to_string()),
             Field::Length => Some(capture.location.length.to_string()),
             Field::Offset => Some(capture.location.offset.to_string()),
@@ -106,18 +115,18 @@ impl Rows<'_> {
         })
     }
 
-    /// URL and digest as the record has them.
-    fn told<'r>(&self, row: &'r Row) -> Result<&'r (String, Option<String>), Error> {
+    fn told<'r>(&self, row: &'r Row) -> Result<&'r Told, Error> {
         if let Some(told) = row.told.get() {
             return Ok(told);
         }
         let header = self.store.reader().header(row.capture.location)?;
         let url = match header.target_uri() {
-            Some(url) => url.to_owned(),
-            None => self.store.state().url(row.capture.url)?,
+            Some(url) => uri(url),
+            None => uri(&self.store.state().url(row.capture.url)?),
         };
         let digest = header.get("WARC-Payload-Digest").map(uri);
-        Ok(row.told.get_or_init(|| (uri(&url), digest)))
+        let has_status = header.content_length() != Some(0);
+        Ok(row.told.get_or_init(|| Told { url, digest, has_status }))
     }
 
     /// The line of a CDXJ file; `fields` of its object.

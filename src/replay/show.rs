@@ -138,8 +138,10 @@ impl Asked<'_> {
 
     /// How a body is rewritten: by what it is asked for as, then by its type.
     fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Written {
-        let is_page = self.request.destination.is_none_or(|destination| {
-            matches!(destination, "document" | "iframe" | "frame" | "object" | "embed")
+        // The worker hands a page on that it was asked for as `empty`; what scripts ask for comes from it as `mp_`.
+        let is_page = self.request.destination.is_none_or(|destination| match destination {
+            "document" | "iframe" | "frame" | "object" | "embed" => true,
+            destination => destination == "empty" && modifier.is_document(),
         });
         match modifier {
             Modifier::Identity | Modifier::Script => return Written::AsItIs,

@@ -54,22 +54,35 @@
     if (to) event.target.action = to;
   }, true);
 
-  // What a worker never sees: frames, objects, icons and connections that scripts add.
+  // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
+  // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
   const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  const wanted = (element, name, value) => {
+    const [known, modifier] = kinds[element.nodeName] || [];
+    return (known === String(name).toLowerCase() && mapped(value, modifier)) || value;
+  };
+  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement, HTMLEmbedElement, HTMLLinkElement]) {
+    for (const name of ["src", "data", "href"]) {
+      const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
+      if (!given) continue;
+      const set = function (value) { given.set.call(this, wanted(this, name, value)); };
+      Object.defineProperty(kind.prototype, name, { ...given, set });
+    }
+  }
+  const { setAttribute } = Element.prototype;
+  Element.prototype.setAttribute = function (name, value) { setAttribute.call(this, name, wanted(this, name, value)); };
   const mend = (element) => {
-    const [name, modifier] = kinds[element.nodeName] || [];
-    if (!name || (element.nodeName === "LINK" && !/icon|manifest|preconnect|dns-prefetch/i.test(element.rel))) return;
-    const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
-    if (to) element.setAttribute(name, to);
+    const [name] = kinds[element.nodeName] || [];
+    const value = name && element.getAttribute(name);
+    if (value && wanted(element, name, value) !== value) element.setAttribute(name, value);
   };
   new MutationObserver((records) => {
-    for (const { type, target, addedNodes } of records) {
-      if (type === "attributes") mend(target);
+    for (const { addedNodes } of records) {
       for (const node of addedNodes) {
         if (node.nodeType !== Node.ELEMENT_NODE) continue;
         mend(node);
         node.querySelectorAll("iframe, frame, object, embed, link").forEach(mend);
       }
     }
-  }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["src", "data", "href"] });
+  }).observe(document, { subtree: true, childList: true });
 })();

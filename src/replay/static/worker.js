@@ -12,7 +12,11 @@ self.addEventListener("fetch", (event) => {
   const url = new URL(request.url);
   if (request.mode === "navigate") {
     event.respondWith(page(request));
-  } else if (/^https?:$/.test(url.protocol) && !(url.origin === self.location.origin && /^\/(web|static)\//.test(url.pathname))) {
+  } else if (url.origin === self.location.origin && /^\/(web|static)\//.test(url.pathname)) {
+    // A script that asks for a page gets it without what readers get.
+    const found = own.exec(url.pathname + url.search);
+    if (found && !found[2]) event.respondWith(asked(request, found[1], found[3]));
+  } else if (/^https?:$/.test(url.protocol)) {
     event.respondWith(mapped(event, url));
   }
 });
@@ -34,12 +38,17 @@ async function mapped(event, url) {
   const where = [client && client.url, request.referrer].map(parsed).find((found) => found);
   if (!where) return new Response("", { status: 404 });
   const target = url.origin === self.location.origin ? new URL(url.pathname + url.search, where.page).href : url.href;
+  return asked(request, where.time, target);
+}
+
+// A requisite as it was at a time.
+function asked(request, time, target) {
   const headers = new Headers();
   for (const name of ["Range", "Accept"]) {
     if (request.headers.has(name)) headers.set(name, request.headers.get(name));
   }
   const modifier = modifiers[request.destination] || "mp_";
-  return fetch(`/web/${where.time}${modifier}/${target}`, { method: request.method === "HEAD" ? "HEAD" : "GET", headers });
+  return fetch(`/web/${time}${modifier}/${target}`, { method: request.method === "HEAD" ? "HEAD" : "GET", headers });
 }
 
 // Time and URL of the page at an address in the archive.

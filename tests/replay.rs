@@ -13,7 +13,7 @@ use crate::exchange::{foreign, pair};
 use crate::imports::import;
 use crate::support::program::start;
 use crate::support::warc::{answer, record, response};
-use crate::support::{Archive, judges};
+use crate::support::{Archive, Dice, judges};
 
 const BASE: &str = "http://replay.test";
 const URL: &str = "http://a.org/p";
@@ -279,6 +279,73 @@ fn media_are_given_in_ranges() {
     assert_eq!(some.get("Content-Range"), Some("bytes 16-31/256"));
     assert_eq!(part("bytes=256-").status, 416);
     assert_eq!(part("bytes=0-1,5-6").body, film);
+}
+
+#[test]
+fn what_is_too_long_is_sent_as_it_came() {
+    const REWRITTEN_BYTES_MAX: usize = 16 << 20;
+    let sheet = |length: usize| {
+        let mut sheet = "a{b:url(/x)}".to_owned();
+        sheet.extend(std::iter::repeat_n(' ', length - sheet.len()));
+        sheet
+    };
+    let head = "200 OK\r\nContent-Type: text/css";
+    let replay = Replay::of(&[
+        headed("http://a.org/fits", head, sheet(REWRITTEN_BYTES_MAX).as_bytes()),
+        headed("http://a.org/does-not", head, sheet(REWRITTEN_BYTES_MAX + 1).as_bytes()),
+    ]);
+    assert!(replay.get(&path("http://a.org/fits")).body.starts_with(b"a{b:url(/web/"));
+    assert_eq!(replay.get(&path("http://a.org/does-not")).body, sheet(REWRITTEN_BYTES_MAX + 1));
+}
+
+#[test]
+fn no_address_and_no_field_is_too_odd() {
+    let replay = versions();
+    let mut dice = Dice::new("no_address_and_no_field_is_too_odd");
+    const PARTS: [&str; 28] = [
+        "/web/",
+        "/timegate/",
+        "/timemap/",
+        "/cdx?",
+        "/warc/",
+        "/",
+        "2014",
+        "20140103030321",
+        "im_",
+        "id_",
+        "*",
+        "link",
+        "http://a.org/p",
+        "http:",
+        "//",
+        "a.org",
+        "url=",
+        "&",
+        "filter=",
+        "~(",
+        "=",
+        "%FF",
+        "é",
+        "\u{0}",
+        "closest=",
+        "page=",
+        "9999999999999999999999",
+        "-",
+    ];
+    for _ in 0..3000 {
+        let mut text = || -> String { (0..dice.below(7)).map(|_| PARTS[dice.below(28) as usize]).collect() };
+        let (path, range, referer, date) = (format!("/{}", text()), text(), text(), text());
+        let path = if path.starts_with("//") { &path[1..] } else { &path };
+        let answer = replay.request(&Request {
+            path,
+            range: Some(&format!("bytes={range}")),
+            referer: Some(&format!("{BASE}{referer}")),
+            accept_datetime: Some(&date).filter(|date| date.len() > 9).map(String::as_str),
+            base: BASE,
+            ..Request::default()
+        });
+        assert!((200..500).contains(&answer.status), "{path}");
+    }
 }
 
 #[test]

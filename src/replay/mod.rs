@@ -187,11 +187,10 @@ impl Asked<'_> {
         let Some(place) = found.choose(self.store, target.when)? else { return self.missing(&target) };
         let memento = &found.list[place];
         if target.modifier.is_document() {
-            let exact = found.path(memento, target.modifier.as_str());
-            let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == address::stamp(memento.capture.time))
-                && found.url(memento) == target.url;
-            if !is_exact {
-                return Ok(Response::redirect(&exact));
+            let stamp = address::stamp(memento.capture.time);
+            let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
+            if !is_exact || found.url(memento) != target.url {
+                return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }
         }
         self.show(&found, place, target.modifier)

@@ -37,12 +37,9 @@ impl Asked<'_> {
         };
         let url = requested_url(url);
         let found = Mementos::of(self.store, self.access, &url)?;
-        let last = found.list.len().div_ceil(ENTRIES_MAX);
-        if number == 0 || number > last {
+        let Some((last, entries)) = part(&found.list, number) else {
             return Ok(pages::problem(404, "There is no capture of this URL on this page of the TimeMap."));
-        }
-        let start = (number - 1) * ENTRIES_MAX;
-        let entries = &found.list[start..found.list.len().min(start + ENTRIES_MAX)];
+        };
         let page = Page { form, url: uri(&url), number, last, entries };
         Ok(write(self, &found, &page))
     }
@@ -145,4 +142,28 @@ fn rel(found: &Mementos, memento: &Memento) -> String {
     }
     words.push("memento");
     words.join(" ")
+}
+
+/// A page of a list, counted from 1, and how many there are; nothing when it is none of them.
+fn part<T>(list: &[T], number: usize) -> Option<(usize, &[T])> {
+    let last = list.len().div_ceil(ENTRIES_MAX);
+    let start = number.checked_sub(1).filter(|_| number <= last)? * ENTRIES_MAX;
+    Some((last, &list[start..list.len().min(start + ENTRIES_MAX)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTRIES_MAX, part};
+
+    #[test]
+    fn pages_end_at_the_limit() {
+        let list = vec![0; ENTRIES_MAX + 1];
+        let length =
+            |count: usize, number| part(&list[..count], number).map(|(last, page)| (last, page.len()));
+        assert_eq!(length(ENTRIES_MAX, 1), Some((1, ENTRIES_MAX)));
+        assert_eq!(length(ENTRIES_MAX, 2), None);
+        assert_eq!(length(ENTRIES_MAX + 1, 1), Some((2, ENTRIES_MAX)));
+        assert_eq!(length(ENTRIES_MAX + 1, 2), Some((2, 1)));
+        assert_eq!((length(0, 1), length(1, 0), length(1, usize::MAX)), (None, None, None));
+    }
 }

@@ -127,6 +127,15 @@ fn every_construct_of_html() {
 }
 
 #[test]
+fn documents_inside_documents_end() {
+    let inside = |html: &str| format!("<iframe srcdoc=\"{}\"></iframe>", htmlize::escape_attribute(html));
+    let nested = |depth| (0..depth).fold("<img src=/x>".to_owned(), |html, _| inside(&html));
+    assert!(rewritten(&nested(3)).contains("im_/http://a.org/x"));
+    let too_deep = rewritten(&nested(4));
+    assert!(!too_deep.contains("/x") && too_deep.contains("srcdoc"), "{too_deep}");
+}
+
+#[test]
 fn style_sheets() {
     for (sheet, new) in [
         ("a{b:url( 'x y.png' )}", "a{b:url( 'im_|http://a.org/b/x%20y.png' )}"),

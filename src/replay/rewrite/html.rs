@@ -119,6 +119,10 @@ impl Page {
             let change = match name.as_str() {
                 // What they stand for holds for the original's bytes and origin.
                 "integrity" | "ping" | "referrerpolicy" => Some(None),
+                // A document of no origin is under no worker, and it has the policy of its page.
+                "sandbox" if element == Element::InlineFrame && tag.has_attribute("srcdoc") => {
+                    Some(Some(format!("{value} allow-same-origin")))
+                }
                 "srcdoc" if element == Element::InlineFrame => self.inside(&value).map(Some),
                 _ => self.value(tag, element, &name, &value).map(Some),
             };

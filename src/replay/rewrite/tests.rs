@@ -70,6 +70,10 @@ fn every_construct_of_html() {
             "<iframe srcdoc='&lt;img src=x>'></iframe>",
             "<iframe srcdoc=\"<img src=&quot;im_|http://a.org/b/x&quot;>\"></iframe>",
         ),
+        (
+            "<iframe sandbox srcdoc=x></iframe>",
+            "<iframe sandbox=\" allow-same-origin\" srcdoc=\"x\"></iframe>",
+        ),
         ("<frame src=f.html>", "<frame src=\"fr_|http://a.org/b/f.html\">"),
         (
             "<object data=o.swf codebase=/p/></object>",

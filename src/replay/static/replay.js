@@ -49,6 +49,14 @@
     const to = link && mapped(link.href, page);
     if (to) link.href = to;
   }, true);
+  const { open } = window;
+  window.open = (url, ...rest) => open.call(window, (url && mapped(url, page)) || url, ...rest);
+  const { click } = HTMLElement.prototype;
+  HTMLElement.prototype.click = function () {
+    const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(this.href, page);
+    if (to) this.href = to;
+    click.call(this);
+  };
   document.addEventListener("submit", (event) => {
     const to = mapped(event.target.action, page);
     if (to) event.target.action = to;

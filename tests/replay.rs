@@ -267,6 +267,23 @@ fn bytes_codings_and_encodings() {
 }
 
 #[test]
+fn xml_stays_well_formed() {
+    let page = "<?xml version='1.0'?><?xml-stylesheet href='/s.xsl'?><html xmlns='http://www.w3.org/1999/xhtml'><head/>\
+                <body style='a:url(&lt;&amp;)'><a href='/x?a=1&amp;b=2'>x</a><img src='i.png' alt='&lt;'/></body></html>";
+    let replay = Replay::of(&[
+        headed("http://a.org/", "200 OK\r\nContent-Type: application/xhtml+xml", page.as_bytes()),
+        headed("http://a.org/feed", "200 OK\r\nContent-Type: text/xml", page.as_bytes()),
+    ]);
+    let shown = replay.text(&path("http://a.org/"));
+    let document = roxmltree::Document::parse(&shown).unwrap();
+    let link = document.descendants().find_map(|node| node.attribute("href")).unwrap();
+    assert_eq!(link, path("http://a.org/x?a=1&b=2"));
+    assert!(shown.contains("/static/replay.js"), "{shown}");
+    let feed = replay.text(&path("http://a.org/feed"));
+    assert_eq!(feed, page.replace("/s.xsl", &format!("/web/{}cs_/http://a.org/s.xsl", STAMPS[0])));
+}
+
+#[test]
 fn media_are_given_in_ranges() {
     let film: Vec<u8> = (0..=255).collect();
     let replay = Replay::of(&[headed("http://a.org/film", "200 OK\r\nContent-Type: video/mp4", &film)]);

@@ -39,6 +39,7 @@ mod rebuild;
 mod repack;
 mod repair;
 mod replay;
+mod replay_browser;
 mod robots;
 mod searching;
 mod secure;

@@ -114,7 +114,9 @@ impl Asked<'_> {
         let is_short = body.len() <= REWRITTEN_BYTES_MAX;
         let (new, media_type) = match written {
             Written::Markup { is_xml, is_page } if is_short => {
-                let banner = if is_page && modifier == Modifier::Page { banner() } else { String::new() };
+                // After its root an XML document has nothing.
+                let has_banner = is_page && modifier == Modifier::Page && !is_xml;
+                let banner = if has_banner { banner() } else { String::new() };
                 let additions = Additions { head: if is_page { HEAD } else { "" }, end: &banner };
                 markup(&body, &stated, &media, is_xml, links, additions)
             }

@@ -258,7 +258,7 @@ fn apply(tag: &mut Tag<'_, '_>, changes: Vec<Change>) {
     for (name, value) in changes {
         match value {
             // A name that stood in the document is one, and quotes are escaped by who writes it.
-            Some(value) => drop(tag.set_attribute(&name, &value.replace('&', "&amp;"))),
+            Some(value) => drop(tag.set_attribute(&name, &value.replace('&', "&amp;").replace('<', "&lt;"))),
             None => tag.remove_attribute(&name),
         }
     }

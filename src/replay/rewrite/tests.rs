@@ -68,7 +68,7 @@ fn every_construct_of_html() {
         ("<iframe src=f.html></iframe>", "<iframe src=\"if_|http://a.org/b/f.html\"></iframe>"),
         (
             "<iframe srcdoc='&lt;img src=x>'></iframe>",
-            "<iframe srcdoc=\"<img src=&quot;im_|http://a.org/b/x&quot;>\"></iframe>",
+            "<iframe srcdoc=\"&lt;img src=&quot;im_|http://a.org/b/x&quot;>\"></iframe>",
         ),
         (
             "<iframe sandbox srcdoc=x></iframe>",

@@ -39,6 +39,8 @@ mod realsites;
 mod rebuild;
 mod repack;
 mod repair;
+mod replay;
+mod replay_browser;
 mod robots;
 mod searching;
 mod secure;

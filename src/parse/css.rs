@@ -10,6 +10,11 @@ use super::LinkKind;
 
 /// Calls `found` with every URL of a style sheet or style attribute, unescaped.
 pub(crate) fn urls(css: &str, mut found: impl FnMut(&str, LinkKind)) {
+    references(css, |written, kind| found(&unescape(written), kind));
+}
+
+/// Calls `found` with every URL as it is written: a part of `css`.
+pub(crate) fn references<'a>(css: &'a str, mut found: impl FnMut(&'a str, LinkKind)) {
     let mut scanner = Scanner { css, at: 0, context: Context::Plain, brackets: 0 };
     scanner.run(&mut found);
 }
@@ -35,7 +40,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn run(&mut self, found: &mut impl FnMut(&str, LinkKind)) {
+    fn run(&mut self, found: &mut impl FnMut(&'a str, LinkKind)) {
         let bytes = self.css.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
@@ -44,12 +49,12 @@ impl<'a> Scanner<'a> {
                     let text = self.string(byte);
                     match self.context {
                         Context::Import => {
-                            found(&unescape(text), LinkKind::StyleImport);
+                            found(text, LinkKind::StyleImport);
                             self.context = Context::Plain;
                         }
                         // Deeper brackets hold the type of an image.
                         Context::ImageSet(depth) if depth == self.brackets => {
-                            found(&unescape(text), LinkKind::StyleResource);
+                            found(text, LinkKind::StyleResource);
                         }
                         Context::ImageSet(_) | Context::Plain | Context::Namespace => {}
                     }
@@ -110,7 +115,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An opening bracket: of a `url(`, of an `image-set(`, or of anything else.
-    fn open(&mut self, found: &mut impl FnMut(&str, LinkKind)) {
+    fn open(&mut self, found: &mut impl FnMut(&'a str, LinkKind)) {
         let before = &self.css.as_bytes()[..self.at];
         let ends_with = |name: &[u8]| {
             before.len() >= name.len() && before[before.len() - name.len()..].eq_ignore_ascii_case(name)
@@ -139,7 +144,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The inside of `url(`, quoted or not.
-    fn url(&mut self, found: &mut impl FnMut(&str, LinkKind)) {
+    fn url(&mut self, found: &mut impl FnMut(&'a str, LinkKind)) {
         let bytes = self.css.as_bytes();
         while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -151,8 +156,8 @@ impl<'a> Scanner<'a> {
         };
         match context {
             Context::Namespace => {}
-            Context::Import => found(&unescape(text), LinkKind::StyleImport),
-            Context::Plain | Context::ImageSet(_) => found(&unescape(text), LinkKind::StyleResource),
+            Context::Import => found(text, LinkKind::StyleImport),
+            Context::Plain | Context::ImageSet(_) => found(text, LinkKind::StyleResource),
         }
         if context == Context::Import {
             self.context = Context::Plain;
@@ -205,7 +210,7 @@ fn escape_length(text: &[u8]) -> usize {
 }
 
 /// Resolves escapes: `\` and one to six hexadecimal digits with one space after, or `\` and the character itself.
-fn unescape(text: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
     }

@@ -97,7 +97,7 @@ impl HeadFacts {
 }
 
 /// The next target, its parameters, and what follows.
-fn split_link(text: &str) -> Option<(&str, &str, &str)> {
+pub(crate) fn split_link(text: &str) -> Option<(&str, &str, &str)> {
     let start = text.find('<')? + 1;
     let end = start + text[start..].find('>')?;
     let after = &text[end + 1..];
@@ -114,7 +114,7 @@ fn split_link(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The value of a parameter, without its quotes.
-fn parameter<'a>(parameters: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn parameter<'a>(parameters: &'a str, name: &str) -> Option<&'a str> {
     parameters.split(';').find_map(|parameter| {
         let (found, value) = parameter.split_once('=')?;
         found.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"'))

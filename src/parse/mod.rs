@@ -13,20 +13,20 @@
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
 
-mod charset;
+pub(crate) mod charset;
 mod coding;
-mod css;
+pub(crate) mod css;
 mod dates;
 mod directives;
-mod headers;
-mod html;
+pub(crate) mod headers;
+pub(crate) mod html;
 mod json;
 mod kind;
 mod language;
 mod link;
 mod outlinks;
-mod refresh;
-mod resolve;
+pub(crate) mod refresh;
+pub(crate) mod resolve;
 mod signature;
 mod xml;
 

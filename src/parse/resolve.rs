@@ -79,15 +79,7 @@ impl Resolver {
     /// The slow way, which takes any reference.
     pub(crate) fn resolve_slowly(&self, reference: &str, output: &mut String) -> bool {
         output.clear();
-        let encode = encoder(self.encoding);
-        let mut options = Url::options().base_url(Some(&self.base));
-        if self.encoding != UTF_8 {
-            options = options.encoding_override(Some(&encode));
-        }
-        let Ok(url) = options.parse(&with_two_slashes(reference)) else { return false };
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-            return false;
-        }
+        let Some(url) = absolute(&self.base, self.encoding, reference) else { return false };
         output.push_str(&canonical(&url));
         true
     }
@@ -129,6 +121,18 @@ impl Resolver {
         }
         is_plain_path_and_query(reference) && put(output, [directory, "", reference], false)
     }
+}
+
+/// What a reference names, with its fragment; none unless that is `http` or `https`. `encoding` is one that can be written.
+pub(crate) fn absolute(base: &Url, encoding: &'static Encoding, reference: &str) -> Option<Url> {
+    let encode = encoder(encoding);
+    let mut options = Url::options().base_url(Some(base));
+    if encoding != UTF_8 {
+        options = options.encoding_override(Some(&encode));
+    }
+    let url = options.parse(&with_two_slashes(reference)).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty()))
+        .then_some(url)
 }
 
 /// WHATWG URL, "special authority ignore slashes state": `///host` is `//host`, which the crate `url` doesn't know.

@@ -215,7 +215,7 @@ fn has_value(attributes: &[Attribute<'_>], name: &str, wanted: &str) -> bool {
 }
 
 /// Whether a value that may be anything looks like a reference: it has a dot or slash, and nothing that no URL has.
-fn looks_like_reference(value: &str) -> bool {
+pub(crate) fn looks_like_reference(value: &str) -> bool {
     let value = value.trim();
     value.contains(['/', '.'])
         && (!value.starts_with(['#', '.', '[']) || value.starts_with("./") || value.starts_with("../"))

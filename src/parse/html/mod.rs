@@ -17,11 +17,13 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 
-use self::element::Element;
+pub(crate) use self::attributes::looks_like_reference;
+pub(crate) use self::element::Element;
 pub(crate) use self::markup::{Attribute, Markup};
 use self::markup::{Tag, Token};
 use self::namespace::Namespaces;
-pub(crate) use self::table::kind_of_relation;
+pub(crate) use self::srcset::candidates;
+pub(crate) use self::table::{Form, kind_of_relation, role, role_of_property};
 use self::text::Role;
 pub(crate) use self::text::{Marks, TextBuilder};
 use super::outlinks::Outlinks;

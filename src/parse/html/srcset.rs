@@ -1,7 +1,7 @@
 //! Image candidates: the `srcset` attribute.
 
 /// Calls `found` with the URL of every candidate (HTML standard, section 4.8.4.2.2, "parse a srcset attribute").
-pub(super) fn candidates<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
+pub(crate) fn candidates<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
     let mut rest = srcset;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');

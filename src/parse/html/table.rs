@@ -8,7 +8,7 @@ use super::element::Element;
 
 /// How the value of an attribute holds references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// As one.
     Url,
     /// As several between spaces.
@@ -25,7 +25,7 @@ pub(super) enum Form {
 const NAME_BYTES_MAX: usize = 21;
 
 /// The form and role of the references that an attribute of an element holds, in any case; none when it holds none.
-pub(super) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
+pub(crate) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
     use Element as E;
     use LinkKind as K;
     let name = attribute.as_bytes();
@@ -94,7 +94,7 @@ pub(super) fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)
 }
 
 /// The role of what a `meta` element names by its `property`, `name` or `itemprop`; none when it is no reference.
-pub(super) fn role_of_property(name: &str) -> Option<LinkKind> {
+pub(crate) fn role_of_property(name: &str) -> Option<LinkKind> {
     const IMAGES: [&str; 17] = [
         "og:image",
         "og:image:url",

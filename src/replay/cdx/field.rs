@@ -1,0 +1,70 @@
+//! The fields of a CDX line.
+
+/// A field; names are pywb's, OpenWayback's are known too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    UrlKey,
+    Timestamp,
+    Url,
+    Mime,
+    Status,
+    Digest,
+    Redirect,
+    RobotFlags,
+    Length,
+    Offset,
+    FileName,
+    /// What nobody knows: it has no value anywhere.
+    Unknown,
+}
+
+impl Field {
+    /// The eleven of the CDX format, in its order.
+    pub(super) const CDX: [Self; 11] = [
+        Self::UrlKey,
+        Self::Timestamp,
+        Self::Url,
+        Self::Mime,
+        Self::Status,
+        Self::Digest,
+        Self::Redirect,
+        Self::RobotFlags,
+        Self::Length,
+        Self::Offset,
+        Self::FileName,
+    ];
+
+    pub(super) fn named(name: &str) -> Self {
+        match name {
+            "urlkey" | "k" => Self::UrlKey,
+            "timestamp" | "t" => Self::Timestamp,
+            "url" | "original" | "u" => Self::Url,
+            "mime" | "mimetype" | "m" => Self::Mime,
+            "status" | "statuscode" => Self::Status,
+            "digest" | "d" => Self::Digest,
+            "redirect" => Self::Redirect,
+            "robotflags" => Self::RobotFlags,
+            "length" | "l" | "s" => Self::Length,
+            "offset" | "o" => Self::Offset,
+            "filename" | "f" => Self::FileName,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::UrlKey => "urlkey",
+            Self::Timestamp => "timestamp",
+            Self::Url => "url",
+            Self::Mime => "mime",
+            Self::Status => "status",
+            Self::Digest => "digest",
+            Self::Redirect => "redirect",
+            Self::RobotFlags => "robotflags",
+            Self::Length => "length",
+            Self::Offset => "offset",
+            Self::FileName => "filename",
+            Self::Unknown => "",
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What a query asks for.
+
+use archive_storage::address::surt;
+use url::form_urlencoded;
+
+use super::field::Field;
+use super::filter::Filter;
+use super::{ANSWER_MAX, PAGE_ROWS};
+use crate::replay::address::time_of;
+
+/// Filters, and fields that are collapsed, of one query.
+pub(super) const FILTERS_MAX: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By key, then time.
+    Key,
+    Reverse,
+    /// By the distance to a time, in seconds since 1970.
+    Closest(i64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    Text,
+    Json,
+    Cdxj,
+}
+
+/// Which keys are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// This one, of this URL.
+    Exact(String),
+    /// From one to before another.
+    Range(String, String),
+}
+
+pub(super) struct Query {
+    pub keys: Keys,
+    /// Text that is in every URL that is meant: its host.
+    pub host: String,
+    /// Timestamps, compared as texts.
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub filters: Vec<Filter>,
+    pub collapses: Vec<(Field, usize)>,
+    pub fields: Option<Vec<Field>>,
+    pub order: Order,
+    pub output: Output,
+    pub limit: usize,
+    pub page: Option<usize>,
+    pub page_rows: usize,
+    pub counts_pages: bool,
+}
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let parameters: Vec<(String, String)> =
+            form_urlencoded::parse(text.as_bytes()).into_owned().collect();
+        let get = |name: &str| {
+            parameters
+                .iter()
+                .find(|(found, value)| found == name && !value.is_empty())
+                .map(|(_, value)| value.as_str())
+        };
+        let all = |name: &'static str| {
+            parameters.iter().filter(move |(found, _)| found == name).map(|(_, value)| value)
+        };
+        let url = get("url").ok_or("a query needs url=")?;
+        let (keys, host) = keys(url, get("matchType"))?;
+        let number = |name: &str| match get(name).map(str::parse::<usize>) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(format!("{name}= wants a number")),
+        };
+        let is_on =
+            |name: &str| get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"));
+        let closest = get("closest").map(|stamp| time_of(&digits(stamp)).timestamp());
+        let order = match (closest, get("sort")) {
+            (Some(time), _) => Order::Closest(time),
+            (None, Some("closest")) => return Err("sort=closest needs closest=".to_owned()),
+            (None, Some("reverse")) => Order::Reverse,
+            (None, None | Some("default")) if !is_on("reverse") => Order::Key,
+            (None, None | Some("default")) => Order::Reverse,
+            (None, Some(other)) => return Err(format!("sort={other} is none of reverse, closest")),
+        };
+        let output = match get("output") {
+            Some("json") => Output::Json,
+            Some("text") => Output::Text,
+            Some("cdxj") | None => Output::Cdxj,
+            Some(other) => return Err(format!("output={other} is none of cdxj, json, text")),
+        };
+        let mut filters = Vec::new();
+        for filter in all("filter").take(FILTERS_MAX + 1) {
+            filters.push(Filter::parse(filter)?);
+        }
+        let mut collapses: Vec<(Field, usize)> =
+            all("collapse").take(FILTERS_MAX + 1).map(|text| collapse(text)).collect();
+        if let Some(length) = number("collapseTime")? {
+            collapses.extend([(Field::Timestamp, length), (Field::Status, usize::MAX)]);
+        }
+        if filters.len() > FILTERS_MAX || collapses.len() > FILTERS_MAX {
+            return Err(format!("there are more than {FILTERS_MAX} filters"));
+        }
+        let fields = get("fl").or(get("fields")).map(|list| list.split(',').map(Field::named).collect());
+        Ok(Self {
+            keys,
+            host,
+            from: get("from").or(get("from_ts")).map(|stamp| padded(stamp, "10000101000000")),
+            to: get("to").map(|stamp| padded(stamp, "29991231235959")),
+            filters,
+            collapses,
+            fields,
+            order,
+            output,
+            limit: number("limit")?.unwrap_or(ANSWER_MAX),
+            page: number("page")?,
+            page_rows: number("pageSize")?.unwrap_or(PAGE_ROWS).clamp(1, ANSWER_MAX),
+            counts_pages: is_on("showNumPages"),
+        })
+    }
+}
+
+fn digits(stamp: &str) -> String {
+    stamp.chars().filter(char::is_ascii_digit).collect()
+}
+
+/// A timestamp filled up to fourteen digits, whatever date that is.
+fn padded(stamp: &str, filling: &str) -> String {
+    let stamp = digits(stamp);
+    filling.get(stamp.len()..).map_or_else(|| stamp.clone(), |rest| format!("{stamp}{rest}"))
+}
+
+/// `field` or `field:characters`
+fn collapse(text: &str) -> (Field, usize) {
+    let (field, length) = text.split_once(':').unwrap_or((text, ""));
+    (Field::named(field), length.parse().unwrap_or(usize::MAX))
+}
+
+/// The keys that a URL and a way to match mean, and the host in them.
+fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
+    let (url, match_type) = match (match_type, url.strip_prefix("*."), url.strip_suffix('*')) {
+        (Some(match_type), ..) => (url, match_type),
+        (None, Some(domain), _) => (domain, "domain"),
+        (None, None, Some(prefix)) => (prefix, "prefix"),
+        (None, None, None) => (url, "exact"),
+    };
+    let mut key = surt(url);
+    let host_key = key.split(")/").next().unwrap_or_default().to_owned();
+    let host = host_key.split([':', ')']).next().unwrap_or_default();
+    let host = host.split(',').rev().collect::<Vec<_>>().join(".");
+    let keys = match match_type {
+        "exact" => Keys::Exact(url.to_owned()),
+        "prefix" => {
+            for end in ['/', '?'] {
+                if url.ends_with(end) && !key.ends_with(end) {
+                    key.push(end);
+                }
+            }
+            let end = after(&key);
+            Keys::Range(key, end)
+        }
+        "host" => Keys::Range(format!("{host_key})/"), format!("{host_key}*")),
+        "domain" => {
+            let first = if host_key.contains(',') { ")/" } else { "," };
+            Keys::Range(format!("{host_key}{first}"), format!("{host_key}-"))
+        }
+        other => return Err(format!("matchType={other} is none of exact, prefix, host, domain")),
+    };
+    Ok((keys, host))
+}
+
+/// The first text after all that begin with this one. SURTs are ASCII.
+fn after(key: &str) -> String {
+    let mut end = key.to_owned();
+    let last = end.pop().and_then(|last| char::from_u32(u32::from(last) + 1));
+    end.extend(last);
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_as_pywb_has_them() {
+        let range = |first: &str, end: &str| Keys::Range(first.to_owned(), end.to_owned());
+        for (url, match_type, expected) in [
+            (
+                "http://example.com/path/file.html",
+                Some("prefix"),
+                range("com,example)/path/file.html", "com,example)/path/file.htmm"),
+            ),
+            ("http://example.com/path/", Some("prefix"), range("com,example)/path/", "com,example)/path0")),
+            ("http://example.com/path?", Some("prefix"), range("com,example)/path?", "com,example)/path@")),
+            ("http://example.com/path*", None, range("com,example)/path", "com,example)/pati")),
+            ("http://example.com/path/file.html", Some("host"), range("com,example)/", "com,example*")),
+            ("*.example.com", None, range("com,example)/", "com,example-")),
+            ("com", Some("domain"), range("com,", "com-")),
+        ] {
+            assert_eq!(keys(url, match_type).map(|(keys, _)| keys), Ok(expected), "{url}");
+        }
+        assert_eq!(
+            keys("http://www.a.example.com:8080/", Some("host")).map(|(_, host)| host).as_deref(),
+            Ok("a.example.com")
+        );
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (query, problem) in [
+            ("", "url="),
+            ("url=a&matchType=none", "matchType"),
+            ("url=a&limit=x", "limit"),
+            ("url=a&sort=up", "sort"),
+            ("url=a&sort=closest", "closest"),
+            ("url=a&output=xml", "output"),
+            ("url=a&filter=~status:(", "regular"),
+        ] {
+            let told = Query::parse(query).err().unwrap();
+            assert!(told.contains(problem), "{query}: {told}");
+        }
+        let filters = |count: usize| format!("url=a{}", "&filter=status:2".repeat(count));
+        assert!(Query::parse(&filters(FILTERS_MAX)).is_ok());
+        assert!(Query::parse(&filters(FILTERS_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! The captures that a query means, and the values of their fields.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use archive_storage::address::surt;
+use archive_storage::{Capture, CaptureId, CaptureKind, Store, UrlId};
+
+use super::field::Field;
+use super::query::{Keys, Query};
+use super::{ROWS_MAX, object};
+use crate::access::Access;
+use crate::replay::Error;
+use crate::replay::address::{requested_url, stamp, uri};
+use crate::replay::mementos::known;
+
+/// The media type that indexers give revisits, and what has none.
+const REVISIT: &str = "warc/revisit";
+const UNKNOWN: &str = "unk";
+
+/// A capture.
+pub(super) struct Row {
+    id: CaptureId,
+    pub capture: Capture,
+    key: Rc<str>,
+    told: OnceCell<Told>,
+}
+
+/// What only the head of a record tells.
+struct Told {
+    url: String,
+    digest: Option<String>,
+    /// Whether there is a head of an answer in it.
+    has_status: bool,
+}
+
+/// Where rows come from.
+pub(super) struct Rows<'a> {
+    pub store: &'a Store,
+    pub access: &'a Access,
+}
+
+impl Rows<'_> {
+    /// The captures of a query that may be shown, by key and time; nothing when there are too many.
+    pub(super) fn gather(&self, query: &Query) -> Result<Option<Vec<Row>>, Error> {
+        let mut rows = Vec::new();
+        for (key, url) in self.urls(query)? {
+            for capture in self.access.history(self.store.state(), url)? {
+                let (id, capture) = capture?;
+                let stamp = stamp(capture.time);
+                let is_early = query.from.as_ref().is_some_and(|from| stamp < *from);
+                let is_late = query.to.as_ref().is_some_and(|to| stamp > *to);
+                if capture.kind == CaptureKind::Failed || is_early || is_late {
+                    continue;
+                }
+                if rows.len() >= ROWS_MAX {
+                    return Ok(None);
+                }
+                rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
+            }
+        }
+        rows.sort_by(|a, b| {
+            let place = |row: &Row| (row.capture.time.div_euclid(1_000_000), row.id);
+            a.key.cmp(&b.key).then_with(|| place(a).cmp(&place(b)))
+        });
+        Ok(Some(rows))
+    }
+
+    fn urls(&self, query: &Query) -> Result<Vec<(Rc<str>, UrlId)>, Error> {
+        let state = self.store.state();
+        let mut urls = Vec::new();
+        match &query.keys {
+            Keys::Exact(url) => {
+                let key: Rc<str> = surt(url).into();
+                for (id, _) in known(state, &requested_url(url))? {
+                    urls.push((Rc::clone(&key), id));
+                }
+            }
+            Keys::Range(first, end) => {
+                let host = memchr::memmem::Finder::new(&query.host);
+                state.scan_urls(0..state.url_count(), |id, url| {
+                    if host.find(url.as_bytes()).is_some() {
+                        let key = surt(url);
+                        if key >= *first && key < *end {
+                            urls.push((key.into(), id));
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(urls)
+    }
+
+    /// The value of a field, if there is one.
+    pub(super) fn value(&self, row: &Row, field: Field) -> Result<Option<String>, Error> {
+        let (capture, state) = (&row.capture, self.store.state());
+        Ok(match field {
+            Field::UrlKey => Some(row.key.to_string()),
+            Field::Timestamp => Some(stamp(capture.time)),
+            Field::Url => Some(self.told(row)?.url.clone()),
+            Field::Digest => self.told(row)?.digest.clone(),
+            Field::Mime => Some(if !capture.kind.has_payload() {
+                REVISIT.to_owned()
+            } else {
+                Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN).to_owned()
+            }),
+            // One that has no head is described by its original's, which is not its own.
+            Field::Status if !capture.kind.has_payload() && !self.told(row)?.has_status => None,
+            Field::Status => (capture.status != 0).then(|| capture.status.to_string()),
+            Field::Length => Some(capture.location.length.to_string()),
+            Field::Offset => Some(capture.location.offset.to_string()),
+            Field::FileName => state.segment(capture.location.segment).map(|entry| entry.file.clone()),
+            Field::Redirect | Field::RobotFlags | Field::Unknown => None,
+        })
+    }
+
+    fn told<'r>(&self, row: &'r Row) -> Result<&'r Told, Error> {
+        if let Some(told) = row.told.get() {
+            return Ok(told);
+        }
+        let header = self.store.reader().header(row.capture.location)?;
+        let url = match header.target_uri() {
+            Some(url) => uri(url),
+            None => uri(&self.store.state().url(row.capture.url)?),
+        };
+        let digest = header.get("WARC-Payload-Digest").map(uri);
+        let has_status = header.content_length() != Some(0);
+        Ok(row.told.get_or_init(|| Told { url, digest, has_status }))
+    }
+
+    /// The line of a CDXJ file; `fields` of its object.
+    pub(super) fn cdxj(&self, row: &Row, fields: Option<&[Field]>) -> Result<String, Error> {
+        let fields = fields.unwrap_or(&Field::CDX[2..]);
+        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
+    }
+}

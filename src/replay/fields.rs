@@ -1,0 +1,151 @@
+//! The HTTP fields of a replayed answer: what a browser needs of the original's, with addresses in the archive; the rest is
+//! kept under names that mean nothing to it.
+
+use archive_storage::warc::HttpHead;
+
+use super::Response;
+use super::address::uri;
+use super::rewrite::Links;
+use super::rewrite::html::refreshed;
+use crate::parse::headers::{parameter, split_link};
+use crate::parse::html::kind_of_relation;
+
+/// What the names of an original's fields are put behind.
+const PREFIX: &str = "X-Archive-Orig-";
+
+/// Fields of an original that are repeated, and bytes of each value. Clients give up at about a hundred.
+pub(super) const ORIGINAL_FIELDS_MAX: usize = 64;
+pub(super) const VALUE_BYTES_MAX: usize = 4096;
+
+/// Links of an original's `Link` fields that are repeated.
+const LINKS_MAX: usize = 32;
+
+/// Relations that say something of the capture and not of the page.
+const OF_MEMENTOS: [&str; 9] =
+    ["original", "timegate", "timemap", "memento", "first", "last", "prev", "next", "predecessor-version"];
+
+/// Adds the fields of an original; `Content-Type` and lengths are the body's business. The original's own links are given back:
+/// they stand in one field with those of the capture.
+pub(super) fn add(response: &mut Response, head: &HttpHead, links: &Links) -> Vec<String> {
+    let mut own_links = Vec::new();
+    for (name, value) in head.fields.iter().take(ORIGINAL_FIELDS_MAX) {
+        let value = clean(value);
+        let lower = name.to_ascii_lowercase();
+        let rewritten = match lower.as_str() {
+            "location" => links.address(&value, links.page()),
+            "content-location" => links.address(&value, links.page()),
+            "refresh" => refreshed(&value, links),
+            "content-language" | "content-disposition" => Some(value.clone()),
+            "link" => {
+                own_links.extend(linked(&value, links));
+                None
+            }
+            _ => None,
+        };
+        match rewritten {
+            Some(rewritten) => response.set(name_of(&lower), &rewritten),
+            None if is_token(name) => response.add(&format!("{PREFIX}{name}"), &value),
+            None => {}
+        }
+    }
+    own_links.truncate(LINKS_MAX);
+    own_links
+}
+
+fn name_of(lower: &str) -> &'static str {
+    match lower {
+        "location" => "Location",
+        "content-location" => "Content-Location",
+        "refresh" => "Refresh",
+        "content-language" => "Content-Language",
+        _ => "Content-Disposition",
+    }
+}
+
+/// The links of a field (RFC 8288) with other addresses.
+fn linked(value: &str, links: &Links) -> Vec<String> {
+    let (mut all, mut rest) = (Vec::new(), value);
+    while let Some((target, parameters, next)) = split_link(rest) {
+        rest = next;
+        let rel = parameter(parameters, "rel").unwrap_or_default();
+        let is_of_mementos = rel
+            .split_ascii_whitespace()
+            .any(|word| OF_MEMENTOS.iter().any(|one| word.eq_ignore_ascii_case(one)));
+        let kind = kind_of_relation(rel, parameter(parameters, "type"));
+        if let (Some(kind), false) = (kind, is_of_mementos)
+            && let Some(address) = links.of_kind(target, kind)
+        {
+            all.push(format!("<{}>{parameters}", uri(&address)));
+        }
+    }
+    all
+}
+
+/// A value without what could end a field.
+pub(super) fn clean(value: &str) -> String {
+    let mut end = value.len().min(VALUE_BYTES_MAX);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    value[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+/// Whether a name may be one of a field (RFC 9110, section 5.6.2).
+fn is_token(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 128
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::replay::address::Modifier;
+
+    fn links() -> Links {
+        Links::new(Url::parse("http://a.org/b/c").ok(), "20200101000000".to_owned(), Modifier::Page)
+    }
+
+    #[test]
+    fn fields_are_mapped_kept_aside_or_cut() {
+        let long = "x".repeat(VALUE_BYTES_MAX + 1);
+        let head = format!(
+            "HTTP/1.1 302 Found\r\nLocation: https://b.org/?x=1\r\nSet-Cookie: a=b\r\nRefresh: 5; url=/d\r\n\
+             Evil: a\u{0}b\rSet-Cookie: c=d\r\nbad name: x\r\nLink: </s.css>; rel=stylesheet, </n>; rel=next\r\n\
+             Content-Security-Policy: default-src *\r\nLong: {long}\r\n\r\n"
+        );
+        let mut response = Response::new(302);
+        let own = add(&mut response, &HttpHead::parse(head.as_bytes()), &links());
+        let get = |name: &str| response.get(name).map(str::to_owned);
+        assert_eq!(get("Location").as_deref(), Some("/web/20200101000000/https://b.org/?x=1"));
+        assert_eq!(get("Refresh").as_deref(), Some("5; url=/web/20200101000000/http://a.org/d"));
+        assert_eq!(get("Set-Cookie"), None);
+        assert_eq!(get("Content-Security-Policy"), None);
+        assert_eq!(get("X-Archive-Orig-Set-Cookie").as_deref(), Some("a=b"));
+        assert_eq!(get("X-Archive-Orig-Evil").as_deref(), Some("a b Set-Cookie: c=d"));
+        assert_eq!(get("X-Archive-Orig-Long").map(|value| value.len()), Some(VALUE_BYTES_MAX));
+        assert!(response.headers.iter().all(|(name, _)| !name.contains(' ')));
+        assert_eq!(own, ["</web/20200101000000cs_/http://a.org/s.css>; rel=stylesheet"]);
+    }
+
+    #[test]
+    fn a_redirect_to_no_page_leads_nowhere() {
+        for to in ["javascript:alert(1)", "data:text/html,x", "//", "file:///etc/passwd"] {
+            let mut response = Response::new(302);
+            let head = HttpHead::parse(format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\n\r\n").as_bytes());
+            add(&mut response, &head, &links());
+            assert_eq!(response.get("Location"), None, "{to}");
+        }
+    }
+
+    #[test]
+    fn no_more_fields_than_the_limit() {
+        let field = |number: usize| format!("F{number}: x\r\n");
+        let fields: String = (0..=ORIGINAL_FIELDS_MAX).map(field).collect();
+        let mut response = Response::new(200);
+        add(&mut response, &HttpHead::parse(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes()), &links());
+        assert_eq!(response.headers.len(), ORIGINAL_FIELDS_MAX);
+    }
+}

@@ -1,0 +1,231 @@
+//! Captures as a browser shows them, and the interfaces by which other programs ask for them: replay (`/web/`), Memento
+//! (RFC 7089: `/timegate/`, `/timemap/`), the CDX server (`/cdx`), records (`/warc/`).
+//!
+//! Plain functions from a request to an answer: nothing here listens, and nothing is ever fetched.
+
+mod address;
+mod cdx;
+mod fields;
+mod mementos;
+mod pages;
+mod policy;
+mod records;
+mod rewrite;
+mod show;
+mod timegate;
+mod timemap;
+
+use archive_storage::segment::SegmentError;
+use archive_storage::{StateError, Store, StoreError};
+use bytes::Bytes;
+use url::Url;
+
+use self::address::{Modifier, Target, When, requested_url};
+use self::mementos::Mementos;
+use crate::access::Access;
+
+/// Bytes of a request's path and query; longer ones are refused.
+pub const PATH_BYTES_MAX: usize = 16 << 10;
+
+/// A request to the origin of the replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// Path and query as received.
+    pub path: &'a str,
+    /// `Accept-Datetime`.
+    pub accept_datetime: Option<&'a str>,
+    /// `Range`.
+    pub range: Option<&'a str>,
+    /// `Referer`.
+    pub referer: Option<&'a str>,
+    /// `Sec-Fetch-Dest`: what a browser wants it for.
+    pub destination: Option<&'a str>,
+    /// The origin of the replay, without a slash at its end: `http://127.0.0.1:8071`.
+    pub base: &'a str,
+    /// The origin of the application, which has a page for each URL and may frame replayed ones.
+    pub application: Option<&'a str>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// Names and values; lengths and dates are the server's business. No value holds a control character.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Records cannot be read or packed.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+impl From<StateError> for Error {
+    fn from(error: StateError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Response {
+    pub(crate) fn new(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Bytes::new() }
+    }
+
+    fn text(status: u16, media_type: &str, body: impl Into<Bytes>) -> Self {
+        let mut response = Self::new(status);
+        response.set("Content-Type", media_type);
+        response.body = body.into();
+        response
+    }
+
+    fn redirect(location: &str) -> Self {
+        let mut response = Self::new(302);
+        response.set("Location", &address::uri(location));
+        response
+    }
+
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        self.headers.retain(|(found, _)| !found.eq_ignore_ascii_case(name));
+        self.add(name, value);
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        self.headers.push((name.to_owned(), value.to_owned()));
+    }
+}
+
+/// What is asked of an archive.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    store: &'a Store,
+    access: &'a Access,
+    request: &'a Request<'a>,
+}
+
+/// Answers a request from an archive, as far as `access` allows.
+///
+/// # Errors
+/// When the archive cannot be read. What is not in it, or asked for in a wrong way, is an answer.
+pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<Response, Error> {
+    let asked = Asked { store, access, request };
+    let mut response = if request.path.len() > PATH_BYTES_MAX {
+        pages::problem(414, "This address is too long.")
+    } else {
+        asked.route()?
+    };
+    response.set("Content-Security-Policy", &policy::of_answer(request.application));
+    response.set("Referrer-Policy", "same-origin");
+    response.set("X-DNS-Prefetch-Control", "off");
+    if response.get("Cache-Control").is_none() {
+        // Access rules hold at once, and a later capture may be nearer.
+        response.set("Cache-Control", "no-cache");
+    }
+    Ok(response)
+}
+
+impl Asked<'_> {
+    fn route(&self) -> Result<Response, Error> {
+        let path = self.request.path;
+        let (bare, query) = path.split_once('?').unwrap_or((path, ""));
+        // A page's own worker would stand between its captures and whoever reads them.
+        if self.request.destination == Some("serviceworker") && bare != "/static/worker.js" {
+            return Ok(pages::problem(404, "There are no workers here but the replay's own."));
+        }
+        if let Some(rest) = path.strip_prefix("/web/") {
+            return self.replay(rest);
+        }
+        if let Some(rest) = path.strip_prefix("/timegate/") {
+            return self.timegate(&requested_url(rest));
+        }
+        if let Some(rest) = path.strip_prefix("/timemap/") {
+            return self.timemap(rest);
+        }
+        if let Some(rest) = path.strip_prefix("/warc/") {
+            return self.records(rest);
+        }
+        match bare {
+            "/cdx" => self.cdx(query),
+            "/static/replay.js" => Ok(script(include_str!("static/replay.js"))),
+            "/static/worker.js" => {
+                let mut response = script(include_str!("static/worker.js"));
+                response.set("Service-Worker-Allowed", "/web/");
+                Ok(response)
+            }
+            "/" => Ok(pages::start()),
+            _ => Ok(self.strayed()),
+        }
+    }
+
+    /// `/web/…`
+    fn replay(&self, rest: &str) -> Result<Response, Error> {
+        let target = Target::parse(rest);
+        if target.when == When::All {
+            return self.list(&target.url);
+        }
+        if target.when == When::Newest && self.request.accept_datetime.is_some() {
+            return self.timegate(&target.url);
+        }
+        let found = Mementos::of(self.store, self.access, &target.url)?;
+        let Some(place) = found.choose(self.store, target.when)? else { return self.missing(&target) };
+        let memento = &found.list[place];
+        if target.modifier.is_document() {
+            let stamp = address::stamp(memento.capture.time);
+            let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
+            if !is_exact || found.url(memento) != target.url {
+                return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
+            }
+        }
+        self.show(&found, place, target.modifier)
+    }
+
+    /// `/web/*/<url>`
+    fn list(&self, url: &str) -> Result<Response, Error> {
+        if let Some(application) = self.request.application {
+            let query: String =
+                url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+            return Ok(Response::redirect(&format!("{application}/page?{query}")));
+        }
+        Ok(pages::list(&Mementos::of(self.store, self.access, url)?, url))
+    }
+
+    /// What a page asks for from the root of its host, before the worker is there: it is told by the page that asks.
+    fn strayed(&self) -> Response {
+        let from = self.request.referer.and_then(|referer| {
+            let rest = referer.strip_prefix(self.request.base)?.strip_prefix("/web/")?;
+            let (first, url) = rest.split_once('/')?;
+            let stamp: String = first.chars().take_while(char::is_ascii_digit).collect();
+            Some((stamp, Url::parse(&requested_url(url)).ok()?))
+        });
+        let target = from.and_then(|(stamp, page)| {
+            let is_page = matches!(self.request.destination, Some("document"));
+            let modifier = if is_page { Modifier::Page } else { Modifier::Main };
+            Some(format!("/web/{stamp}{}/{}", modifier.as_str(), page.join(self.request.path).ok()?))
+        });
+        match target {
+            Some(target) => Response::redirect(&target),
+            None => pages::problem(404, "There is nothing at this address."),
+        }
+    }
+}
+
+fn script(text: &'static str) -> Response {
+    Response::text(200, "text/javascript; charset=utf-8", text.as_bytes())
+}

@@ -1,0 +1,273 @@
+use encoding_rs::{EUC_JP, Encoding, UTF_8, WINDOWS_1251};
+use proptest::prelude::*;
+use url::Url;
+
+use super::html::{self, Additions};
+use super::{Links, css, xml};
+use crate::parse::html::{Element, role};
+use crate::replay::address::Modifier;
+
+fn links() -> Links {
+    Links::new(Url::parse("http://a.org/b/c.html").ok(), "20200101000000".to_owned(), Modifier::Page)
+}
+
+fn rewritten(html: &str) -> String {
+    in_encoding(html.as_bytes(), UTF_8)
+}
+
+fn in_encoding(html: &[u8], encoding: &'static Encoding) -> String {
+    let new = html::rewrite(html, encoding, links(), Additions::default()).unwrap();
+    encoding.decode_without_bom_handling(&new).0.into_owned()
+}
+
+/// `M|URL` in an expectation is the address of the URL with this modifier.
+fn expected(text: &str) -> String {
+    let mut all = String::new();
+    for (number, piece) in text.split('|').enumerate() {
+        if number > 0 {
+            let start = all.len() - if all.ends_with('_') { 3 } else { 0 };
+            let modifier = all.split_off(start);
+            all.push_str(&format!("/web/20200101000000{modifier}/"));
+        }
+        all.push_str(piece);
+    }
+    all
+}
+
+#[test]
+fn every_construct_of_html() {
+    for (html, new) in [
+        ("<a href=d.html#x>", "<a href=\"|http://a.org/b/d.html#x\">"),
+        ("<a href='?a=1&amp;b=2'>", "<a href=\"|http://a.org/b/c.html?a=1&amp;b=2\">"),
+        ("<a href='#x'>", "<a href='#x'>"),
+        ("<a href=''>", "<a href=''>"),
+        ("<a href='mailto:a@b.org'>", "<a href='mailto:a@b.org'>"),
+        ("<a href='javascript:f()'>", "<a href='javascript:f()'>"),
+        ("<A HREF=//b.org PING=http://c.org>", "<A HREF=\"|http://b.org/\">"),
+        ("<area href=/x>", "<area href=\"|http://a.org/x\">"),
+        ("<img src=../i.png alt='src=x'>", "<img src=\"im_|http://a.org/i.png\" alt='src=x'>"),
+        ("<img src=data:image/png;base64,x>", "<img src=data:image/png;base64,x>"),
+        (
+            "<img srcset='a.png 1x, https://b.org/b.png 2x'>",
+            "<img srcset=\"im_|http://a.org/b/a.png 1x, im_|https://b.org/b.png 2x\">",
+        ),
+        ("<img data-src=/l.png loading=lazy>", "<img data-src=\"im_|http://a.org/l.png\" loading=lazy>"),
+        ("<img data-src=l.png>", "<img data-src=l.png>"),
+        (
+            "<script src=s.js integrity=sha256-x></script>",
+            "<script src=\"js_|http://a.org/b/s.js\"></script>",
+        ),
+        ("<link rel=stylesheet href=s.css>", "<link rel=stylesheet href=\"cs_|http://a.org/b/s.css\">"),
+        (
+            "<link rel=preload as=style href=s.css>",
+            "<link rel=preload as=style href=\"cs_|http://a.org/b/s.css\">",
+        ),
+        ("<link rel=icon href=i.ico>", "<link rel=icon href=\"im_|http://a.org/b/i.ico\">"),
+        ("<link rel=preconnect href=http://b.org>", "<link rel=preconnect>"),
+        ("<link rel=canonical href=/c>", "<link rel=canonical href=\"|http://a.org/c\">"),
+        ("<iframe src=f.html></iframe>", "<iframe src=\"if_|http://a.org/b/f.html\"></iframe>"),
+        (
+            "<iframe srcdoc='&lt;img src=x>'></iframe>",
+            "<iframe srcdoc=\"&lt;img src=&quot;im_|http://a.org/b/x&quot;>\"></iframe>",
+        ),
+        (
+            "<iframe sandbox srcdoc=x></iframe>",
+            "<iframe sandbox=\" allow-same-origin\" srcdoc=\"x\"></iframe>",
+        ),
+        ("<frame src=f.html>", "<frame src=\"fr_|http://a.org/b/f.html\">"),
+        (
+            "<object data=o.swf codebase=/p/></object>",
+            "<object data=\"oe_|http://a.org/p/o.swf\" codebase=\"oe_|http://a.org/p/\"></object>",
+        ),
+        ("<embed src=o.swf>", "<embed src=\"oe_|http://a.org/b/o.swf\">"),
+        (
+            "<video src=v.mp4 poster=p.png></video>",
+            "<video src=\"oe_|http://a.org/b/v.mp4\" poster=\"oe_|http://a.org/b/p.png\"></video>",
+        ),
+        ("<source src=v.mp4>", "<source src=\"oe_|http://a.org/b/v.mp4\">"),
+        ("<form action=/q method=post>", "<form action=\"|http://a.org/q\" method=post>"),
+        ("<button formaction=/q>", "<button formaction=\"|http://a.org/q\">"),
+        ("<input type=image src=i.png>", "<input type=image src=\"im_|http://a.org/b/i.png\">"),
+        ("<body background=b.png>", "<body background=\"im_|http://a.org/b/b.png\">"),
+        (
+            "<p style='background:url(&quot;x.png&quot;)'>",
+            "<p style=\"background:url(&quot;im_|http://a.org/b/x.png&quot;)\">",
+        ),
+        (
+            "<style>@import 'x.css';a{b:url(y)}</style>",
+            "<style>@import 'cs_|http://a.org/b/x.css';a{b:url(im_|http://a.org/b/y)}</style>",
+        ),
+        ("<style>a>b{}</style>", "<style>a>b{}</style>"),
+        (
+            "<meta http-equiv=refresh content='5; url=x'>",
+            "<meta http-equiv=refresh content=\"5; url=|http://a.org/b/x\">",
+        ),
+        ("<meta http-equiv=Content-Security-Policy content=x><p>", "<p>"),
+        ("<meta name=referrer content=no-referrer><p>", "<p>"),
+        (
+            "<meta property=og:image content=/i.png>",
+            "<meta property=og:image content=\"im_|http://a.org/i.png\">",
+        ),
+        ("<base href=/z/><a href=d>", "<base href=\"|http://a.org/z/\"><a href=\"|http://a.org/z/d\">"),
+        (
+            "<base target=_top><base href=/z/><base href=/y/><a href=d>",
+            "<base target=_top><base href=\"|http://a.org/z/\"><base href=\"|http://a.org/z/y/\"><a href=\"|http://a.org/z/d\">",
+        ),
+        (
+            "<svg><image xlink:href=i.png /><use href='#a'/><a xlink:href=d></a></svg>",
+            "<svg><image xlink:href=\"im_|http://a.org/b/i.png\" /><use href='#a'/><a xlink:href=\"|http://a.org/b/d\"></a></svg>",
+        ),
+        ("<script>var x = '<a href=y>'</script>", "<script>var x = '<a href=y>'</script>"),
+        ("<!-- <a href=y> -->", "<!-- <a href=y> -->"),
+        (
+            "<noscript><img src=i.png></noscript>",
+            "<noscript><img src=\"im_|http://a.org/b/i.png\"></noscript>",
+        ),
+    ] {
+        let new = expected(new)
+            .replace("/web/20200101000000/http://a.org/z/y/", "/web/20200101000000/http://a.org/y/");
+        assert_eq!(rewritten(html), new, "{html}");
+    }
+}
+
+#[test]
+fn documents_inside_documents_end() {
+    let inside = |html: &str| format!("<iframe srcdoc=\"{}\"></iframe>", htmlize::escape_attribute(html));
+    let nested = |depth| (0..depth).fold("<img src=/x>".to_owned(), |html, _| inside(&html));
+    assert!(rewritten(&nested(3)).contains("im_/http://a.org/x"));
+    let too_deep = rewritten(&nested(4));
+    assert!(!too_deep.contains("/x") && too_deep.contains("srcdoc"), "{too_deep}");
+}
+
+#[test]
+fn style_sheets() {
+    for (sheet, new) in [
+        ("a{b:url( 'x y.png' )}", "a{b:url( 'im_|http://a.org/b/x%20y.png' )}"),
+        ("@import url(x.css) print;", "@import url(cs_|http://a.org/b/x.css) print;"),
+        ("a{b:url(x\\28 1\\29.png)}", "a{b:url(im_|http://a.org/b/x\\(1\\).png)}"),
+        (
+            "@font-face{src:url(f.woff2),url(\"f.woff\")}",
+            "@font-face{src:url(im_|http://a.org/b/f.woff2),url(\"im_|http://a.org/b/f.woff\")}",
+        ),
+    ] {
+        assert_eq!(css::rewrite(sheet, &links()), Some(expected(new)), "{sheet}");
+    }
+    for sheet in ["a{b:url(#x)}", "a{b:url(data:x)}", "@namespace url(http://x.org/);", "/* url(x) */"] {
+        assert_eq!(css::rewrite(sheet, &links()), None, "{sheet}");
+    }
+}
+
+#[test]
+fn style_sheets_of_xml() {
+    let document =
+        "<?xml version=\"1.0\"?><?xml-stylesheet type='text/xsl' href='s.xsl?a=1&amp;b=2'?><a href='x'/>";
+    let new = xml::rewrite(document, &links()).unwrap();
+    assert_eq!(new, document.replace("s.xsl?", "/web/20200101000000cs_/http://a.org/b/s.xsl?"));
+    assert_eq!(xml::rewrite("<?xml-stylesheet type='text/xsl'?><?xml-stylesheet href=", &links()), None);
+}
+
+#[test]
+fn the_encoding_stays() {
+    for (encoding, text) in [(WINDOWS_1251, "Съешь"), (EUC_JP, "日本語"), (UTF_8, "Съешь 日本語")]
+    {
+        let (bytes, ..) = encoding.encode(text);
+        let page = [b"<a href=/x title='", &*bytes, b"'>", &*bytes, b"<style>a{b:'", &*bytes, b"'}</style>"]
+            .concat();
+        let new = in_encoding(&page, encoding);
+        let address = "/web/20200101000000/http://a.org/x";
+        assert_eq!(new, format!("<a href=\"{address}\" title='{text}'>{text}<style>a{{b:'{text}'}}</style>"));
+    }
+    // A query is in the encoding of its document.
+    let (bytes, ..) = WINDOWS_1251.encode("<a href='?q=я'>");
+    assert!(in_encoding(&bytes, WINDOWS_1251).contains("?q=%FF"));
+}
+
+#[test]
+fn what_is_added_stands_first_and_last() {
+    let additions = Additions { head: "<H>", end: "<E>" };
+    let add = |html: &str| {
+        String::from_utf8(html::rewrite(html.as_bytes(), UTF_8, links(), additions).unwrap()).unwrap()
+    };
+    assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><title><E>");
+    assert_eq!(add("<!doctype html><p>x</p>"), "<!doctype html><H><p>x</p><E>");
+    assert_eq!(add("text"), "text<E>");
+}
+
+/// Elements and attributes that load or lead, of HTML and SVG.
+const ATTRIBUTES: [(&str, &str); 35] = [
+    ("a", "href"),
+    ("area", "href"),
+    ("img", "src"),
+    ("img", "srcset"),
+    ("img", "lowsrc"),
+    ("img", "longdesc"),
+    ("img", "data-src"),
+    ("img", "data-original"),
+    ("img", "data-srcset"),
+    ("script", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("frame", "src"),
+    ("frame", "longdesc"),
+    ("embed", "src"),
+    ("object", "data"),
+    ("object", "codebase"),
+    ("video", "src"),
+    ("video", "poster"),
+    ("audio", "src"),
+    ("source", "src"),
+    ("source", "srcset"),
+    ("track", "src"),
+    ("form", "action"),
+    ("button", "formaction"),
+    ("input", "src"),
+    ("body", "background"),
+    ("table", "background"),
+    ("blockquote", "cite"),
+    ("q", "cite"),
+    ("ins", "cite"),
+    ("base", "href"),
+    ("image", "xlink:href"),
+    ("image", "href"),
+    ("use", "xlink:href"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_url_of_the_web_is_left(
+        place in prop::sample::select(ATTRIBUTES.as_slice()),
+        scheme in prop::sample::select(["http://", "https://", "//", "HTTP://", " http://", "http:\\\\", "/", "&#47;"].as_slice()),
+        host in "[a-z]{1,8}\\.(org|com)",
+        path in "/[a-zA-Z0-9._~!$&()*+;=:@%/-]{0,20}",
+        quote in prop::sample::select(["\"", "'"].as_slice()),
+        around in "[a-z ]{0,5}",
+    ) {
+        let (element, attribute) = place;
+        let page = format!("{around}<{element} class=x {attribute}={quote}{scheme}{host}{path}{quote} id=y>{around}");
+        let new = rewritten(&page);
+        let value = new.split(&format!("{attribute}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+        let value = value.unwrap_or_else(|| panic!("{page} -> {new}"));
+        prop_assert!(value.trim_start().starts_with("/web/20200101000000"), "{} -> {}", page, new);
+        prop_assert_eq!(new.matches("http").count(), 1, "{} -> {}", page, new);
+    }
+
+    #[test]
+    fn attributes_of_the_one_table_are_all_rewritten(
+        element in prop::sample::select(["img", "script", "video", "body", "iframe", "use", "html", "embed", "td"].as_slice()),
+        attribute in prop::sample::select(["src", "href", "xlink:href", "data-src", "poster", "background", "cite", "manifest"].as_slice()),
+    ) {
+        let new = rewritten(&format!("<{element} {attribute}=http://b.org/x>"));
+        prop_assert_eq!(new.contains("/web/"), role(Element::of(element), attribute).is_some(), "{}", new);
+    }
+
+    #[test]
+    fn nothing_panics(bytes: Vec<u8>, text in "[<>a-z\"'=/ !-]{0,60}") {
+        html::rewrite(&bytes, UTF_8, links(), Additions::default());
+        html::rewrite(text.as_bytes(), UTF_8, links(), Additions::default());
+        let text = String::from_utf8_lossy(&bytes).into_owned() + &text;
+        css::rewrite(&text, &links());
+        xml::rewrite(&text, &links());
+    }
+}

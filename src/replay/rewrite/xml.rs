@@ -1,0 +1,31 @@
+//! XML documents stay as they came, but for the style sheets that processing instructions name.
+
+use super::{Links, Splice};
+use crate::parse::LinkKind;
+
+/// What begins an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
+const INSTRUCTION: &str = "<?xml-stylesheet";
+
+/// A document with other addresses of its style sheets; nothing when it names none.
+pub(in super::super) fn rewrite(xml: &str, links: &Links) -> Option<String> {
+    let mut splice = Splice::new(xml);
+    for (start, _) in xml.match_indices(INSTRUCTION) {
+        let inside = &xml[start + INSTRUCTION.len()..];
+        let inside = &inside[..inside.find("?>").unwrap_or(0)];
+        let Some(value) = pseudo_attribute(inside, "href") else { continue };
+        if let Some(address) = links.of_kind(&htmlize::unescape_attribute(value), LinkKind::XmlStylesheet) {
+            splice.replace(value, &htmlize::escape_attribute(&*address));
+        }
+    }
+    splice.finish()
+}
+
+/// The value of `name="value"`.
+fn pseudo_attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.match_indices(name).find_map(|(at, _)| {
+        let value = text[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+        let value = &value[1..];
+        text[..at].ends_with(|c: char| c.is_whitespace()).then(|| value.split(quote).next())?
+    })
+}

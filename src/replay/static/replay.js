@@ -1,0 +1,96 @@
+// Stands first in every replayed page. It brings the page under the worker, which maps what scripts ask for, and keeps the
+// reader in the archive where no worker sees it: navigations, and frames that scripts add.
+(() => {
+  "use strict";
+  const own = /^\/web\/(\d+)([a-z]{2}_)?\/(.*)$/s;
+  const where = own.exec(location.pathname + location.search);
+  if (!where) return;
+
+  // The address in the archive of what the page means by a URL; nothing when it is there already, or leads nowhere.
+  const mapped = (text, modifier) => {
+    let url;
+    try { url = new URL(text, document.baseURI); } catch { return null; }
+    if (!/^https?:$/.test(url.protocol)) return null;
+    if (url.origin === location.origin) {
+      if (/^\/(web|static|timegate|timemap|warc)\//.test(url.pathname)) return null;
+      url = new URL(url.pathname + url.search + url.hash, where[3]);
+    }
+    return `/web/${where[1]}${modifier}/${url.href}`;
+  };
+  const page = where[2] || "";
+
+  // The worker has the page from its next loading on: so a page that is the first of its reader is loaded once more.
+  const workers = navigator.serviceWorker;
+  if (workers && !workers.controller) {
+    const tried = "archive-replay-worker";
+    let isFirst = false;
+    try { isFirst = !sessionStorage.getItem(tried); sessionStorage.setItem(tried, "1"); } catch { /* no storage */ }
+    const registered = workers.register("/static/worker.js", { scope: "/web/" });
+    if (isFirst && window === window.top) {
+      window.stop();
+      registered.then(() => workers.ready).then(() => location.reload(), () => location.reload());
+      return;
+    }
+  }
+  // Workers of the page itself would stay when it is gone.
+  if (workers) workers.register = () => Promise.reject(new DOMException("not in the archive", "SecurityError"));
+
+  // Where a script, or a link that it made, would leave the archive.
+  if (window.navigation) {
+    navigation.addEventListener("navigate", (event) => {
+      const to = event.cancelable && !event.downloadRequest && mapped(event.destination.url, page);
+      if (!to || event.hashChange) return;
+      event.preventDefault();
+      location.assign(to);
+    });
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest("a[href], area[href]");
+    const to = link && mapped(link.href, page);
+    if (to) link.href = to;
+  }, true);
+  const { open } = window;
+  window.open = (url, ...rest) => open.call(window, (url && mapped(url, page)) || url, ...rest);
+  const { click } = HTMLElement.prototype;
+  HTMLElement.prototype.click = function () {
+    const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(this.href, page);
+    if (to) this.href = to;
+    click.call(this);
+  };
+  document.addEventListener("submit", (event) => {
+    const to = mapped(event.target.action, page);
+    if (to) event.target.action = to;
+  }, true);
+
+  // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
+  // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
+  const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  const wanted = (element, name, value) => {
+    const [known, modifier] = kinds[element.nodeName] || [];
+    return (known === String(name).toLowerCase() && mapped(value, modifier)) || value;
+  };
+  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement, HTMLEmbedElement, HTMLLinkElement]) {
+    for (const name of ["src", "data", "href"]) {
+      const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
+      if (!given) continue;
+      const set = function (value) { given.set.call(this, wanted(this, name, value)); };
+      Object.defineProperty(kind.prototype, name, { ...given, set });
+    }
+  }
+  const { setAttribute } = Element.prototype;
+  Element.prototype.setAttribute = function (name, value) { setAttribute.call(this, name, wanted(this, name, value)); };
+  const mend = (element) => {
+    const [name] = kinds[element.nodeName] || [];
+    const value = name && element.getAttribute(name);
+    if (value && wanted(element, name, value) !== value) element.setAttribute(name, value);
+  };
+  new MutationObserver((records) => {
+    for (const { addedNodes } of records) {
+      for (const node of addedNodes) {
+        if (node.nodeType !== Node.ELEMENT_NODE) continue;
+        mend(node);
+        node.querySelectorAll("iframe, frame, object, embed, link").forEach(mend);
+      }
+    }
+  }).observe(document, { subtree: true, childList: true });
+})();

@@ -1,0 +1,169 @@
+//! TimeMaps: every capture of a URL, in the forms that Memento's clients know: `application/link-format` (RFC 7089, section 5),
+//! and JSON and CDXJ as MemGator writes them.
+
+use serde_json::json;
+
+use super::address::{http_date, moment, requested_url, stamp, uri};
+use super::mementos::{Memento, Mementos};
+use super::{Asked, Error, Response, pages};
+
+/// Captures on one page of a TimeMap.
+pub(super) const ENTRIES_MAX: usize = 10_000;
+
+/// One page of a TimeMap.
+struct Page<'a> {
+    form: &'a str,
+    url: String,
+    number: usize,
+    last: usize,
+    entries: &'a [Memento],
+}
+
+impl Asked<'_> {
+    /// `/timemap/<form>/[page/]<url>`
+    pub(super) fn timemap(&self, rest: &str) -> Result<Response, Error> {
+        let (form, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let (number, url) = match rest.split_once('/') {
+            Some((number, url)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (number.parse().unwrap_or(usize::MAX), url)
+            }
+            _ => (1, rest),
+        };
+        let write = match form {
+            "link" => Self::link_format,
+            "json" => Self::json_map,
+            "cdxj" => Self::cdxj_map,
+            _ => return Ok(pages::problem(404, "TimeMaps are in link, json and cdxj.")),
+        };
+        let url = requested_url(url);
+        let found = Mementos::of(self.store, self.access, &url)?;
+        let Some((last, entries)) = part(&found.list, number) else {
+            return Ok(pages::problem(404, "There is no capture of this URL on this page of the TimeMap."));
+        };
+        let page = Page { form, url: uri(&url), number, last, entries };
+        Ok(write(self, &found, &page))
+    }
+
+    /// The address of a page of the same map.
+    fn map(&self, page: &Page<'_>, form: &str, number: usize) -> String {
+        let part = if number == 1 { String::new() } else { format!("{number}/") };
+        format!("{}/timemap/{form}/{part}{}", self.request.base, page.url)
+    }
+
+    fn link_format(&self, found: &Mementos, page: &Page<'_>) -> Response {
+        let base = self.request.base;
+        let range =
+            page.entries.first().zip(page.entries.last()).map_or_else(String::new, |(first, last)| {
+                let (from, until) = (http_date(first.capture.time), http_date(last.capture.time));
+                format!("; from=\"{from}\"; until=\"{until}\"")
+            });
+        let mut lines = vec![
+            format!("<{}>; rel=\"original\"", page.url),
+            format!(
+                "<{}>; rel=\"self\"; type=\"application/link-format\"{range}",
+                self.map(page, page.form, page.number)
+            ),
+            format!("<{base}/timegate/{}>; rel=\"timegate\"", page.url),
+        ];
+        for number in (1..=page.last).filter(|number| *number != page.number) {
+            let address = self.map(page, page.form, number);
+            lines.push(format!("<{address}>; rel=\"timemap\"; type=\"application/link-format\""));
+        }
+        lines.extend(
+            page.entries.iter().map(|memento| self.memento_link(found, memento, &rel(found, memento))),
+        );
+        Response::text(200, "application/link-format", lines.join(",\n") + "\n")
+    }
+
+    fn json_map(&self, found: &Mementos, page: &Page<'_>) -> Response {
+        let entry = |memento: &Memento| {
+            let datetime = moment(memento.capture.time).format("%Y-%m-%dT%H:%M:%SZ").to_string();
+            json!({ "datetime": datetime, "uri": format!("{}{}", self.request.base, found.path(memento, "")) })
+        };
+        let ends = found.ends();
+        let other = |number: usize| (1..=page.last).contains(&number).then(|| self.map(page, "json", number));
+        let map = json!({
+            "original_uri": page.url,
+            "self": self.map(page, "json", page.number),
+            "mementos": {
+                "list": page.entries.iter().map(entry).collect::<Vec<_>>(),
+                "first": ends.map(|(first, _)| entry(first)),
+                "last": ends.map(|(_, last)| entry(last)),
+            },
+            "timemap_uri": {
+                "link_format": self.map(page, "link", 1),
+                "json_format": self.map(page, "json", 1),
+                "cdxj_format": self.map(page, "cdxj", 1),
+            },
+            "pages": { "next": other(page.number + 1), "prev": other(page.number - 1) },
+            "timegate_uri": format!("{}/timegate/{}", self.request.base, page.url),
+        });
+        Response::text(200, "application/json", map.to_string() + "\n")
+    }
+
+    fn cdxj_map(&self, found: &Mementos, page: &Page<'_>) -> Response {
+        let maps = json!({
+            "link_format": self.map(page, "link", 1),
+            "json_format": self.map(page, "json", 1),
+            "cdxj_format": self.map(page, "cdxj", 1),
+        });
+        let mut lines = vec![
+            "!context [\"http://tools.ietf.org/html/rfc7089\"]".to_owned(),
+            format!("!id {}", json!({ "uri": self.map(page, page.form, page.number) })),
+            "!keys [\"memento_datetime_YYYYMMDDhhmmss\"]".to_owned(),
+            format!("!meta {}", json!({ "original_uri": page.url })),
+            format!(
+                "!meta {}",
+                json!({ "timegate_uri": format!("{}/timegate/{}", self.request.base, page.url) })
+            ),
+            format!("!meta {}", json!({ "timemap_uri": maps })),
+        ];
+        lines.extend(page.entries.iter().map(|memento| {
+            let fields = json!({
+                "uri": format!("{}{}", self.request.base, found.path(memento, "")),
+                "rel": rel(found, memento),
+                "datetime": http_date(memento.capture.time),
+            });
+            format!("{} {fields}", stamp(memento.capture.time))
+        }));
+        Response::text(200, "application/cdxj+ors", lines.join("\n") + "\n")
+    }
+}
+
+/// What a memento is among the others.
+fn rel(found: &Mementos, memento: &Memento) -> String {
+    let Some((first, last)) = found.ends() else { return "memento".to_owned() };
+    let mut words = Vec::new();
+    if first.id == memento.id {
+        words.push("first");
+    }
+    if last.id == memento.id {
+        words.push("last");
+    }
+    words.push("memento");
+    words.join(" ")
+}
+
+/// A page of a list, counted from 1, and how many there are; nothing when it is none of them.
+fn part<T>(list: &[T], number: usize) -> Option<(usize, &[T])> {
+    let last = list.len().div_ceil(ENTRIES_MAX);
+    let start = number.checked_sub(1).filter(|_| number <= last)? * ENTRIES_MAX;
+    Some((last, &list[start..list.len().min(start + ENTRIES_MAX)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTRIES_MAX, part};
+
+    #[test]
+    fn pages_end_at_the_limit() {
+        let list = vec![0; ENTRIES_MAX + 1];
+        let length =
+            |count: usize, number| part(&list[..count], number).map(|(last, page)| (last, page.len()));
+        assert_eq!(length(ENTRIES_MAX, 1), Some((1, ENTRIES_MAX)));
+        assert_eq!(length(ENTRIES_MAX, 2), None);
+        assert_eq!(length(ENTRIES_MAX + 1, 1), Some((2, ENTRIES_MAX)));
+        assert_eq!(length(ENTRIES_MAX + 1, 2), Some((2, 1)));
+        assert_eq!((length(0, 1), length(1, 0), length(1, usize::MAX)), (None, None, None));
+    }
+}

@@ -1,0 +1,663 @@
+//! Captures are shown as they were, with their own dates, and nothing that is hidden or not there is.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use archive::access::Access;
+use archive::replay::{self, PATH_BYTES_MAX, Request, Response};
+use archive_storage::Store;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::exchange::{foreign, pair};
+use crate::imports::import;
+use crate::support::program::start;
+use crate::support::warc::{answer, record, response};
+use crate::support::{Archive, Dice, judges};
+
+const BASE: &str = "http://replay.test";
+const URL: &str = "http://a.org/p";
+const DAYS: [&str; 3] = ["2014-01-03T03:03:21Z", "2016-02-03T04:05:06Z", "2018-03-04T05:06:07Z"];
+const STAMPS: [&str; 3] = ["20140103030321", "20160203040506", "20180304050607"];
+
+/// An archive that is asked as the replay's server asks it.
+struct Replay {
+    archive: Archive,
+}
+
+impl Replay {
+    fn of(records: &[Vec<u8>]) -> Self {
+        let archive = Archive::new();
+        let (findings, _) = import(&archive, &[("all.warc", records.concat())]);
+        println!("{findings:?}");
+        Self { archive }
+    }
+
+    fn request(&self, request: &Request<'_>) -> Response {
+        let store = Store::read_only(&self.archive.path).unwrap();
+        let access = Access::read(&self.archive.path).unwrap();
+        let response = replay::answer(&store, &access, request).unwrap();
+        for (name, value) in &response.headers {
+            assert!(!name.contains(|c: char| c.is_whitespace() || c == ':'), "{name}");
+            assert!(!value.contains(|c: char| c.is_control()), "{name}: {value:?}");
+        }
+        // Wherever a redirect leads, it stays here.
+        if let Some(location) = response.get("Location") {
+            let own = location.starts_with("/web/") || location.starts_with(&format!("{BASE}/web/"));
+            assert!(own, "{}: {location}", request.path);
+        }
+        assert!(response.get("Content-Security-Policy").unwrap().contains("default-src 'self'"));
+        assert_eq!(response.get("Set-Cookie"), None);
+        response
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.request(&Request { path, base: BASE, ..Request::default() })
+    }
+
+    fn at(&self, path: &str, accept_datetime: &str) -> Response {
+        self.request(&Request {
+            path,
+            base: BASE,
+            accept_datetime: Some(accept_datetime),
+            ..Request::default()
+        })
+    }
+
+    fn text(&self, path: &str) -> String {
+        let response = self.get(path);
+        assert_eq!(response.status, 200, "{path}");
+        text(&response)
+    }
+
+    fn lines(&self, query: &str) -> Vec<String> {
+        self.text(&format!("/cdx?{query}")).lines().map(str::to_owned).collect()
+    }
+
+    /// Where a redirect leads.
+    fn leads(&self, path: &str) -> String {
+        let response = self.get(path);
+        assert_eq!(response.status, 302, "{path}");
+        response.get("Location").unwrap().to_owned()
+    }
+}
+
+fn text(response: &Response) -> String {
+    String::from_utf8_lossy(&response.body).into_owned()
+}
+
+/// Three versions of one page.
+fn versions() -> Replay {
+    let page = |number: usize| {
+        response(&format!("urn:uuid:{number}"), URL, DAYS[number], &format!("<p>version {number}"))
+    };
+    Replay::of(&[page(0), page(1), page(2)])
+}
+
+/// A capture with a head of its own.
+fn headed(url: &str, head: &str, body: &[u8]) -> Vec<u8> {
+    let block = [format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat();
+    let fields = [
+        "WARC-Type: response".to_owned(),
+        "Content-Type: application/http; msgtype=response".to_owned(),
+        format!("WARC-Record-ID: <urn:test:{}>", url.len()),
+        format!("WARC-Target-URI: {url}"),
+        format!("WARC-Date: {}", DAYS[0]),
+    ];
+    record(&fields.each_ref().map(String::as_str), block)
+}
+
+fn path(url: &str) -> String {
+    format!("/web/{}/{url}", STAMPS[0])
+}
+
+#[test]
+fn the_nearest_capture_is_shown_at_its_own_address() {
+    let replay = versions();
+    for (asked, place) in [
+        ("20140103030321", 0),
+        ("2013", 0),
+        ("1", 0),
+        ("2015", 1),
+        ("20150118000000", 0),
+        ("20150120000000", 1),
+        ("2016", 1),
+        ("99991231235959", 2),
+    ] {
+        let exact = format!("/web/{}/{URL}", STAMPS[place]);
+        if asked != STAMPS[place] {
+            assert_eq!(replay.leads(&format!("/web/{asked}/{URL}")), exact, "{asked}");
+            // Requisites are answered where they are asked for, with their own date.
+            let picture = replay.get(&format!("/web/{asked}im_/{URL}"));
+            let date = replay.get(&exact);
+            assert_eq!(
+                (picture.status, picture.get("Memento-Datetime")),
+                (200, date.get("Memento-Datetime"))
+            );
+        }
+        assert!(replay.text(&exact).contains(&format!("version {place}")));
+    }
+    assert_eq!(replay.leads(&format!("/web/{URL}")), format!("/web/{}/{URL}", STAMPS[2]));
+    assert_eq!(replay.leads("/web/2014/https://www.a.org/p/"), format!("/web/{}/{URL}", STAMPS[0]));
+    let list = replay.text(&format!("/web/*/{URL}"));
+    assert!(
+        STAMPS.iter().all(|stamp| list.contains(&format!("/web/{stamp}/{URL}")))
+            && list.contains("3 captures")
+    );
+    let told = Request {
+        path: "/web/*/http://a.org/p?x=1&y=2",
+        application: Some(BASE),
+        base: BASE,
+        ..Request::default()
+    };
+    let store = Store::read_only(&replay.archive.path).unwrap();
+    let told = replay::answer(&store, &Access::unlimited(), &told).unwrap();
+    assert_eq!(
+        told.get("Location"),
+        Some(&*format!("{BASE}/page?url=http%3A%2F%2Fa.org%2Fp%3Fx%3D1%26y%3D2"))
+    );
+}
+
+#[test]
+fn captures_of_one_second_do_not_lead_in_circles() {
+    let time = |fraction: u32| format!("2014-01-03T03:03:2{}.{}Z", fraction / 10, fraction % 10);
+    let pages: Vec<_> = [1, 5, 9, 11, 19]
+        .map(|fraction| {
+            response(&format!("urn:uuid:{fraction}"), URL, &time(fraction), &format!("<p>{fraction}"))
+        })
+        .into();
+    let replay = Replay::of(&pages);
+    for stamp in ["20140103030319", "20140103030320", "20140103030321", "20140103030322"] {
+        let mut path = format!("/web/{stamp}/{URL}");
+        let mut steps = 0;
+        while replay.get(&path).status == 302 {
+            path = replay.leads(&path);
+            steps += 1;
+            assert!(steps < 2, "{stamp}: {path}");
+        }
+    }
+}
+
+#[test]
+fn a_redirect_to_another_form_of_the_same_url_is_passed_over() {
+    let moved = |id: &str, from: &str, to: &str| {
+        answer(id, from, DAYS[0], &[], &format!("HTTP/1.1 301 Moved\r\nLocation: {to}\r\n\r\n"))
+    };
+    let replay = Replay::of(&[
+        moved("urn:uuid:1", "http://a.org/x", "https://a.org/x"),
+        response("urn:uuid:2", "https://a.org/x", DAYS[0], "<p>here"),
+        moved("urn:uuid:3", "http://a.org/y", "https://a.org/y"),
+        moved("urn:uuid:4", "http://a.org/z", "//b.org/z?q=1"),
+    ]);
+    assert_eq!(replay.leads(&path("http://a.org/x")), path("https://a.org/x"));
+    assert!(replay.text(&path("https://a.org/x")).contains("here"));
+    assert_eq!(replay.get(&path("http://a.org/y")).status, 404);
+    let other = replay.get(&path("http://a.org/z"));
+    assert_eq!((other.status, other.get("Location")), (301, Some(&*path("http://b.org/z?q=1"))));
+}
+
+#[test]
+fn a_revisit_shows_its_original_under_its_own_date() {
+    let revisit = |id: &str, profile: &str, day: &str, block: &str| {
+        let fields = [
+            "WARC-Type: revisit".to_owned(),
+            "Content-Type: application/http; msgtype=response".to_owned(),
+            format!("WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}"),
+            format!("WARC-Record-ID: <urn:uuid:{id}>"),
+            format!("WARC-Target-URI: {URL}"),
+            format!("WARC-Date: {day}"),
+            format!("WARC-Refers-To-Target-URI: {URL}"),
+            format!("WARC-Refers-To-Date: {}", DAYS[0]),
+        ];
+        record(&fields.each_ref().map(String::as_str), block)
+    };
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Served: again\r\n\r\n";
+    let replay = Replay::of(&[
+        response("urn:uuid:1", URL, DAYS[0], "<p>once"),
+        revisit("2", "identical-payload-digest", DAYS[1], head),
+        revisit("3", "server-not-modified", DAYS[2], "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
+    ]);
+    for (stamp, date) in
+        [(STAMPS[1], "Wed, 03 Feb 2016 04:05:06 GMT"), (STAMPS[2], "Sun, 04 Mar 2018 05:06:07 GMT")]
+    {
+        let shown = replay.get(&format!("/web/{stamp}/{URL}"));
+        assert_eq!((shown.status, shown.get("Memento-Datetime")), (200, Some(date)));
+        assert!(text(&shown).contains("once"), "{stamp}");
+        assert_eq!(replay.get(&format!("/web/{stamp}id_/{URL}")).body, "<p>once");
+    }
+    let again = replay.get(&format!("/web/{}/{URL}", STAMPS[1]));
+    assert_eq!(again.get("X-Archive-Orig-X-Served"), Some("again"));
+    // A download has what the revisit refers to.
+    let download = replay.get(&format!("/warc/{}/{URL}", STAMPS[1]));
+    let again = Archive::new();
+    let (_, summary) = import(&again, &[("got.warc.gz", download.body.to_vec())]);
+    assert_eq!(summary["captures"], 2, "{summary}");
+}
+
+#[test]
+fn bytes_codings_and_encodings() {
+    let page = "<a href='/x'>Съешь</a>";
+    let (cyrillic, ..) = encoding_rs::WINDOWS_1251.encode(page);
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut packer, &cyrillic).unwrap();
+    let packed = packer.finish().unwrap();
+    let chunked = [format!("{:x}\r\n", packed.len()).as_bytes(), &packed, b"\r\n0\r\n\r\n"].concat();
+    let wide: Vec<u8> = "\u{feff}<p>Съешь <a href=/x>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let replay = Replay::of(&[
+        headed(
+            "http://a.org/",
+            "200 OK\r\nContent-Type: text/html; charset=windows-1251\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip",
+            &chunked,
+        ),
+        headed("http://a.org/wide", "200 OK\r\nContent-Type: text/html", &wide),
+        headed("http://a.org/none", "200 OK", b"<html><p>untyped"),
+    ]);
+    let raw = replay.get(&format!("/web/{}id_/http://a.org/", STAMPS[0]));
+    assert_eq!(raw.body, packed);
+    assert_eq!(raw.get("Content-Encoding"), Some("gzip"));
+    let shown = replay.get(&path("http://a.org/"));
+    assert_eq!(shown.get("Content-Type"), Some("text/html; charset=windows-1251"));
+    assert_eq!((shown.get("Content-Encoding"), shown.get("Transfer-Encoding")), (None, None));
+    let (decoded, _) = encoding_rs::WINDOWS_1251.decode_without_bom_handling(&shown.body);
+    assert!(decoded.contains(&format!("href=\"{}\">Съешь</a>", path("http://a.org/x"))), "{decoded}");
+    let wide = replay.get(&path("http://a.org/wide"));
+    assert_eq!(wide.get("Content-Type"), Some("text/html; charset=utf-8"));
+    assert!(text(&wide).contains("<p>Съешь <a href=\"/web/"), "{}", text(&wide));
+    assert_eq!(replay.get(&path("http://a.org/none")).get("Content-Type"), Some("text/html; charset=utf-8"));
+}
+
+#[test]
+fn xml_stays_well_formed() {
+    let page = "<?xml version='1.0'?><?xml-stylesheet href='/s.xsl'?><html xmlns='http://www.w3.org/1999/xhtml'><head/>\
+                <body style='a:url(&lt;&amp;)'><a href='/x?a=1&amp;b=2'>x</a><img src='i.png' alt='&lt;'/></body></html>";
+    let replay = Replay::of(&[
+        headed("http://a.org/", "200 OK\r\nContent-Type: application/xhtml+xml", page.as_bytes()),
+        headed("http://a.org/feed", "200 OK\r\nContent-Type: text/xml", page.as_bytes()),
+    ]);
+    let shown = replay.text(&path("http://a.org/"));
+    let document = roxmltree::Document::parse(&shown).unwrap();
+    let link = document.descendants().find_map(|node| node.attribute("href")).unwrap();
+    assert_eq!(link, path("http://a.org/x?a=1&b=2"));
+    assert!(shown.contains("/static/replay.js"), "{shown}");
+    let feed = replay.text(&path("http://a.org/feed"));
+    assert_eq!(feed, page.replace("/s.xsl", &format!("/web/{}cs_/http://a.org/s.xsl", STAMPS[0])));
+}
+
+#[test]
+fn media_are_given_in_ranges() {
+    let film: Vec<u8> = (0..=255).collect();
+    let replay = Replay::of(&[headed("http://a.org/film", "200 OK\r\nContent-Type: video/mp4", &film)]);
+    let part = |range| {
+        let path = &format!("/web/{}oe_/http://a.org/film", STAMPS[0]);
+        replay.request(&Request { path, range: Some(range), base: BASE, ..Request::default() })
+    };
+    let some = part("bytes=16-31");
+    assert_eq!((some.status, &some.body[..]), (206, &film[16..32]));
+    assert_eq!(some.get("Content-Range"), Some("bytes 16-31/256"));
+    assert_eq!(part("bytes=256-").status, 416);
+    assert_eq!(part("bytes=0-1,5-6").body, film);
+}
+
+#[test]
+fn what_is_too_long_is_sent_as_it_came() {
+    const REWRITTEN_BYTES_MAX: usize = 16 << 20;
+    let sheet = |length: usize| {
+        let mut sheet = "a{b:url(/x)}".to_owned();
+        sheet.extend(std::iter::repeat_n(' ', length - sheet.len()));
+        sheet
+    };
+    let head = "200 OK\r\nContent-Type: text/css";
+    let replay = Replay::of(&[
+        headed("http://a.org/fits", head, sheet(REWRITTEN_BYTES_MAX).as_bytes()),
+        headed("http://a.org/does-not", head, sheet(REWRITTEN_BYTES_MAX + 1).as_bytes()),
+    ]);
+    assert!(replay.get(&path("http://a.org/fits")).body.starts_with(b"a{b:url(/web/"));
+    assert_eq!(replay.get(&path("http://a.org/does-not")).body, sheet(REWRITTEN_BYTES_MAX + 1));
+}
+
+#[test]
+fn no_address_and_no_field_is_too_odd() {
+    let replay = versions();
+    let mut dice = Dice::new("no_address_and_no_field_is_too_odd");
+    const PARTS: [&str; 28] = [
+        "/web/",
+        "/timegate/",
+        "/timemap/",
+        "/cdx?",
+        "/warc/",
+        "/",
+        "2014",
+        "20140103030321",
+        "im_",
+        "id_",
+        "*",
+        "link",
+        "http://a.org/p",
+        "http:",
+        "//",
+        "a.org",
+        "url=",
+        "&",
+        "filter=",
+        "~(",
+        "=",
+        "%FF",
+        "é",
+        "\u{0}",
+        "closest=",
+        "page=",
+        "9999999999999999999999",
+        "-",
+    ];
+    for _ in 0..3000 {
+        let mut text = || -> String { (0..dice.below(7)).map(|_| PARTS[dice.below(28) as usize]).collect() };
+        let (path, range, referer, date) = (format!("/{}", text()), text(), text(), text());
+        let path = if path.starts_with("//") { &path[1..] } else { &path };
+        let answer = replay.request(&Request {
+            path,
+            range: Some(&format!("bytes={range}")),
+            referer: Some(&format!("{BASE}{referer}")),
+            accept_datetime: Some(&date).filter(|date| date.len() > 9).map(String::as_str),
+            base: BASE,
+            ..Request::default()
+        });
+        assert!((200..500).contains(&answer.status), "{path}");
+    }
+}
+
+#[test]
+fn stored_heads_inject_nothing() {
+    let head = "302 Found\r\nLocation: /x\r\n y\rSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nX-Frame-Options: DENY\r\nX: a\0b\r\n: z";
+    let replay = Replay::of(&[headed("http://a.org/", head, b"")]);
+    let shown = replay.get(&path("http://a.org/"));
+    assert_eq!(shown.status, 302);
+    assert_eq!(shown.get("X-Archive-Orig-X-Frame-Options"), Some("DENY"));
+    assert_eq!(shown.get("X-Frame-Options"), None);
+}
+
+#[test]
+fn no_address_leads_away() {
+    let replay = versions();
+    for path in [
+        "//evil.org/",
+        "/\\evil.org",
+        "/web//evil.org/",
+        "/web/https://evil.org/",
+        "/web/2014/https:/evil.org",
+        "/web/2014/javascript:alert(1)",
+        "/web/2014/data:text/html,<script>alert(1)</script>",
+        "/web/99999999999999999/http://a.org/p",
+        "/web/*/",
+        "/web/",
+        "/web/2014",
+        "/timegate/",
+        "/timemap/",
+        "/timemap/link/99999999999999999999/http://a.org/p",
+        "/timemap/xml/http://a.org/p",
+        "/warc/",
+        "/warc/99999999999",
+        "/nothing",
+        "/static/../Cargo.toml",
+        "/web/2014/http://a.org/\u{0}\r\nX: y",
+    ] {
+        let answer = replay.get(path);
+        assert!(answer.status >= 400, "{path}: {}", answer.status);
+        assert!(!text(&answer).contains("<script>alert"), "{path}");
+    }
+    let long = |count| replay.get(&format!("/web/2014/http://a.org/{}", "x".repeat(count))).status;
+    assert_eq!(long(PATH_BYTES_MAX - "/web/2014/http://a.org/".len()), 404);
+    assert_eq!(long(PATH_BYTES_MAX), 414);
+    // Only what a replayed page asks for from its root is looked for under its host.
+    let from = |referer, path| {
+        let destination = Some("image");
+        replay.request(&Request {
+            path,
+            referer: Some(referer),
+            base: BASE,
+            destination,
+            ..Request::default()
+        })
+    };
+    let page = format!("{BASE}/web/{}/{URL}", STAMPS[0]);
+    assert_eq!(from(&page, "/p?x").get("Location"), Some("/web/20140103030321mp_/http://a.org/p?x"));
+    assert_eq!(from(&page, "//evil.org/p").get("Location"), Some("/web/20140103030321mp_/http://evil.org/p"));
+    assert_eq!(from("http://evil.org/web/2014/http://a.org/", "/p").status, 404);
+    assert_eq!(from(&format!("{BASE}.evil.org/web/2014/http://a.org/"), "/p").status, 404);
+    // No page may leave a worker behind.
+    let path = &format!("/web/{}js_/{URL}", STAMPS[0]);
+    let worker = Request { path, base: BASE, destination: Some("serviceworker"), ..Request::default() };
+    assert_eq!(replay.request(&worker).status, 404);
+}
+
+#[test]
+fn what_is_missing_says_what_is_nearest() {
+    let replay = Replay::of(&[response("urn:uuid:1", "http://a.org/docs/", DAYS[0], "<p>docs")]);
+    let missing = replay.get("/web/2015/http://a.org/docs/a/b?c=<d>");
+    assert_eq!(missing.status, 404);
+    assert!(text(&missing).contains(&path("http://a.org/docs/")), "{}", text(&missing));
+    assert!(!text(&replay.get("/web/2015im_/http://a.org/docs/a")).contains("docs/"));
+}
+
+#[test]
+fn what_is_hidden_is_not_there() {
+    let replay = versions();
+    let asked = |replay: &Replay| -> Vec<(u16, String)> {
+        let paths = [
+            format!("/web/{}/{URL}", STAMPS[1]),
+            format!("/web/{}id_/{URL}", STAMPS[1]),
+            format!("/warc/{}/{URL}", STAMPS[1]),
+            format!("/timemap/link/{URL}"),
+            format!("/timegate/{URL}"),
+            format!("/cdx?url={URL}"),
+            "/cdx?url=a.org&matchType=domain".to_owned(),
+            format!("/web/*/{URL}"),
+            "/warc/1".to_owned(),
+        ];
+        paths.iter().map(|path| replay.get(path)).map(|answer| (answer.status, text(&answer))).collect()
+    };
+    fs::write(
+        replay.archive.path.join("access.toml"),
+        "[[rule]]\nprefix = \"org,a)/p\"\nfrom = 2016-01-01\nto = 2016-12-31\n",
+    )
+    .unwrap();
+    for (status, text) in asked(&replay) {
+        assert!(!text.contains("version 1") && !text.contains("20160203040506"), "{status} {text}");
+    }
+    assert_eq!(replay.leads(&format!("/web/{}/{URL}", STAMPS[1])), format!("/web/{}/{URL}", STAMPS[2]));
+    assert_eq!(replay.lines(&format!("url={URL}")).len(), 2);
+    fs::write(replay.archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\n").unwrap();
+    let none = Replay::of(&[response("urn:uuid:9", "http://b.org/", DAYS[0], "x")]);
+    for (hidden, missing) in asked(&replay).into_iter().zip(asked(&none)) {
+        assert_eq!(hidden, missing);
+    }
+}
+
+#[test]
+fn memento_as_the_standard_has_it() {
+    let replay = versions();
+    let gate = format!("/timegate/{URL}");
+    for (date, place) in [
+        ("Fri, 03 Jan 2014 03:03:21 GMT", 0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Mon, 01 Feb 2016 00:00:00 GMT", 1),
+        ("Fri, 31 Dec 2099 23:59:59 GMT", 2),
+    ] {
+        for path in [gate.clone(), format!("/web/{URL}")] {
+            let answer = replay.at(&path, date);
+            assert_eq!((answer.status, answer.get("Vary")), (302, Some("accept-datetime")));
+            assert_eq!(answer.get("Location"), Some(&*format!("{BASE}/web/{}/{URL}", STAMPS[place])));
+            assert_eq!(answer.get("Memento-Datetime"), None);
+        }
+    }
+    let now = replay.get(&gate);
+    assert_eq!((now.status, now.get("Vary")), (302, Some("accept-datetime")));
+    assert!(now.get("Location").unwrap().contains(STAMPS[2]));
+    for wrong in ["2014-01-03", "yesterday", ""] {
+        assert_eq!(replay.at(&gate, wrong).status, 400, "{wrong}");
+    }
+    assert_eq!(replay.get("/timegate/http://none.org/").status, 404);
+    let shown = replay.get(&format!("/web/{}/{URL}", STAMPS[1]));
+    assert_eq!(shown.get("Vary"), None);
+    assert_eq!(shown.get("Memento-Datetime"), Some("Wed, 03 Feb 2016 04:05:06 GMT"));
+    let link = shown.get("Link").unwrap();
+    for part in [
+        format!("<{URL}>; rel=\"original\""),
+        format!("<{BASE}{gate}>; rel=\"timegate\""),
+        format!("<{BASE}/timemap/link/{URL}>; rel=\"timemap\"; type=\"application/link-format\""),
+        format!(
+            "<{BASE}/web/{}/{URL}>; rel=\"first prev memento\"; datetime=\"Fri, 03 Jan 2014 03:03:21 GMT\"",
+            STAMPS[0]
+        ),
+        format!(
+            "<{BASE}/web/{}/{URL}>; rel=\"memento\"; datetime=\"Wed, 03 Feb 2016 04:05:06 GMT\"",
+            STAMPS[1]
+        ),
+        format!(
+            "<{BASE}/web/{}/{URL}>; rel=\"next last memento\"; datetime=\"Sun, 04 Mar 2018 05:06:07 GMT\"",
+            STAMPS[2]
+        ),
+    ] {
+        assert!(link.contains(&part), "{part}\nis not in\n{link}");
+    }
+    let map = replay.get(&format!("/timemap/link/{URL}"));
+    assert_eq!(map.get("Content-Type"), Some("application/link-format"));
+    assert_eq!(text(&map).matches("memento\"; datetime=").count(), 3);
+    let json: serde_json::Value =
+        serde_json::from_slice(&replay.get(&format!("/timemap/json/{URL}")).body).unwrap();
+    assert_eq!(json["mementos"]["list"].as_array().unwrap().len(), 3);
+    assert_eq!(json["mementos"]["last"]["datetime"], "2018-03-04T05:06:07Z");
+    let cdxj = replay.text(&format!("/timemap/cdxj/{URL}"));
+    assert_eq!(cdxj.lines().filter(|line| !line.starts_with('!')).count(), 3);
+    assert_eq!(replay.get(&format!("/timemap/link/2/{URL}")).status, 404);
+}
+
+#[test]
+fn cdx_orders_filters_and_pages() {
+    let replay = versions();
+    let stamps =
+        |query: &str| -> Vec<String> { replay.lines(&format!("url={URL}&output=text&fl=timestamp{query}")) };
+    assert_eq!(stamps(""), STAMPS);
+    assert_eq!(stamps("&sort=reverse&limit=1"), [STAMPS[2]]);
+    assert_eq!(stamps("&closest=2016"), [STAMPS[1], STAMPS[2], STAMPS[0]]);
+    assert_eq!(stamps("&from=2015&to=2016"), [STAMPS[1]]);
+    assert_eq!(stamps("&filter=!timestamp:2016"), [STAMPS[0], STAMPS[2]]);
+    assert_eq!(stamps("&filter=~timestamp:201[46]"), [STAMPS[0], STAMPS[1]]);
+    assert_eq!(stamps("&filter=%3Dstatuscode:404"), [""; 0]);
+    assert_eq!(stamps("&collapse=timestamp:3"), [STAMPS[0]]);
+    assert_eq!(stamps("&pageSize=2&page=1"), [STAMPS[2]]);
+    let pages: serde_json::Value =
+        serde_json::from_str(&replay.text(&format!("/cdx?url={URL}&showNumPages=true&pageSize=2"))).unwrap();
+    assert_eq!(pages["pages"], 2);
+    assert_eq!(replay.get("/cdx?limit=1").status, 400);
+}
+
+/// Fifty queries to pywb over the same captures.
+#[test]
+fn cdx_answers_as_pywb_does() {
+    let Some(judges) = judges::find() else { return };
+    let Some(data) = foreign() else { return };
+    let archive = Archive::new();
+    start(archive.command("import").args(pair(&data))).wait().succeeded();
+    let collections = archive.folder().join("pywb");
+    fs::create_dir(&collections).unwrap();
+    let mut command = judges.program("wb-manager");
+    judges::succeed(command.current_dir(&collections).args(["init", "archive"]), "");
+    // Indexers differ in how they spell digests, and whether a revisit has a status: pywb is asked over our index.
+    let index = collections.join("collections/archive/indexes/index.cdxj");
+    start(archive.command("export").args(["cdxj", "--output"]).arg(&index)).wait().succeeded();
+    let replay = Replay { archive };
+    let urls = replay.lines("url=uk&matchType=domain&output=text&fl=url&collapse=urlkey");
+    assert!(urls.len() > 40, "{urls:?}");
+    let fields = "fl=urlkey,timestamp,url,mime,status,digest,length,offset,filename";
+    let mut queries: Vec<String> = urls
+        .iter()
+        .step_by(urls.len() / 20)
+        .take(20)
+        .map(|url| format!("url={url}&output=text&{fields}"))
+        .collect();
+    let home = urls.iter().min_by_key(|url| url.len()).unwrap();
+    let host = home.split('/').nth(2).unwrap();
+    for more in [
+        "matchType=host",
+        "matchType=domain",
+        "matchType=prefix",
+        "matchType=host&limit=7",
+        "matchType=host&sort=reverse",
+        "matchType=host&sort=reverse&limit=3",
+        "matchType=host&filter=mime:text",
+        "matchType=host&filter=!mime:text",
+        "matchType=host&filter=%3Dstatus:200",
+        "matchType=host&filter=!%3Dstatus:200",
+        "matchType=host&filter=~status:[34]",
+        "matchType=host&filter=~url:http://.*png",
+        "matchType=host&filter=mimetype:revisit",
+        "matchType=host&filter=statuscode:200",
+        "matchType=host&filter=status:200&filter=mime:html",
+        "matchType=host&from=20140325122",
+        "matchType=host&to=20140325122",
+        "matchType=host&from=2015",
+        "matchType=host&from=2014&to=2014",
+        "matchType=host&collapseTime=10",
+        "matchType=host&collapseTime=14&limit=9",
+        "matchType=exact",
+        "closest=20140325123000",
+        "closest=2013",
+        "sort=reverse",
+        "limit=1",
+        "matchType=host&filter=digest:A",
+        "matchType=host&filter=urlkey:css",
+        "matchType=host&filter=nothing:x&allowFuzzy=0",
+        "matchType=host&filter=!nothing:x",
+    ] {
+        queries.push(format!("url={home}&{more}&output=text&{fields}"));
+    }
+    queries.push(format!("url=*.{host}&output=json"));
+    queries.push(format!("url={home}*&output=cdxj"));
+    queries.push("url=http://nowhere.example/&output=cdxj&allowFuzzy=0".to_owned());
+    assert!(queries.len() >= 50);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cdx.py");
+    let output = judges::succeed(judges.program("python").arg(script).arg(&collections), &queries.join("\n"));
+    let mut different = BTreeMap::new();
+    for (query, line) in queries.iter().zip(output.lines()) {
+        let (status, theirs): (u16, String) = serde_json::from_str(line).unwrap();
+        assert!(matches!(status, 200 | 404), "{query}: {status}");
+        let ours = replay.text(&format!("/cdx?{query}"));
+        // It says in which of its indexes a line is, and that it may be shown.
+        let of_its_own =
+            r#", "source": "archive/indexes/index.cdxj", "source-coll": "archive", "access": "allow""#;
+        let theirs = theirs.replace(of_its_own, "");
+        if ours != theirs {
+            different.insert(query, (ours, theirs));
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}
+
+/// Every capture of other tools' files is shown, and as it was stored where that is asked for.
+#[test]
+fn captures_of_other_tools_are_shown() {
+    let Some(data) = foreign() else { return };
+    let archive = Archive::new();
+    start(archive.command("import").args(pair(&data))).wait().succeeded();
+    let replay = Replay { archive };
+    let store = Store::read_only(&replay.archive.path).unwrap();
+    let (mut shown, mut rewritten) = (0, 0);
+    for capture in store.state().captures() {
+        let (id, capture) = capture.unwrap();
+        let url = store.state().url(capture.url).unwrap();
+        let Some(payload) = store.payload(&capture).unwrap() else { continue };
+        if !url.starts_with("http") {
+            continue;
+        }
+        let stamp = chrono::DateTime::from_timestamp_micros(capture.time).unwrap().format("%Y%m%d%H%M%S");
+        let raw = replay.get(&format!("/web/{stamp}id_/{url}"));
+        if raw.get("X-Archive-Capture") == Some(&id.to_string()) {
+            assert_eq!(raw.body, payload, "{url}");
+            shown += 1;
+        }
+        let page = replay.get(&format!("/web/{stamp}mp_/{url}"));
+        assert_eq!(page.get("Memento-Datetime"), raw.get("Memento-Datetime"), "{url}");
+        rewritten += usize::from(text(&page).contains(&format!("/web/{stamp}")));
+    }
+    assert!(shown > 100 && rewritten > 10, "{shown} shown, {rewritten} rewritten");
+}

@@ -1,0 +1,175 @@
+//! Replayed pages in a real browser: scripts get what they ask for from the archive, and nothing goes to the live web.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+
+use archive::access::Access;
+use archive::replay::{Request, answer};
+use archive_storage::Store;
+
+use crate::imports::import;
+use crate::support::program::start;
+use crate::support::warc::response;
+use crate::support::{Archive, skip};
+
+const DAY: &str = "2014-01-03T03:03:21Z";
+const STAMP: &str = "20140103030321";
+
+/// A page whose script asks in every way that there is, for what is archived and for what is not.
+const ASKING: &str = r#"<!doctype html><body><ul id=list></ul>
+<iframe sandbox="allow-scripts" srcdoc="<img src=http://live.example/srcdoc.png>"></iframe>
+<script>
+const say = text => { const item = document.createElement("li"); item.textContent = text; list.append(item); };
+const told = name => answer => answer.text().then(text => say(`${name}: ${answer.status} ${text}`), error => say(`${name}: ${error}`));
+const failed = name => error => say(`${name}: failed`);
+for (const url of ["/data", "data", "//b.org/data", "http://b.org/data", "https://live.example/none"]) {
+  fetch(url).then(told(url), failed(url));
+}
+const late = document.createElement("script"); late.src = "http://b.org/late"; document.body.append(late);
+const frame = document.createElement("iframe"); frame.src = "http://b.org/frame"; document.body.append(frame);
+frame.onload = () => say("frame: " + frame.contentDocument.body.textContent);
+addEventListener("message", event => say(event.data));
+navigator.serviceWorker.register("/web/2014js_/http://b.org/late").then(() => say("worker: taken"), () => say("worker: refused"));
+ServiceWorkerContainer.prototype.register.call(navigator.serviceWorker, "/web/2014js_/http://b.org/late")
+  .then(() => say("worker itself: taken"), () => say("worker itself: refused"));
+for (const url of ["ws://live.example/", "wss://live.example/"]) try { new WebSocket(url); } catch {}
+new EventSource("http://live.example/events");
+navigator.sendBeacon("http://live.example/beacon", "x");
+const hint = document.createElement("link"); hint.rel = "preconnect"; hint.href = "https://live.example/"; document.head.append(hint);
+const film = document.createElement("video"); film.src = "http://live.example/film"; document.body.append(film);
+const form = document.createElement("form"); form.action = "http://live.example/form"; form.method = "post"; document.body.append(form);
+form.target = "other"; form.submit();
+const link = document.createElement("a"); link.href = "http://live.example/link"; link.target = "_blank"; link.click();
+open("http://live.example/open");
+setTimeout(() => { location.href = "http://live.example/away"; }, 100);
+</script>"#;
+
+/// What answers a browser from an archive, as long as the test runs.
+fn serve(archive: &Path) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let store = Arc::new(Store::read_only(archive).unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let store = Arc::clone(&store);
+            // Browsers come and go as they like.
+            thread::spawn(move || drop(respond(stream, &store, address)));
+        }
+    });
+    address
+}
+
+fn respond(mut stream: TcpStream, store: &Store, address: SocketAddr) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let first = lines.next().transpose()?.unwrap_or_default();
+    let mut fields = Vec::new();
+    while let Some(line) = lines.next().transpose()?.filter(|line| !line.is_empty()) {
+        fields
+            .extend(line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())));
+    }
+    let field = |name: &str| fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+    let request = Request {
+        path: first.split(' ').nth(1).unwrap_or_default(),
+        accept_datetime: None,
+        range: field("range"),
+        referer: field("referer"),
+        destination: field("sec-fetch-dest"),
+        base: &format!("http://{address}"),
+        application: None,
+    };
+    let response = answer(store, &Access::unlimited(), &request).unwrap();
+    write!(
+        stream,
+        "HTTP/1.1 {} -\r\nContent-Length: {}\r\nConnection: close\r\n",
+        response.status,
+        response.body.len()
+    )?;
+    for (name, value) in &response.headers {
+        write!(stream, "{name}: {value}\r\n")?;
+    }
+    stream.write_all(b"\r\n")?;
+    stream.write_all(&response.body)
+}
+
+/// Chromium, if it is on this machine.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.exists());
+    if found.is_none() {
+        skip("there is no chromium");
+    }
+    found
+}
+
+/// The document that a browser has of a page in the end, and the hosts that it wanted to reach.
+fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) {
+    let log = folder.join("net.json");
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        .args(["--disable-component-update", "--virtual-time-budget=20000", "--timeout=20000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("--log-net-log={}", log.display()))
+        .arg(url);
+    let document = start(&mut command).wait().succeeded().text();
+    let log = std::fs::read_to_string(log).unwrap();
+    let hosts = log.split("\"url\":\"").skip(1).chain(log.split("\"host\":\"").skip(1)).filter_map(|rest| {
+        let url = rest.split('"').next()?;
+        let after = url.split_once("://").map_or(url, |(_, after)| after);
+        Some(after.split(['/', ':']).next()?.to_owned())
+    });
+    (document, hosts.collect())
+}
+
+#[test]
+fn scripts_get_what_they_ask_for_and_nothing_leaves() {
+    let Some(browser) = browser() else { return };
+    let archive = Archive::new();
+    let page = |id: &str, url: &str, body: &str| response(&format!("urn:uuid:{id}"), url, DAY, body);
+    let records = [
+        page("1", "http://a.org/", ASKING),
+        page("2", "http://a.org/data", "of a"),
+        page("3", "http://b.org/data", "of b"),
+        page("4", "http://b.org/late", "say('late: ran')"),
+        page("5", "http://b.org/frame", "<script>document.write('of b')</script>"),
+    ];
+    import(&archive, &[("all.warc", records.concat())]);
+    let address = serve(&archive.path);
+    let staying =
+        ASKING.lines().filter(|line| !line.starts_with("setTimeout")).collect::<Vec<_>>().join("\n");
+    let other = Archive::new();
+    let records = [vec![page("6", "http://a.org/", &staying)], records[1..].to_vec()].concat();
+    import(&other, &[("all.warc", records.concat())]);
+    let other_address = serve(&other.path);
+
+    let (document, asked) =
+        look(&browser, other.folder(), &format!("http://{other_address}/web/{STAMP}/http://a.org/"));
+    for told in [
+        "/data: 200 of a",
+        "data: 200 of a",
+        "//b.org/data: 200 of b",
+        "http://b.org/data: 200 of b",
+        "https://live.example/none: 404 ",
+        "late: ran",
+        "frame: of b",
+        "worker: refused",
+        "worker itself: refused",
+    ] {
+        assert!(document.contains(&format!("<li>{told}")), "{told}\nis not in\n{document}");
+    }
+    assert!(document.contains("<archive-banner>"), "{document}");
+    let (left, gone) =
+        look(&browser, archive.folder(), &format!("http://{address}/web/{STAMP}/http://a.org/"));
+    assert!(left.contains("Not in the archive"), "{left}");
+    assert!(asked.contains("127.0.0.1") && gone.contains("127.0.0.1"), "the log tells nothing");
+    for host in asked.iter().chain(&gone) {
+        let is_meant = host.ends_with(".example") || host.ends_with(".org");
+        assert!(!is_meant, "the browser wanted to reach {host}");
+    }
+}

@@ -34,5 +34,6 @@ pub mod replay;
 pub mod review;
 pub mod search;
 pub mod selection;
+pub mod serve;
 pub mod topic;
 pub mod watch;

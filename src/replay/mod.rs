@@ -193,7 +193,13 @@ impl Asked<'_> {
                 return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }
         }
-        self.show(&found, place, target.modifier)
+        let mut response = self.show(&found, place, target.modifier)?;
+        if let When::Second(time) | When::Near(time) = target.when {
+            // The banner tells how far apart the parts of a page are: its script reads this of each.
+            let apart = memento.capture.time.abs_diff(time) / 1_000_000;
+            response.set("Server-Timing", &format!("apart;dur={}", apart * 1000));
+        }
+        Ok(response)
     }
 
     /// `/web/*/<url>`

@@ -24,9 +24,11 @@ pub(super) fn of_answer(application: Option<&str>) -> String {
     format!("default-src {OWN}; {ALWAYS}; {}; {SANDBOX}", ancestors(application))
 }
 
-/// The policy of a page that the worker hands out.
-pub(super) fn under_worker(application: Option<&str>) -> String {
-    format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}", ancestors(application))
+/// The policy of a page that the worker hands out. On a secure origin a browser refuses what is not, before it asks the worker; so it
+/// asks for all as secure, which is the same to the archive.
+pub(super) fn under_worker(application: Option<&str>, base: &str) -> String {
+    let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
+    format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))
 }
 
 fn ancestors(application: Option<&str>) -> String {
@@ -37,5 +39,26 @@ fn ancestors(application: Option<&str>) -> String {
     match application.filter(is_origin) {
         Some(origin) => format!("frame-ancestors 'self' {origin}"),
         None => "frame-ancestors 'self'".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_adds_no_directive() {
+        assert!(
+            of_answer(Some("http://127.0.0.1:8070"))
+                .contains("frame-ancestors 'self' http://127.0.0.1:8070;")
+        );
+        for wrong in
+            ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y"]
+        {
+            assert!(of_answer(Some(wrong)).contains("frame-ancestors 'self';"), "{wrong}");
+        }
+        assert!(!of_answer(None).contains("http:"));
+        assert!(under_worker(None, "https://a").ends_with("upgrade-insecure-requests"));
+        assert!(!under_worker(None, "http://a").contains("upgrade"));
     }
 }

@@ -129,7 +129,10 @@ impl Asked<'_> {
         }
         let is_page = matches!(written, Written::Markup { is_page: true, .. });
         if is_page {
-            response.set("X-Archive-Worker-Policy", &policy::under_worker(self.request.application));
+            response.set(
+                "X-Archive-Worker-Policy",
+                &policy::under_worker(self.request.application, self.request.base),
+            );
         }
         response.body = match (new, body) {
             (Some(new), _) => new.into(),

@@ -67,6 +67,9 @@ impl Asked<'_> {
         } else {
             self.write(&mut response, &recorded, links, modifier, &|| self.banner(found, memento));
         }
+        if matches!(response.status, 204 | 205) {
+            response.body = Bytes::new();
+        }
         Ok(ranged(response, self.request.range))
     }
 

@@ -131,7 +131,10 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     } else {
         asked.route()?
     };
-    response.set("Content-Security-Policy", &policy::of_answer(request.application));
+    let media_type =
+        response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let policy = policy::of_answer(request.application, media_type);
+    response.set("Content-Security-Policy", &policy);
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");
     if response.get("Cache-Control").is_none() {

@@ -21,7 +21,7 @@ const DAY: &str = "2014-01-03T03:03:21Z";
 const STAMP: &str = "20140103030321";
 
 /// A page whose script asks in every way that there is, for what is archived and for what is not.
-const ASKING: &str = r#"<!doctype html><body><ul id=list></ul>
+const ASKING: &str = r#"<!doctype html><body><ul id=list></ul><img src=picture>
 <iframe sandbox="allow-scripts" srcdoc="<img src=http://live.example/srcdoc.png>"></iframe>
 <script>
 const say = text => { const item = document.createElement("li"); item.textContent = text; list.append(item); };
@@ -46,6 +46,8 @@ const form = document.createElement("form"); form.action = "http://live.example/
 form.target = "other"; form.submit();
 const link = document.createElement("a"); link.href = "http://live.example/link"; link.target = "_blank"; link.click();
 open("http://live.example/open");
+addEventListener("load", () => setTimeout(() =>
+  say(document.querySelector("archive-banner").shadowRoot.querySelector("p").textContent), 50));
 setTimeout(() => { location.href = "http://live.example/away"; }, 100);
 </script>"#;
 
@@ -137,6 +139,7 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         page("2", "http://a.org/data", "of a"),
         page("3", "http://b.org/data", "of b"),
         page("4", "http://b.org/late", "say('late: ran')"),
+        response("urn:uuid:7", "http://a.org/picture", "2014-01-13T03:03:21Z", "no picture"),
         page("5", "http://b.org/frame", "<script>document.write('of b')</script>"),
     ];
     import(&archive, &[("all.warc", records.concat())]);
@@ -160,6 +163,7 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         "frame: of b",
         "worker: refused",
         "worker itself: refused",
+        "Archived 2014-01-03 03:03:21 UTC · 1 capture · parts of it up to 10 days apart",
     ] {
         assert!(document.contains(&format!("<li>{told}")), "{told}\nis not in\n{document}");
     }

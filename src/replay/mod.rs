@@ -131,7 +131,10 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     } else {
         asked.route()?
     };
-    response.set("Content-Security-Policy", &policy::of_answer(request.application));
+    let media_type =
+        response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let policy = policy::of_answer(request.application, media_type);
+    response.set("Content-Security-Policy", &policy);
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");
     if response.get("Cache-Control").is_none() {
@@ -193,7 +196,13 @@ impl Asked<'_> {
                 return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }
         }
-        self.show(&found, place, target.modifier)
+        let mut response = self.show(&found, place, target.modifier)?;
+        if let When::Second(time) | When::Near(time) = target.when {
+            // The banner tells how far apart the parts of a page are: its script reads this of each.
+            let apart = memento.capture.time.abs_diff(time) / 1_000_000;
+            response.set("Server-Timing", &format!("apart;dur={}", apart * 1000));
+        }
+        Ok(response)
     }
 
     /// `/web/*/<url>`

@@ -129,7 +129,7 @@ impl Asked<'_> {
             archive-banner {
                 template shadowrootmode="open" {
                     style { (PreEscaped(BANNER_STYLE)) }
-                    p role="note" { "Archived " (Mementos::date(memento)) " \u{b7} " a href=(all) target="_top" { (captures(found.list.len())) } }
+                    p role="note" { "Archived " (Mementos::date(memento)) " \u{b7} " a href=(all) target="_top" { (captures(found.list.len())) } span {} }
                 }
             }
         };

@@ -19,14 +19,19 @@ const ALWAYS: &str = "frame-src 'self' blob:; object-src 'self'; manifest-src 's
 const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow-popups allow-modals allow-downloads \
                        allow-presentation allow-orientation-lock";
 
-/// The policy of every answer; `application` is the origin that may frame it.
-pub(super) fn of_answer(application: Option<&str>) -> String {
-    format!("default-src {OWN}; {ALWAYS}; {}; {SANDBOX}", ancestors(application))
+/// The policy of every answer; `application` is the origin that may frame it. A PDF has no scripts to hold, and browsers show none in a
+/// sandbox.
+pub(super) fn of_answer(application: Option<&str>, media_type: &str) -> String {
+    let is_pdf = media_type.eq_ignore_ascii_case("application/pdf");
+    let sandbox = if is_pdf { String::new() } else { format!("; {SANDBOX}") };
+    format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
 }
 
-/// The policy of a page that the worker hands out.
-pub(super) fn under_worker(application: Option<&str>) -> String {
-    format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}", ancestors(application))
+/// The policy of a page that the worker hands out. On a secure origin a browser refuses what is not, before it asks the worker; so it
+/// asks for all as secure, which is the same to the archive.
+pub(super) fn under_worker(application: Option<&str>, base: &str) -> String {
+    let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
+    format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))
 }
 
 fn ancestors(application: Option<&str>) -> String {
@@ -37,5 +42,30 @@ fn ancestors(application: Option<&str>) -> String {
     match application.filter(is_origin) {
         Some(origin) => format!("frame-ancestors 'self' {origin}"),
         None => "frame-ancestors 'self'".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_adds_no_directive() {
+        assert!(
+            of_answer(Some("http://127.0.0.1:8070"), "")
+                .contains("frame-ancestors 'self' http://127.0.0.1:8070;")
+        );
+        for wrong in
+            ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y"]
+        {
+            assert!(of_answer(Some(wrong), "").contains("frame-ancestors 'self';"), "{wrong}");
+        }
+        assert!(!of_answer(None, "application/pdf").contains("http:"));
+        assert!(
+            !of_answer(None, "Application/PDF").contains("sandbox")
+                && of_answer(None, "x").contains("sandbox")
+        );
+        assert!(under_worker(None, "https://a").ends_with("upgrade-insecure-requests"));
+        assert!(!under_worker(None, "http://a").contains("upgrade"));
     }
 }

@@ -67,6 +67,9 @@ impl Asked<'_> {
         } else {
             self.write(&mut response, &recorded, links, modifier, &|| self.banner(found, memento));
         }
+        if matches!(response.status, 204 | 205) {
+            response.body = Bytes::new();
+        }
         Ok(ranged(response, self.request.range))
     }
 
@@ -129,7 +132,10 @@ impl Asked<'_> {
         }
         let is_page = matches!(written, Written::Markup { is_page: true, .. });
         if is_page {
-            response.set("X-Archive-Worker-Policy", &policy::under_worker(self.request.application));
+            response.set(
+                "X-Archive-Worker-Policy",
+                &policy::under_worker(self.request.application, self.request.base),
+            );
         }
         response.body = match (new, body) {
             (Some(new), _) => new.into(),

@@ -28,7 +28,7 @@ impl Asked<'_> {
             Ok(query) => query,
             Err(problem) => return Ok(mistake(&problem)),
         };
-        let rows = Rows { store: self.store, access: self.access };
+        let rows = Rows { store: self.store, access: self.access, max: ROWS_MAX };
         let Some(mut found) = rows.gather(&query)? else {
             return Ok(mistake(&format!(
                 "there are more than {ROWS_MAX} captures; ask for fewer with from, to or a longer prefix"

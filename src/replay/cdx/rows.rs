@@ -7,8 +7,8 @@ use archive_storage::address::surt;
 use archive_storage::{Capture, CaptureId, CaptureKind, Store, UrlId};
 
 use super::field::Field;
+use super::object;
 use super::query::{Keys, Query};
-use super::{ROWS_MAX, object};
 use crate::access::Access;
 use crate::replay::Error;
 use crate::replay::address::{requested_url, stamp, uri};
@@ -38,6 +38,8 @@ struct Told {
 pub(super) struct Rows<'a> {
     pub store: &'a Store,
     pub access: &'a Access,
+    /// Captures that one query may look at.
+    pub max: usize,
 }
 
 impl Rows<'_> {
@@ -53,7 +55,7 @@ impl Rows<'_> {
                 if capture.kind == CaptureKind::Failed || is_early || is_late {
                     continue;
                 }
-                if rows.len() >= ROWS_MAX {
+                if rows.len() >= self.max {
                     return Ok(None);
                 }
                 rows.push(Row { id, capture, key: Rc::clone(&key), told: OnceCell::new() });
@@ -133,5 +135,66 @@ impl Rows<'_> {
     pub(super) fn cdxj(&self, row: &Row, fields: Option<&[Field]>) -> Result<String, Error> {
         let fields = fields.unwrap_or(&Field::CDX[2..]);
         Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::address::url_hash;
+    use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
+    use archive_storage::{Digest, MimeId};
+    use chrono::DateTime;
+
+    use super::*;
+
+    /// A store with some captures of one URL.
+    fn store(folder: &std::path::Path, captures: u8) -> Store {
+        let mut store = Store::own(folder, SegmentOptions::default()).unwrap();
+        let url = "http://a.org/";
+        let (id, _) = store.state_mut().intern(url, url_hash(url)).unwrap();
+        for number in 0..captures {
+            let time = DateTime::from_timestamp(i64::from(number), 0).unwrap();
+            let digest = Digest::sha256(&[number]);
+            let body = CaptureBody::Response { http: "HTTP/1.1 200 OK\r\n\r\n".into(), truncated: None };
+            let group = CaptureGroup {
+                url: url.to_owned(),
+                time,
+                address: None,
+                request: None,
+                body,
+                payload_digest: Some(digest),
+                protocols: Vec::new(),
+                metadata: Vec::new(),
+            };
+            let records = store.encoder().unwrap().encode(group).unwrap();
+            let capture = Capture {
+                url: id,
+                time: time.timestamp_micros(),
+                location: store.append(&records).unwrap(),
+                digest: digest.prefix(),
+                status: 200,
+                mime: MimeId::default(),
+                kind: CaptureKind::Response,
+                length: 0,
+                flags: 0,
+                original: None,
+            };
+            store.state_mut().append_capture(&capture, None).unwrap();
+        }
+        store
+    }
+
+    #[test]
+    fn more_captures_than_the_limit_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, access) = (store(folder.path(), 3), Access::unlimited());
+        for query in ["url=a.org", "url=a.org&matchType=host"] {
+            let query = Query::parse(query).ok().unwrap();
+            let found = |max| {
+                let rows = Rows { store: &store, access: &access, max };
+                rows.gather(&query).unwrap().map(|rows| rows.len())
+            };
+            assert_eq!((found(3), found(2)), (Some(3), None));
+        }
     }
 }

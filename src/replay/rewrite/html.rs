@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use encoding_rs::{Encoding, UTF_8};
@@ -112,9 +113,13 @@ impl Page {
             tag.remove();
             return;
         }
-        let mut changes = Vec::new();
+        // Of several with one name the first counts.
+        let (mut changes, mut seen) = (Vec::new(), HashSet::new());
         for attribute in tag.attributes() {
             let (name, raw) = (attribute.name(), attribute.value());
+            if !seen.insert(name.clone()) {
+                continue;
+            }
             let value = decode(&raw);
             let change = match name.as_str() {
                 // What they stand for holds for the original's bytes and origin.
@@ -221,7 +226,7 @@ impl Page {
         }
         let written =
             rewrite_at(html.as_bytes(), UTF_8, self.links.clone(), Additions::default(), self.depth + 1)?;
-        String::from_utf8(written).ok()
+        String::from_utf8(written).ok().filter(|written| written != html)
     }
 
     fn style_text(&self, style: &mut String, chunk: &mut TextChunk<'_>) {

@@ -39,6 +39,9 @@ fn every_construct_of_html() {
     for (html, new) in [
         ("<a href=d.html#x>", "<a href=\"|http://a.org/b/d.html#x\">"),
         ("<a href='?a=1&amp;b=2'>", "<a href=\"|http://a.org/b/c.html?a=1&amp;b=2\">"),
+        ("<a href=/x href=http://b.org/>", "<a href=\"|http://a.org/x\" href=http://b.org/>"),
+        ("<a href='#x' href=http://b.org/>", "<a href='#x' href=http://b.org/>"),
+        ("<p integrity=a integrity=b>", "<p>"),
         ("<a href='#x'>", "<a href='#x'>"),
         ("<a href=''>", "<a href=''>"),
         ("<a href='mailto:a@b.org'>", "<a href='mailto:a@b.org'>"),
@@ -70,10 +73,7 @@ fn every_construct_of_html() {
             "<iframe srcdoc='&lt;img src=x>'></iframe>",
             "<iframe srcdoc=\"&lt;img src=&quot;im_|http://a.org/b/x&quot;>\"></iframe>",
         ),
-        (
-            "<iframe sandbox srcdoc=x></iframe>",
-            "<iframe sandbox=\" allow-same-origin\" srcdoc=\"x\"></iframe>",
-        ),
+        ("<iframe sandbox srcdoc=x></iframe>", "<iframe sandbox=\" allow-same-origin\" srcdoc=x></iframe>"),
         ("<frame src=f.html>", "<frame src=\"fr_|http://a.org/b/f.html\">"),
         (
             "<object data=o.swf codebase=/p/></object>",

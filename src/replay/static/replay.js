@@ -93,4 +93,13 @@
       }
     }
   }).observe(document, { subtree: true, childList: true });
+
+  // How far from the page's date its parts were captured, as each answer tells.
+  addEventListener("load", () => {
+    const banner = document.querySelector("archive-banner");
+    const told = banner && banner.shadowRoot && banner.shadowRoot.querySelector("span");
+    const parts = performance.getEntriesByType("resource").flatMap((part) => [...part.serverTiming]);
+    const days = Math.max(0, ...parts.filter(({ name }) => name === "apart").map(({ duration }) => duration)) / 86400000;
+    if (told && days >= 1) told.textContent = ` \u00b7 parts of it up to ${Math.round(days)} days apart`;
+  });
 })();

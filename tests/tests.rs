@@ -45,6 +45,7 @@ mod robots;
 mod searching;
 mod secure;
 mod seeds;
+mod serve;
 mod signals;
 mod soak;
 mod strangers;

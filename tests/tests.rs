@@ -31,6 +31,7 @@ mod orders;
 mod outputs;
 mod politeness;
 mod power;
+mod prepared;
 mod push;
 mod questions;
 mod readers;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
+use archive::prepared;
 use archive::selection::{Budgets, CrawlOrder, CrawlPolicy};
 use archive_storage::Store;
 use archive_storage::address::canonical;
@@ -115,7 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         })?;
     let mut failed = failed_seeds(&store, &urls)?;
     let none_gave = failed.len() == urls.len();
-    store.close()?;
+    prepared::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;

@@ -11,6 +11,7 @@ use archive::access::Access;
 use archive::crawl::{self, End, Options, Plan, Politeness, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
+use archive::prepared;
 use archive::recorder::Control;
 use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     print_sites(&store, &web)?;
 
     heading("3. Ask the archive")?;
-    store.close()?;
+    prepared::close(store)?;
     for text in [
         "page type = xml order by importance desc limit 5 select importance, url, title",
         "page text contains \"library\" order by score limit 5 select score, importance, url",
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     let changed = changed_page(&store)?;
-    store.close()?;
+    prepared::close(store)?;
 
     heading("5. The history of a page")?;
     if let Some(url) = changed {

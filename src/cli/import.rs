@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
+use archive::prepared;
 use archive::recorder::{CHECKPOINT_EVERY, Memory};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome = import::run(&mut store, &options, &stop, &mut display);
     progress::end();
     let (complete, status) = outcome?;
-    store.close()?;
+    prepared::close(store)?;
     if let Some(error) = display.failure {
         return Err(error);
     }

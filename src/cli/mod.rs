@@ -32,6 +32,7 @@ mod repack;
 mod repair;
 mod review;
 mod search;
+mod serve;
 mod stats;
 mod verify;
 mod watch;
@@ -73,6 +74,7 @@ enum Command {
     Refresh(refresh::Args),
     Query(query::Args),
     Search(search::Args),
+    Serve(serve::Args),
     History(history::Args),
     Why(why::Args),
     Get(get::Args),
@@ -139,6 +141,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Search(args) => search::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::History(args) => history::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),

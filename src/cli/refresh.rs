@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use archive::crawl::{self, End, Options, Plan, Status};
 use archive::decisions::Decisions;
 use archive::ledger::Credits;
+use archive::prepared;
 use archive::refresh::policies::PolicyName;
 use archive::selection::{
     Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, agenda,
@@ -136,7 +137,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
         tell(&args.archive.path, &deliveries, args.json)?
     };
-    store.close()?;
+    prepared::close(store)?;
     match idle {
         Some(idle) => output::note(format_args!("{idle}")),
         None => progress.finish(end, &complete, &status, &args.archive.path),

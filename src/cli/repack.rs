@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
+use archive::prepared;
 use archive::recorder::Control;
 use archive_storage::segment::SegmentError;
 use archive_storage::{Store, StoreError};
@@ -144,7 +145,7 @@ fn carry_out(
     let outcome = repack::run(&mut store, &batches, options, stop, &mut display);
     progress::end();
     let complete = outcome.map_err(advised)?;
-    store.close()?;
+    prepared::close(store)?;
     let Display { done, batches, failure, .. } = display;
     failure.map_or(Ok((complete, left, done, batches)), Err)
 }

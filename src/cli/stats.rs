@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::ledger::Credits;
+use archive::prepared::Prepared;
 use archive::query::{Question, SiteRow};
+use archive::search::{self, Reader};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
@@ -48,6 +50,10 @@ struct Stats {
     first: Option<String>,
     last: Option<String>,
     clock: f64,
+    /// Captures that the full-text index does not have yet; none without an index.
+    index_behind: Option<u64>,
+    /// Whether queries have prepared columns of this checkpoint, and need not read the tables.
+    is_prepared: bool,
     top_sites: Vec<TopSite>,
 }
 
@@ -91,6 +97,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         first: first.map(data_time),
         last: last.map(data_time),
         clock: credits.pages().clock(),
+        index_behind: index_behind(&store),
+        is_prepared: Prepared::open(&store)?.is_some(),
         top_sites: top_sites(&store)?,
     };
     if args.json {
@@ -115,6 +123,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     table.add_row(["bytes in segments", &HumanBytes(stats.segment_bytes).to_string()]);
     table.add_row(["first capture", &span(first)]);
     table.add_row(["last capture", &span(last)]);
+    if let Some(behind) = stats.index_behind.filter(|behind| *behind > 0) {
+        table.add_row(["captures not in the full-text index yet", &HumanCount(behind).to_string()]);
+    }
     output::print(&table)?;
     let mut table = output::table(&["importance", "most important sites", "pages"]);
     output::align(&mut table, &[0, 2], CellAlignment::Right);
@@ -125,6 +136,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     output::line("")?;
     output::print(&table)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn index_behind(store: &Store) -> Option<u64> {
+    let index = Reader::open(&store.path().join(search::FOLDER)).ok()?;
+    Some(store.state().totals().captures.saturating_sub(index.watermark()))
 }
 
 /// The most important sites of which something was captured, then those that are only linked to.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive::crawl::{self, End, Plan};
 use archive::duration::read_duration;
+use archive::prepared;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
@@ -280,7 +281,7 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
             .collect();
         tell(&args.archive.path, &untold, false)?;
     }
-    store.close()?;
+    prepared::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     Ok(end)
 }

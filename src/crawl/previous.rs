@@ -12,32 +12,37 @@ use crate::ledger::{CreditError, capture_flags};
 const HOPS_MAX: usize = 64;
 
 /// The newest stored version of a page, and what its server gave to ask for it again: all from the state, no record is read.
-pub(super) fn find(state: &State, id: UrlId) -> Result<Option<(Previous, Validators)>, StateError> {
+pub(super) fn find(store: &Store, id: UrlId) -> Result<Option<(Previous, Validators)>, StateError> {
+    let state = store.state();
     let Some(validators) = state.validators(id)? else { return Ok(None) };
     let Some((id, version)) = state.newest_version(id)? else { return Ok(None) };
     // A revisit of another tool may have no original here.
     let holder = if version.kind.has_payload() { Some(id) } else { version.original };
     let Some(holder) = holder else { return Ok(None) };
-    let previous = Previous::of(state, (holder, state.capture(holder)?), validators.digest)?;
+    let previous = Previous::of(store, (holder, state.capture(holder)?), validators.digest)?;
     Ok(previous.map(|previous| (previous, validators)))
 }
 
 impl Previous {
-    /// What is needed to refer to a capture with a payload, whose record states this digest.
+    /// What is needed to refer to a capture with a payload, whose record states this digest; nothing where its segment is
+    /// missing, for then its content has to be stored anew.
     pub(super) fn of(
-        state: &State,
+        store: &Store,
         original: (CaptureId, Capture),
         record_digest: Digest,
     ) -> Result<Option<Self>, StateError> {
         let (_, capture) = original;
+        if store.is_missing(capture.location.segment) {
+            return Ok(None);
+        }
         let Some(original_time) = DateTime::from_timestamp_micros(capture.time) else { return Ok(None) };
-        let original_url = state.url(capture.url)?;
+        let original_url = store.state().url(capture.url)?;
         Ok(Some(Self { entity: capture.digest, record_digest, original, original_url, original_time }))
     }
 }
 
 /// `WARC-Payload-Digest` of the record of a capture that has a payload with this digest; the record itself is read only where
-/// the state cannot tell.
+/// the state cannot tell. Nothing if that is lost.
 pub(super) fn record_digest(
     store: &Store,
     (id, capture): (CaptureId, &Capture),
@@ -53,7 +58,10 @@ pub(super) fn record_digest(
     {
         return Ok(Some(validators.digest));
     }
-    let record = store.record(capture.location)?;
+    let record = match store.record(capture.location) {
+        Err(lost) if lost.is_lost() => return Ok(None),
+        record => record?,
+    };
     Ok(record.header.get("WARC-Payload-Digest").and_then(|text| text.parse().ok()))
 }
 

@@ -10,6 +10,7 @@ use archive_storage::{Rebuild, SegmentId, Watermarks};
 
 use crate::columns;
 use crate::ledger;
+use crate::prepared;
 use crate::recorder::{self, Recorder, RecorderError, Settings};
 use crate::search;
 
@@ -29,6 +30,9 @@ pub enum RebuildError {
         .0.iter().map(SegmentInfo::missing).collect::<Vec<_>>().join(", ")
     )]
     Missing(Vec<SegmentInfo>),
+    /// The prepared columns cannot be written.
+    #[error(transparent)]
+    Prepared(#[from] prepared::Error),
     /// The file system says so.
     #[error("{}: {source}", path.display())]
     Io {
@@ -128,6 +132,8 @@ pub(super) fn remake(
         recorder::index_all(rebuild.store(), &index)?;
     }
     // Columns name pages by the numbers of the old state, and go with it.
+    let folder = rebuild.folder();
+    prepared::prepare(rebuild.store().state(), &folder)?;
     rebuilt.removed_columns = count_files(&path.join(columns::FOLDER))?;
     rebuild.finish()?;
     Ok(rebuilt)

@@ -25,6 +25,7 @@ use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::index_damage;
 use crate::columns::{self, ColumnError};
+use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
 use crate::search;
 
@@ -153,7 +154,12 @@ fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> 
 
 /// Removes columns that cannot be used.
 fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairError> {
-    let identity = Store::read_only(path)?.state().identity();
+    let store = Store::read_only(path)?;
+    for (file, what) in prepared::damage(&store) {
+        remove(&path.join(file))?;
+        repaired.did(file, &said(&what, "removed, the next crawl, refresh or import makes it anew"));
+    }
+    let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {
         remove(&file)?;
         let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();

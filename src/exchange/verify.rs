@@ -7,6 +7,7 @@ use archive_storage::{Owner, Store, StoreError, Verified};
 use crate::columns::{self, ColumnError};
 use crate::decisions::Decisions;
 use crate::erased::Erased;
+use crate::prepared;
 use crate::search;
 use crate::watch;
 
@@ -36,6 +37,9 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     if let Ok(store) = Store::read_only(path) {
         for what in index_damage(&store) {
             verified.find(None, None, format!("{}: {what}; `archive repair` makes it anew", search::FOLDER));
+        }
+        for (_, what) in prepared::damage(&store) {
+            verified.find(None, None, format!("{what}; `archive repair` removes it"));
         }
         for file in columns::damaged(path, store.state().identity())? {
             let file = file.strip_prefix(path).unwrap_or(&file).display().to_string();

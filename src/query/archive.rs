@@ -1,7 +1,7 @@
 //! Rows of an archive on disk.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use archive_storage::{
@@ -9,16 +9,18 @@ use archive_storage::{
 };
 use chrono::{DateTime, Utc};
 
+use super::Plan;
+use super::batch::Batch;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
-use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::prefilter::{self, Test};
+use super::rows::{Chosen, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
-use crate::ledger::{
-    AliasImportance, CreditError, Credits, Refusal, SiteRule, language, page_flags as flags,
-};
+use crate::ledger::{CreditError, language};
 use crate::parse::DocumentKind;
+use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 
 /// Why an archive has no rows.
@@ -37,6 +39,9 @@ pub enum ArchiveRowsError {
     /// What people decided cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
+    /// The prepared columns cannot be read.
+    #[error(transparent)]
+    Prepared(#[from] PreparedError),
 }
 
 /// The pages and sites of an archive as of its last checkpoint.
@@ -45,19 +50,18 @@ pub struct ArchiveRows<'a> {
     pub(super) store: &'a Store,
     pub(super) state: &'a State,
     pub(super) access: Access,
-    credits: Credits,
-    aliases: AliasImportance,
-    /// The site of every host: asked for with every page.
-    sites: Vec<SiteId>,
+    pages: Pages<'a>,
+    /// None where there are none of this checkpoint, and where access rules have to look at the captures of each page.
+    prepared: Option<Prepared>,
     /// Texts are mostly asked for of one row after the other.
     texts: RefCell<Texts<'a>>,
-    /// The page that was read last, with its visit: what is asked of a row is mostly asked before the next one is read.
-    last: Cell<Option<(UrlId, Page, Option<Visit>)>>,
+    /// The pages that are looked at now: what is asked of a row is mostly asked before the next one is read.
+    batch: RefCell<Batch>,
     page_columns: NamedColumns,
     /// What was computed off line, then [`SITE_COLUMNS`].
     site_columns: NamedColumns,
-    /// See [`SITE_COLUMNS`]; computed when first asked for.
-    site_importance: OnceLock<Vec<[f64; 2]>>,
+    /// Computed when first asked for.
+    site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
@@ -102,17 +106,6 @@ struct Texts<'a> {
     titles: TitleCursor<'a>,
 }
 
-/// What the pages of a site come to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    pages: u64,
-    captures: u64,
-    html: u64,
-    xml: u64,
-    first_seen: u32,
-    last_seen: u32,
-}
-
 impl<'a> ArchiveRows<'a> {
     /// The rows of `store`, without pages whose newest capture `access` hides.
     ///
@@ -120,135 +113,116 @@ impl<'a> ArchiveRows<'a> {
     /// When its state or its columns cannot be read.
     pub fn new(store: &'a Store, access: Access) -> Result<Self, ArchiveRowsError> {
         let state = store.state();
-        let sites = (0..state.host_count()).map(|host| state.host(HostId(host)).map(|host| host.site));
-        let sites = sites.collect::<Result<_, _>>()?;
+        let prepared = if access.is_unlimited() { Prepared::open(store)? } else { None };
         Ok(Self {
             store,
             state,
             access,
-            credits: Credits::open(state)?,
-            aliases: AliasImportance::default(),
-            sites,
+            pages: Pages::open(state)?,
+            prepared,
             texts: RefCell::new(Texts {
                 urls: state.url_cache(NAMES_KEPT),
                 hosts: state.host_name_cache(NAMES_KEPT),
                 sites: state.site_name_cache(NAMES_KEPT),
                 titles: state.title_cursor(),
             }),
-            last: Cell::new(None),
+            batch: RefCell::default(),
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
-            site_importance: OnceLock::new(),
+            site_sums: OnceLock::new(),
             prior: OnceLock::new(),
         })
     }
 
-    fn site_of(&self, id: UrlId, page: &Page) -> Result<SiteId, StateError> {
-        let site = match self.credits.rules().sites {
-            SiteRule::Path(_) => self.credits.site(self.state, id)?,
-            SiteRule::Domain | SiteRule::Host => self.sites.get(page.host.index()).copied(),
-        };
-        Ok(site.unwrap_or(SiteId(u32::MAX)))
-    }
-
     /// What is known of a page and of its fetches.
     pub(super) fn known(&self, id: UrlId) -> Result<(Page, Option<Visit>), StateError> {
-        if let Some((_, page, visit)) = self.last.get().filter(|(last, ..)| *last == id) {
-            return Ok((page, visit));
+        match self.batch.borrow_mut().known(self.state, id)? {
+            Some(known) => Ok(known),
+            None => Ok((self.state.page(id)?, self.state.visit(id)?)),
         }
-        Ok((self.state.page(id)?, self.state.visit(id)?))
     }
 
     fn visit(&self, id: UrlId) -> Result<Option<Visit>, StateError> {
         Ok(self.known(id)?.1)
     }
 
-    /// For each site the sum and the maximum of its pages' importance.
-    fn site_importance(&self) -> Result<Vec<[f64; 2]>, StateError> {
-        let mut found = vec![[0.0; 2]; self.state.site_count() as usize];
-        for page in self.state.pages_with_visits() {
-            let (id, page, visit) = page?;
-            let Some(importance) = self.credits.importance(&page, visit.as_ref()) else { continue };
-            if let Some([sum, max]) = found.get_mut(self.site_of(id, &page)?.index()) {
-                *sum += importance;
-                *max = importance.max(*max);
-            }
-        }
-        Ok(found)
+    /// The facts of all pages that pass a test, or of all.
+    fn facts(&self, test: Option<Test>) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + '_> {
+        let Some(prepared) = &self.prepared else {
+            self.pages.expect_all();
+            return Box::new(
+                self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
+            );
+        };
+        Box::new(prefilter::scan(prepared, test, &self.batch))
     }
 
-    /// A row, or none for what is no page (robots.txt) and for what nobody is to see.
-    fn row(&self, id: UrlId, page: &Page, visit: Option<Visit>) -> Result<Option<PageRow>, StateError> {
-        if page.flags.has_any(flags::ROBOTS) {
-            return Ok(None);
-        }
+    /// The facts of a page that was read; none for what is no page, and for what nobody is to see.
+    fn facts_of(
+        &self,
+        known: Result<(UrlId, Page, Option<Visit>), StateError>,
+    ) -> Result<Option<(UrlId, Facts)>, RowsError> {
+        let (id, page, visit) = known?;
+        *self.batch.borrow_mut() = Batch::of(id, page, visit);
         if !self.access.shows_page(self.state, visit.as_ref())? {
             return Ok(None);
         }
-        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
-        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
-        let importance = if !page.flags.has_any(flags::ALIAS) {
-            self.credits.importance(page, visit.as_ref())
-        } else {
-            self.aliases.of(self.state, &self.credits, id)?
-        };
-        Ok(Some(PageRow {
-            id,
-            host: page.host,
-            site: self.site_of(id, page)?,
-            kind: seen.map(|visit| page_type(visit.kind)),
-            status: seen.map(|visit| visit.status).filter(|status| *status > 0),
-            importance: importance.unwrap_or(0.0),
-            captures: seen.map_or(0, |visit| visit.captures),
-            versions: seen.map_or(0, |visit| visit.versions),
-            first_seen: seen.and_then(|visit| time(visit.first_seen)),
-            last_seen: seen.and_then(|visit| time(visit.last_seen)),
-            changed: seen.and_then(|visit| time(visit.last_changed)),
-            depth: Some(u32::from(page.depth)),
-        }))
+        Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| (id, facts)))
     }
 
-    fn site_sums(&self) -> Result<Vec<Sums>, StateError> {
-        let mut sums = vec![Sums::default(); self.state.site_count() as usize];
-        for visit in self.state.visits_with_pages(1) {
-            let (id, page, visit) = visit?;
-            if visit.captures == 0 || page.flags.has_any(flags::ROBOTS) {
-                continue;
-            }
-            if let Some(sum) = sums.get_mut(self.site_of(id, &page)?.index()) {
-                sum.add(&visit);
-            }
+    /// What the pages of each site come to.
+    fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
+        if let Some(sums) = self.site_sums.get() {
+            return Ok(sums);
         }
-        Ok(sums)
+        let prepared = if self.access.is_unlimited() { prepared::sites(self.store)? } else { None };
+        let sums = match prepared {
+            Some(sums) => sums,
+            None => {
+                let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
+                for page in self.facts(None) {
+                    let (_, facts) = page?;
+                    if let Some(sum) = sums.get_mut(facts.site.index()) {
+                        sum.add(&facts);
+                    }
+                }
+                sums
+            }
+        };
+        Ok(self.site_sums.get_or_init(|| sums))
     }
 }
 
-impl Sums {
-    fn add(&mut self, visit: &Visit) {
-        let kind = page_type(visit.kind);
-        self.pages += 1;
-        self.captures += u64::from(visit.captures);
-        self.html += u64::from(kind == PageType::Html);
-        self.xml += u64::from(kind.is(PageType::Xml));
-        if self.first_seen == 0 || visit.first_seen < self.first_seen {
-            self.first_seen = visit.first_seen;
-        }
-        self.last_seen = self.last_seen.max(visit.last_seen);
+fn row(id: UrlId, facts: &Facts) -> PageRow {
+    PageRow {
+        id,
+        host: facts.host,
+        site: facts.site,
+        kind: facts.kind.map(page_type),
+        status: Some(facts.status).filter(|status| *status > 0),
+        importance: facts.importance,
+        captures: facts.captures,
+        versions: facts.versions,
+        first_seen: time(facts.first_seen),
+        last_seen: time(facts.last_seen),
+        changed: time(facts.changed),
+        depth: Some(u32::from(facts.depth)),
     }
 }
 
 impl Rows for ArchiveRows<'_> {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
-        self.aliases.expect_all();
-        let rows = self.state.pages_with_visits().filter_map(|page| match page {
-            Ok((id, page, visit)) => {
-                self.last.set(Some((id, page, visit)));
-                self.row(id, &page, visit).map_err(RowsError::from).transpose()
-            }
-            Err(error) => Some(Err(error.into())),
-        });
-        Box::new(rows)
+        Box::new(self.facts(None).map(|page| page.map(|(id, facts)| row(id, &facts))))
+    }
+
+    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_>, RowsError> {
+        let (test, are_selected) = match (&plan.filter, &self.prepared) {
+            (Some(filter), Some(_)) => Test::of(filter, self.state)?,
+            _ => (None, false),
+        };
+        let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
+        Ok(Chosen { pages: Box::new(pages), are_selected })
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
@@ -256,7 +230,10 @@ impl Rows for ArchiveRows<'_> {
             return Ok(None);
         }
         let (page, visit) = self.known(id)?;
-        Ok(self.row(id, &page, visit)?)
+        if !self.access.shows_page(self.state, visit.as_ref())? {
+            return Ok(None);
+        }
+        Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| row(id, &facts)))
     }
 
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
@@ -299,14 +276,8 @@ impl Rows for ArchiveRows<'_> {
         let Some(computed) = index.checked_sub(self.site_columns.columns.len()) else {
             return Ok(self.site_columns.get(index, site.index()));
         };
-        let all = match self.site_importance.get() {
-            Some(all) => all,
-            None => {
-                let all = self.site_importance()?;
-                self.site_importance.get_or_init(|| all)
-            }
-        };
-        Ok(all.get(site.index()).and_then(|values| values.get(computed)).copied())
+        let sums = self.site_sums()?.get(site.index());
+        Ok(sums.map(|sums| if computed == 0 { sums.importance } else { sums.importance_max }))
     }
 
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
@@ -320,7 +291,7 @@ impl Rows for ArchiveRows<'_> {
             Ok(SiteRow {
                 id,
                 name,
-                importance: self.credits.site_importance(&site),
+                importance: self.pages.credits().site_importance(&site),
                 pages: sum.pages,
                 captures: sum.captures,
                 html: sum.html,

@@ -14,7 +14,7 @@ use super::expr::{Expr, Subject};
 use super::groups::{GATHERED_BYTES_MAX, Groups};
 use super::hits::Hits;
 use super::plan::{GroupPlan, Heading, Plan};
-use super::rows::{PageRow, Rows, RowsError, SiteRow};
+use super::rows::{Chosen, PageRow, Rows, RowsError, SiteRow};
 use super::subject::{Row, World};
 use super::top::Top;
 use super::value::Value;
@@ -163,24 +163,18 @@ impl Plan {
         candidates: Option<Vec<UrlId>>,
         take: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Some((rows, seed)) = self.sample else {
-            return self.each(world, candidates, &mut |row| {
-                if self.holds(&world.subject(&row))? { take(row) } else { Ok(()) }
-            });
-        };
+        let Some((rows, seed)) = self.sample else { return self.each(world, candidates, take) };
         let mut drawn = Top::new(Some(rows), |left: &(u64, Row), right: &(u64, Row)| {
             (left.0, left.1.id()).cmp(&(right.0, right.1.id()))
         });
         self.each(world, candidates, &mut |row| {
-            if self.holds(&world.subject(&row))? {
-                drawn.push((lot(seed, row.id()), row));
-            }
+            drawn.push((lot(seed, row.id()), row));
             Ok(())
         })?;
         drawn.into_sorted().into_iter().try_for_each(|(_, row)| take(row))
     }
 
-    /// Hands every row to a function.
+    /// Hands every row that matches to a function.
     fn each(
         &self,
         world: &World<'_>,
@@ -188,26 +182,33 @@ impl Plan {
         take: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let rows = world.rows;
+        let mut look = |row| if self.holds(&world.subject(&row))? { take(row) } else { Ok(()) };
         match (self.target, candidates) {
             (Target::Pages, Some(candidates)) => {
                 for id in candidates {
-                    rows.page(id)?.map_or(Ok(()), |row| take(Row::Page(row)))?;
+                    rows.page(id)?.map_or(Ok(()), |row| look(Row::Page(row)))?;
                 }
                 Ok(())
             }
-            (Target::Pages, None) => rows.pages().try_for_each(|row| take(Row::Page(row?))),
-            (Target::Sites, _) => rows.sites().try_for_each(|row| take(Row::Site(row?))),
-            (Target::Hosts, _) => rows.hosts().try_for_each(|row| take(Row::Host(row?))),
-            (Target::Captures, _) => rows.captures().try_for_each(|row| take(Row::Capture(row?))),
+            (Target::Pages, None) => {
+                let Chosen { mut pages, are_selected } = rows.pages_for(self)?;
+                if are_selected {
+                    return pages.try_for_each(|row| take(Row::Page(row?)));
+                }
+                pages.try_for_each(|row| look(Row::Page(row?)))
+            }
+            (Target::Sites, _) => rows.sites().try_for_each(|row| look(Row::Site(row?))),
+            (Target::Hosts, _) => rows.hosts().try_for_each(|row| look(Row::Host(row?))),
+            (Target::Captures, _) => rows.captures().try_for_each(|row| look(Row::Capture(row?))),
             (Target::Versions, _) => {
                 let mut versions =
                     rows.captures().filter(|row| row.as_ref().map_or(true, |row| row.bytes_changed));
-                versions.try_for_each(|row| take(Row::Capture(row?)))
+                versions.try_for_each(|row| look(Row::Capture(row?)))
             }
             (Target::Links, _) => {
                 let mut failed = None;
                 let ended = rows.links(&mut |link| {
-                    take(Row::Link(link)).map_err(|error| {
+                    look(Row::Link(link)).map_err(|error| {
                         failed = Some(error);
                         RowsError::from("a row was refused")
                     })

@@ -105,9 +105,8 @@ impl Filter {
                 _ => false,
             },
             Self::Text(expr, test) => match expr.value(subject)? {
-                Value::Text(text) => test.holds(&text, expr.column() == Some(Column::Host)),
-                // An empty text says as little as none.
-                _ => matches!(&test.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty)),
+                Value::Text(text) => test.holds_of(Some(&text), expr.column()),
+                _ => test.holds_of(None, expr.column()),
             },
             Self::Compare { left, comparison, right, folds_case } => {
                 let order = order(&left.value(subject)?, &right.value(subject)?, *folds_case);
@@ -169,9 +168,17 @@ fn fits(order: Ordering, comparison: Comparison) -> bool {
 }
 
 impl TextTest {
-    /// Whether it holds for a text; that of a host with a port may also do without the port.
-    fn holds(&self, text: &str, is_host: bool) -> bool {
-        self.holds_for(text) || is_host && self.holds_for(host_name(text))
+    /// Whether it holds for what a column has; the name of a host with a port may also do without the port.
+    pub(crate) fn holds_of(&self, text: Option<&str>, column: Option<Column>) -> bool {
+        match text {
+            Some(text) => {
+                self.holds_for(text) || column == Some(Column::Host) && self.holds_for(host_name(text))
+            }
+            // An empty text says as little as none.
+            None => {
+                matches!(&self.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty))
+            }
+        }
     }
 
     fn holds_for(&self, text: &str) -> bool {

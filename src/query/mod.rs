@@ -20,6 +20,7 @@
 
 mod archive;
 mod as_of;
+mod batch;
 mod captures;
 mod checks;
 mod columns;
@@ -32,6 +33,7 @@ mod groups;
 mod help;
 mod hits;
 mod plan;
+mod prefilter;
 mod question;
 mod related;
 mod rows;
@@ -56,7 +58,7 @@ pub use groups::GATHERED_BYTES_MAX;
 pub use help::{fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
-pub use rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+pub use rows::{Chosen, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 pub use times::Zone;
 pub use value::Value;
 

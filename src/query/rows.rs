@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::value::Value;
 use crate::decisions::Decisions;
@@ -156,6 +157,14 @@ pub enum PageText {
     ContentType,
 }
 
+/// Pages that a plan may select.
+pub struct Chosen<'a> {
+    /// The pages.
+    pub pages: Box<dyn Iterator<Item = Result<PageRow, RowsError>> + 'a>,
+    /// Whether its conditions are known to hold for all of them.
+    pub are_selected: bool,
+}
+
 /// What a store knows of pages and sites.
 ///
 /// Implementers may give pages and sites in any order, each once. Callers must not expect two iterations to agree while
@@ -166,6 +175,15 @@ pub trait Rows {
     /// # Errors
     /// An item is an error when the store cannot be read; callers stop there.
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
+
+    /// All pages, but for those of which the store knows at once that a plan does not select them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_>, RowsError> {
+        let _ = plan;
+        Ok(Chosen { pages: self.pages(), are_selected: false })
+    }
 
     /// One page, or none when the number is not of this store (an index may be ahead of what the store has saved).
     ///

@@ -26,5 +26,6 @@ pub use due::{
 pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::CrawlPolicy;
+pub(crate) use visits::utc;
 pub use visits::{RobotsAnswer, Visit, visits_of};
 pub use why::{Found, LastFetch, Outlook, Spent, Why, why};

@@ -145,7 +145,7 @@ pub(super) fn robots(
     }))
 }
 
-pub(super) fn utc<S: serde::Serializer>(
+pub(crate) fn utc<S: serde::Serializer>(
     time: &Option<DateTime<Utc>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -74,6 +74,12 @@ impl StoreError {
         matches!(self, Self::State(StateError::Locked { .. }))
     }
 
+    /// Whether the record that was to be read is lost: its segment is missing or damaged.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Segment(SegmentError::Missing(_) | SegmentError::Corrupted { .. }))
+    }
+
     /// Whether there was no room left: what failed may be tried again once there is.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
@@ -186,6 +192,12 @@ impl Store {
     #[must_use]
     pub fn missing(&self) -> Vec<SegmentInfo> {
         self.segments.as_ref().map(Segments::missing).unwrap_or_default()
+    }
+
+    /// Whether a segment is one of them.
+    #[must_use]
+    pub fn is_missing(&self, segment: SegmentId) -> bool {
+        self.segments.as_ref().is_some_and(|segments| segments.is_missing(segment))
     }
 
     /// What reads records, on any thread.
@@ -353,6 +365,14 @@ impl Store {
     /// # Errors
     /// When the disk refuses; the next opening then recovers.
     pub fn close(mut self) -> Result<(), StoreError> {
+        self.conclude()
+    }
+
+    /// The same, and leaves it open to be read.
+    ///
+    /// # Errors
+    /// As [`Store::close`].
+    pub fn conclude(&mut self) -> Result<(), StoreError> {
         if let Some(segments) = &mut self.segments {
             segments.rotate(None)?;
             self.checkpoint_waiting()?;

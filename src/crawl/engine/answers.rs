@@ -182,7 +182,7 @@ impl Run<'_> {
         let digest = outcome.facts.entity_digest.or(processed.records.group().payload_digest);
         let record_digest = previous::record_digest(self.recorder.store(), (id, &original), digest)?;
         let Some(record_digest) = record_digest else { return Ok(()) };
-        let previous = Previous::of(self.recorder.state(), (id, original), record_digest)?;
+        let previous = Previous::of(self.recorder.store(), (id, original), record_digest)?;
         let Some(Previous { original_url, original_time, .. }) = previous else { return Ok(()) };
         (outcome.kind, outcome.original) = (CaptureKind::Identical, Some((id, original)));
         if let Some(validators) = &mut outcome.validators {

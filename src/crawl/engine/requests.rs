@@ -153,7 +153,7 @@ impl Run<'_> {
         if robots {
             request.body_bytes_max = Some(ROBOTS_BYTES_MAX as u64);
         } else if visit.is_some_and(|visit| visit.captures > 0)
-            && let Some((stored, validators)) = previous::find(state, id)?
+            && let Some((stored, validators)) = previous::find(self.recorder.store(), id)?
         {
             request.if_none_match = validators.etag;
             request.if_modified_since = validators.last_modified;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::url_hash;
-use archive_storage::{CaptureId, HostId, UrlId};
+use archive_storage::{Capture, CaptureId, HostId, UrlId};
 use url::Url;
 
 use super::super::process::{FetchTag, Tag};
@@ -15,6 +15,7 @@ use crate::fetch::robots::Robots;
 use crate::fetch::{FetchError, Job};
 use crate::ledger::{Credits, Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
 use crate::parse::Limits;
+use crate::recorder::RecorderError;
 use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 
 /// Robots rules are fetched anew after this time; if they cannot be, those that are known go on to hold (RFC 9309 section 2.4).
@@ -81,24 +82,33 @@ impl Run<'_> {
     }
 
     /// What the archive says of a URL that is asked for as a robots.txt, if that is young enough not to be asked again, and how
-    /// long it will be.
+    /// long it will be. An answer whose records are lost is none.
     fn answer(&mut self, url: &str) -> Result<(Answer, Duration), CrawlError> {
         let unknown = (Answer::Unknown, ROBOTS_AGE_MAX);
         let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
             return Ok(unknown);
         };
-        let is_of_this_run = id >= self.first_capture;
         let age = self.options.fetch.clock.now().timestamp() - stored_robots::seconds(&capture);
         let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
         let Some(holds) = ROBOTS_AGE_MAX.checked_sub(age).filter(|holds| !holds.is_zero()) else {
             return Ok(unknown);
         };
-        let answer = match capture.status {
+        let answer = match self.stored_answer(url, id, &capture) {
+            Err(CrawlError::Recorder(RecorderError::Store(lost))) if lost.is_lost() => Answer::Unknown,
+            answer => answer?,
+        };
+        Ok((answer, holds))
+    }
+
+    /// What a capture of a robots.txt says.
+    fn stored_answer(&mut self, url: &str, id: CaptureId, capture: &Capture) -> Result<Answer, CrawlError> {
+        let is_of_this_run = id >= self.first_capture;
+        Ok(match capture.status {
             200..=299 => {
                 let delay = self.rules_of(id)?.crawl_delay();
                 Answer::Rules(Rules::Given { file: id, delay })
             }
-            300..=399 => match stored_robots::redirect(self.recorder.store(), url, &capture)? {
+            300..=399 => match stored_robots::redirect(self.recorder.store(), url, capture)? {
                 Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
                 _ => Answer::Rules(Rules::Free),
             },
@@ -106,8 +116,7 @@ impl Run<'_> {
             0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
             0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
             _ => Answer::Rules(Rules::Free),
-        };
-        Ok((answer, holds))
+        })
     }
 
     /// Finds the rules of a host: what its robots.txt answers, or what that redirects to. If that has to be fetched first,

@@ -33,6 +33,7 @@ use super::exports;
 use crate::columns;
 use crate::erased::{Erased, FORGOTTEN, forgotten_name};
 use crate::ledger::{Credits, capture_flags};
+use crate::prepared;
 use crate::recorder::{self, RecorderError};
 use crate::search;
 use crate::watch::WatchError;
@@ -74,6 +75,9 @@ pub enum EraseError {
     /// A segment cannot be read to its end.
     #[error(transparent)]
     Unreadable(ExportError),
+    /// The prepared columns cannot be written.
+    #[error(transparent)]
+    Prepared(#[from] prepared::Error),
     /// The reports of a watch.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -352,5 +356,6 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
     }
     columns::share(&path, &folder)
         .map_err(|source| EraseError::Io { path: path.join(columns::FOLDER), source })?;
+    prepared::prepare(renewal.store().state(), &folder)?;
     Ok(renewal.finish()?)
 }

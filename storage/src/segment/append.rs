@@ -259,6 +259,12 @@ impl Segments {
         self.missing.values().cloned().collect()
     }
 
+    /// Whether a segment is one of them.
+    #[must_use]
+    pub fn is_missing(&self, segment: SegmentId) -> bool {
+        self.missing.contains_key(&segment)
+    }
+
     /// Gives back every capture that watermarks do not include, in the order of appending, and says what it had to pass
     /// over.
     ///

@@ -1,0 +1,48 @@
+//! `archive serve`: the archive in a browser.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use archive::serve::{Options, Server};
+
+use super::options::ArchiveArgs;
+use super::{interrupt, output};
+
+/// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
+///
+/// It reads beside a running crawl, refresh or import and follows their checkpoints. Nothing can be changed through it, and
+/// nothing is fetched. What `access.toml` hides is not served.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive serve
+  archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
+  curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
+  curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
+  curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
+
+Archived pages are shown at an origin of their own, because they are hostile: --replay-listen.
+Both addresses are of this machine alone; for others put a web server with passwords before it.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// Where the pages about the archive are; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
+    listen: SocketAddr,
+    /// Where archived pages are, and Memento, CDX and WARC records
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
+    replay_listen: SocketAddr,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        archive: args.archive.path.clone(),
+        listen: args.listen,
+        replay_listen: args.replay_listen,
+    };
+    let server = Server::bind(&options)?;
+    let control = interrupt::install()?;
+    let [application, replay] = server.addresses();
+    output::line(&format!("archive at http://{application}/, archived pages at http://{replay}/"))?;
+    server.run(&control);
+    Ok(ExitCode::SUCCESS)
+}

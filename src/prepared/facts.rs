@@ -1,0 +1,170 @@
+//! What is known of a page, from the tables of the state or from its row in the prepared columns.
+
+use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId, Visit};
+
+use super::{COLUMNS, Column, KINDS, NO_CAPTURE, NO_PAGE};
+use crate::ledger::{AliasImportance, CreditError, Credits, Refusal, SiteRule, page_flags as flags};
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// Its host.
+    pub host: HostId,
+    /// Its host's site.
+    pub site: SiteId,
+    /// The code of its kind of document; none before the first capture, or after it was erased.
+    pub kind: Option<u8>,
+    /// The HTTP status of its newest capture; 0 for none.
+    pub status: u16,
+    /// Its importance, mean 1 over all known pages.
+    pub importance: f64,
+    /// How often it was captured.
+    pub captures: u32,
+    /// How many of the captures differ from the one before.
+    pub versions: u32,
+    /// Its first capture, seconds since 1970; 0 for none. So are the next two.
+    pub first_seen: u32,
+    /// Its newest capture.
+    pub last_seen: u32,
+    /// The first capture of its newest version.
+    pub changed: u32,
+    /// Links from the nearest seed.
+    pub depth: u8,
+    /// The number of the language of its newest version; 0 for none.
+    pub language: u8,
+}
+
+/// What tells the facts of pages.
+#[derive(Debug)]
+pub struct Pages<'a> {
+    state: &'a State,
+    credits: Credits,
+    aliases: AliasImportance,
+    /// The site of every host: asked for with every page.
+    sites: Vec<SiteId>,
+}
+
+impl<'a> Pages<'a> {
+    /// The pages of a state as of its last checkpoint.
+    ///
+    /// # Errors
+    /// When the state or the books cannot be read.
+    pub fn open(state: &'a State) -> Result<Self, CreditError> {
+        let sites = (0..state.host_count()).map(|host| state.host(HostId(host)).map(|host| host.site));
+        let sites = sites.collect::<Result<_, _>>()?;
+        Ok(Self { state, credits: Credits::open(state)?, aliases: AliasImportance::default(), sites })
+    }
+
+    /// Their state.
+    #[must_use]
+    pub fn state(&self) -> &'a State {
+        self.state
+    }
+
+    /// Their books.
+    #[must_use]
+    pub fn credits(&self) -> &Credits {
+        &self.credits
+    }
+
+    /// Says that all pages will be asked for.
+    pub fn expect_all(&self) {
+        self.aliases.expect_all();
+    }
+
+    /// The site of a page.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn site_of(&self, id: UrlId, page: &Page) -> Result<SiteId, StateError> {
+        let site = match self.credits.rules().sites {
+            SiteRule::Path(_) => self.credits.site(self.state, id)?,
+            SiteRule::Domain | SiteRule::Host => self.sites.get(page.host.index()).copied(),
+        };
+        Ok(site.unwrap_or(SiteId(u32::MAX)))
+    }
+
+    /// The facts of a URL; nothing for what is no page (robots.txt).
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn facts(&self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<Option<Facts>, StateError> {
+        if page.flags.has_any(flags::ROBOTS) {
+            return Ok(None);
+        }
+        let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
+        let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
+        let importance = if page.flags.has_any(flags::ALIAS) {
+            self.aliases.of(self.state, &self.credits, id)?
+        } else {
+            self.credits.importance(page, visit)
+        };
+        Ok(Some(Facts {
+            host: page.host,
+            site: self.site_of(id, page)?,
+            kind: seen.map(|visit| visit.kind),
+            status: seen.map_or(0, |visit| visit.status),
+            importance: importance.unwrap_or(0.0),
+            captures: seen.map_or(0, |visit| visit.captures),
+            versions: seen.map_or(0, |visit| visit.versions),
+            first_seen: seen.map_or(0, |visit| visit.first_seen),
+            last_seen: seen.map_or(0, |visit| visit.last_seen),
+            changed: seen.map_or(0, |visit| visit.last_changed),
+            depth: page.depth,
+            language: visit.map_or(0, |visit| visit.language),
+        }))
+    }
+}
+
+impl Facts {
+    /// Its values in the columns, but for the media type.
+    pub(super) fn values(&self) -> [u64; COLUMNS as usize] {
+        let mut values = [0; COLUMNS as usize];
+        let mut set = |column: Column, value: u64| values[column as usize] = value;
+        set(Column::Kind, self.kind.map_or(NO_CAPTURE, |kind| KINDS + u64::from(kind)));
+        set(Column::Host, self.host.0.into());
+        set(Column::Site, self.site.0.into());
+        set(Column::Status, self.status.into());
+        set(Column::Importance, self.importance.to_bits());
+        set(Column::Captures, self.captures.into());
+        set(Column::Versions, self.versions.into());
+        set(Column::FirstSeen, self.first_seen.into());
+        set(Column::LastSeen, self.last_seen.into());
+        set(Column::Changed, self.changed.into());
+        set(Column::Depth, self.depth.into());
+        set(Column::Language, self.language.into());
+        values
+    }
+
+    /// What such values say; nothing for what is no page.
+    pub(super) fn of_values(values: &[u64; COLUMNS as usize]) -> Option<Self> {
+        let value = |column: Column| values[column as usize];
+        if value(Column::Kind) == NO_PAGE {
+            return None;
+        }
+        let number = |column| value(column) as u32;
+        Some(Self {
+            host: HostId(number(Column::Host)),
+            site: SiteId(number(Column::Site)),
+            kind: kind(value(Column::Kind)),
+            status: value(Column::Status) as u16,
+            importance: f64::from_bits(value(Column::Importance)),
+            captures: number(Column::Captures),
+            versions: number(Column::Versions),
+            first_seen: number(Column::FirstSeen),
+            last_seen: number(Column::LastSeen),
+            changed: number(Column::Changed),
+            depth: value(Column::Depth) as u8,
+            language: value(Column::Language) as u8,
+        })
+    }
+}
+
+/// Values of [`Column::Kind`] are below this.
+pub const KINDS_END: u64 = KINDS + u8::MAX as u64 + 1;
+
+/// The code of a kind of document in [`Column::Kind`].
+#[must_use]
+pub fn kind(value: u64) -> Option<u8> {
+    value.checked_sub(KINDS).and_then(|kind| u8::try_from(kind).ok())
+}

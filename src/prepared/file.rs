@@ -1,0 +1,336 @@
+//! A file of columns of whole numbers: in blocks of rows, so that a reader takes from the disk what it asks for.
+//!
+//! `storage/FORMAT.md` has its bytes. The directory says of each chunk, the values of one column in one block, where it is and
+//! between which numbers its values are.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::{Range, RangeInclusive};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use archive_storage::backend::{OpenMode, open_regular};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::files::WholeFile;
+
+/// Rows of a block.
+pub const BLOCK_ROWS: u32 = 1 << 15;
+
+/// Begins each file; the digit is the version of the format.
+const MAGIC: [u8; 8] = *b"archpre1";
+const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4;
+const CHUNK_BYTES: usize = 8 + 4 + 8 + 8 + 8;
+const FOOTER_BYTES: usize = 8 + 8;
+
+/// Values that all look alike take little room, and little time.
+const LEVEL: i32 = 1;
+/// A chunk is compressed if that makes it so many times smaller.
+const WORTH: usize = 6;
+
+/// A directory of more chunks is none: rows have 32-bit numbers.
+const CHUNKS_MAX: u64 = (u32::MAX / BLOCK_ROWS + 1) as u64 * u8::MAX as u64;
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}; take the file away, it is made again", path.display())]
+pub struct PreparedError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl PreparedError {
+    /// What happened.
+    pub(super) fn reason(&self) -> &io::Error {
+        &self.source
+    }
+}
+
+/// What a file is made of: it counts for nothing but this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// The identity of the state.
+    pub(super) state: u64,
+    /// The number of its checkpoint.
+    pub(super) checkpoint: u64,
+    /// Rows.
+    pub(super) rows: u32,
+    /// Columns.
+    pub(super) columns: u32,
+}
+
+/// Where the values of a column in a block are, and between which numbers.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    offset: u64,
+    bytes: u32,
+    least: u64,
+    most: u64,
+    sum: u64,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Writer {
+    file: WholeFile,
+    path: PathBuf,
+    offset: u64,
+    header: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn begin(path: &Path, stamp: Stamp) -> Result<Self, PreparedError> {
+        let mut header = MAGIC.to_vec();
+        header.extend([stamp.state, stamp.checkpoint].map(u64::to_le_bytes).as_flattened());
+        header.extend([stamp.rows, stamp.columns].map(u32::to_le_bytes).as_flattened());
+        let begin = || {
+            let mut file = WholeFile::begin(path)?;
+            file.write_all(&header)?;
+            Ok(file)
+        };
+        let file = begin().map_err(failed(path))?;
+        Ok(Self { file, path: path.into(), offset: HEADER_BYTES as u64, header, directory: Vec::new() })
+    }
+
+    /// Adds the values of the next column of a block, and of the next block after the last column.
+    pub(super) fn add(&mut self, values: &[u64]) -> Result<(), PreparedError> {
+        let least = values.iter().copied().min().unwrap_or_default();
+        let most = values.iter().copied().max().unwrap_or_default();
+        let plain = narrow(values, least, width(least, most));
+        let packed = zstd::bulk::compress(&plain, LEVEL).map_err(failed(&self.path))?;
+        // What does not shrink much is read faster as it is.
+        let stored = if packed.len() < plain.len() / WORTH { &packed } else { &plain };
+        self.file.write_all(stored).map_err(failed(&self.path))?;
+        let bytes = u32::try_from(stored.len())
+            .map_err(|_| failed(&self.path)(io::ErrorKind::FileTooLarge.into()))?;
+        self.directory.extend(self.offset.to_le_bytes());
+        self.directory.extend(bytes.to_le_bytes());
+        self.directory.extend([least, most, xxh3_64(stored)].map(u64::to_le_bytes).as_flattened());
+        self.offset += u64::from(bytes);
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), PreparedError> {
+        let sum = xxh3_64(&[self.header.as_slice(), &self.directory].concat());
+        let footer = [self.offset.to_le_bytes(), sum.to_le_bytes()].concat();
+        let finish = || {
+            self.file.write_all(&self.directory)?;
+            self.file.write_all(&footer)?;
+            self.file.commit()
+        };
+        finish().map_err(failed(&self.path))
+    }
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub(super) struct Reader {
+    file: File,
+    path: PathBuf,
+    stamp: Stamp,
+    chunks: Vec<Chunk>,
+}
+
+impl Reader {
+    /// Opens a file if it is there.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, PreparedError> {
+        let file = match open_regular(path, OpenMode::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed(path))?,
+        };
+        Self::read_directory(file, path).map(Some).map_err(failed(path))
+    }
+
+    fn read_directory(file: File, path: &Path) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let (mut header, mut footer) = ([0; HEADER_BYTES], [0; FOOTER_BYTES]);
+        file.read_exact_at(&mut header, 0)?;
+        let end = length.checked_sub(FOOTER_BYTES as u64).ok_or_else(damaged)?;
+        file.read_exact_at(&mut footer, end)?;
+        let [directory, sum] = numbers(&footer);
+        let stamp = stamp(&header).ok_or_else(damaged)?;
+        let chunks = u64::from(stamp.rows.div_ceil(BLOCK_ROWS)) * u64::from(stamp.columns);
+        if chunks > CHUNKS_MAX || end.checked_sub(directory) != Some(chunks * CHUNK_BYTES as u64) {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; chunks as usize * CHUNK_BYTES];
+        file.read_exact_at(&mut bytes, directory)?;
+        if xxh3_64(&[header.as_slice(), &bytes].concat()) != sum {
+            return Err(damaged());
+        }
+        let chunks = bytes.as_chunks::<CHUNK_BYTES>().0.iter().map(chunk).collect();
+        Ok(Self { file, path: path.into(), stamp, chunks })
+    }
+
+    pub(super) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    pub(super) fn blocks(&self) -> u32 {
+        self.stamp.rows.div_ceil(BLOCK_ROWS)
+    }
+
+    /// The rows of a block.
+    pub(super) fn rows(&self, block: u32) -> Range<u32> {
+        let first = block.saturating_mul(BLOCK_ROWS);
+        first..self.stamp.rows.min(first.saturating_add(BLOCK_ROWS))
+    }
+
+    /// Between which numbers the values of a column in a block are.
+    pub(super) fn bounds(&self, block: u32, column: u32) -> RangeInclusive<u64> {
+        self.chunk(block, column).map_or(0..=u64::MAX, |chunk| chunk.least..=chunk.most)
+    }
+
+    fn chunk(&self, block: u32, column: u32) -> Option<&Chunk> {
+        self.chunks.get(block as usize * self.stamp.columns as usize + column as usize)
+    }
+
+    /// The values of a column in a block.
+    pub(super) fn values(&self, block: u32, column: u32) -> Result<Vec<u64>, PreparedError> {
+        self.read(block, column).map_err(failed(&self.path))
+    }
+
+    fn read(&self, block: u32, column: u32) -> io::Result<Vec<u64>> {
+        let chunk = self.chunk(block, column).ok_or_else(damaged)?;
+        let (width, rows) = (width(chunk.least, chunk.most), self.rows(block).len());
+        let plain_bytes = rows * width;
+        if chunk.bytes as usize > plain_bytes {
+            return Err(damaged());
+        }
+        let mut stored = vec![0; chunk.bytes as usize];
+        self.file.read_exact_at(&mut stored, chunk.offset)?;
+        if xxh3_64(&stored) != chunk.sum {
+            return Err(damaged());
+        }
+        let plain =
+            if stored.len() == plain_bytes { stored } else { zstd::bulk::decompress(&stored, plain_bytes)? };
+        if plain.len() != plain_bytes {
+            return Err(damaged());
+        }
+        Ok(widen(&plain, chunk.least, width, rows))
+    }
+}
+
+fn stamp(header: &[u8; HEADER_BYTES]) -> Option<Stamp> {
+    let (numbers_of_64, rest) = header.strip_prefix(&MAGIC)?.split_first_chunk::<16>()?;
+    let [state, checkpoint] = numbers(numbers_of_64);
+    let (rows, columns) = rest.split_first_chunk::<4>()?;
+    let columns = columns.first_chunk::<4>()?;
+    Some(Stamp { state, checkpoint, rows: u32::from_le_bytes(*rows), columns: u32::from_le_bytes(*columns) })
+}
+
+/// The first two numbers of 64 bits.
+fn numbers(bytes: &[u8; 16]) -> [u64; 2] {
+    let mut numbers = [0; 2];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *number = u64::from_le_bytes(*bytes);
+    }
+    numbers
+}
+
+fn chunk(bytes: &[u8; CHUNK_BYTES]) -> Chunk {
+    let number = |at: usize| {
+        let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    };
+    Chunk { offset: number(0), bytes: number(8) as u32, least: number(12), most: number(20), sum: number(28) }
+}
+
+/// Bytes that each value takes, less the least one.
+fn width(least: u64, most: u64) -> usize {
+    match most.saturating_sub(least) {
+        0 => 0,
+        1..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+fn narrow(values: &[u64], least: u64, width: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(values.len() * width);
+    for value in values {
+        bytes.extend((value - least).to_le_bytes().iter().take(width));
+    }
+    bytes
+}
+
+fn widen(bytes: &[u8], least: u64, width: usize, rows: usize) -> Vec<u64> {
+    let from = |value: u64| least.wrapping_add(value);
+    match width {
+        0 => vec![least; rows],
+        1 => bytes.iter().map(|byte| from(u64::from(*byte))).collect(),
+        2 => bytes.as_chunks().0.iter().map(|bytes| from(u64::from(u16::from_le_bytes(*bytes)))).collect(),
+        4 => bytes.as_chunks().0.iter().map(|bytes| from(u64::from(u32::from_le_bytes(*bytes)))).collect(),
+        _ => bytes.as_chunks().0.iter().map(|bytes| from(u64::from_le_bytes(*bytes))).collect(),
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is damaged, or of another version")
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> PreparedError + '_ {
+    move |source| PreparedError { path: path.into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const STAMP: Stamp = Stamp { state: 7, checkpoint: 9, rows: BLOCK_ROWS + 3, columns: 2 };
+
+    fn written(path: &Path) -> [Vec<u64>; 2] {
+        let columns = [1_u64, u64::from(u32::MAX)];
+        let columns = columns
+            .map(|factor| (0..u64::from(STAMP.rows)).map(|row| row % 300 * factor).collect::<Vec<_>>());
+        let mut writer = Writer::begin(path, STAMP).unwrap();
+        for rows in [0..BLOCK_ROWS as usize, BLOCK_ROWS as usize..STAMP.rows as usize] {
+            columns.iter().for_each(|column| writer.add(&column[rows.clone()]).unwrap());
+        }
+        writer.finish().unwrap();
+        columns
+    }
+
+    #[test]
+    fn values_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("columns");
+        assert!(Reader::open(&path).unwrap().is_none());
+        let columns = written(&path);
+        let reader = Reader::open(&path).unwrap().unwrap();
+        assert_eq!((reader.stamp(), reader.blocks(), reader.rows(1)), (STAMP, 2, BLOCK_ROWS..BLOCK_ROWS + 3));
+        for (column, values) in (0..).zip(columns) {
+            let read = (0..2).flat_map(|block| reader.values(block, column).unwrap());
+            assert_eq!(read.collect::<Vec<_>>(), values);
+        }
+        assert_eq!((reader.bounds(0, 0), reader.bounds(1, 0)), (0..=299, 68..=70));
+        assert!(reader.values(2, 0).is_err() && reader.values(1, 2).is_err());
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("columns");
+        written(&path);
+        let good = fs::read(&path).unwrap();
+        let is_whole = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let Ok(reader) = Reader::open(&path) else { return false };
+            let reader = reader.unwrap();
+            (0..2).all(|block| (0..2).all(|column| reader.values(block, column).is_ok()))
+        };
+        assert!(is_whole(&good));
+        for at in (0..good.len()).step_by(good.len() / 500) {
+            let mut bad = good.clone();
+            bad[at] ^= 4;
+            assert!(!is_whole(&bad), "byte {at}");
+        }
+        for length in [0, 7, HEADER_BYTES, good.len() / 2, good.len() - 1] {
+            assert!(!is_whole(&good[..length]), "{length} bytes");
+        }
+    }
+}

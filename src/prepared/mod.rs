@@ -1,0 +1,273 @@
+//! Prepared columns: what queries ask of pages, put together from the tables of the state and written page by page.
+//!
+//! A page, its visit and its capture lie in three tables, and its importance takes the books. A query that looks at all pages
+//! reads this file instead, of each page what its conditions need. The file is made when an archive is closed, and counts for
+//! exactly the checkpoint that it is of; where it is older, or away, queries read the tables and find the same.
+
+mod facts;
+mod file;
+mod sites;
+
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+
+use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreError, UrlId, Visit};
+
+pub use facts::{Facts, KINDS_END, Pages, kind};
+pub use file::{BLOCK_ROWS, PreparedError};
+use file::{Reader, Stamp, Writer};
+pub use sites::SiteSums;
+
+use crate::ledger::CreditError;
+
+/// The file of pages in the archive's folder; it goes with the state.
+pub const FILE: &str = "state/pages.prepared";
+/// That of sites.
+pub const SITES_FILE: &str = "state/sites.prepared";
+
+/// Archives with fewer URLs have no file: their tables are read in some milliseconds.
+pub const URLS_MIN: u32 = 1 << 14;
+
+/// Why columns cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The archive cannot be written or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The file cannot be written or read.
+    #[error(transparent)]
+    File(#[from] PreparedError),
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "as in `Facts`")]
+pub enum Column {
+    /// Whether there is a row, and what it is: [`Facts`] say nothing of robots.txt files.
+    Kind,
+    Host,
+    Site,
+    Status,
+    /// The bits of a float that is not negative, so that they have its order.
+    Importance,
+    Captures,
+    Versions,
+    FirstSeen,
+    LastSeen,
+    Changed,
+    Depth,
+    Language,
+    Mime,
+}
+
+/// Columns of a file.
+const COLUMNS: u32 = Column::Mime as u32 + 1;
+
+/// What [`Column::Kind`] has for no page, for a page without a capture to show, and before the code of a kind of document.
+const NO_PAGE: u64 = 0;
+const NO_CAPTURE: u64 = 1;
+const KINDS: u64 = 2;
+
+/// Closes an archive that was written to, and prepares its columns.
+///
+/// # Errors
+/// When the disk refuses, or the archive cannot be read. It is closed all the same.
+pub fn close(mut store: Store) -> Result<(), Error> {
+    store.conclude()?;
+    prepare(store.state(), store.path())
+}
+
+/// Prepares the columns of the last checkpoint if there are pages enough, in the archive's folder or one that stands for it.
+///
+/// # Errors
+/// As [`write()`].
+pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
+    if state.url_count() < URLS_MIN { Ok(()) } else { write(state, folder) }
+}
+
+/// Writes the columns of the last checkpoint.
+///
+/// # Errors
+/// When the disk refuses, or the archive cannot be read.
+pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
+    let pages = Pages::open(state)?;
+    pages.expect_all();
+    let mut sites = vec![SiteSums::default(); state.site_count() as usize];
+    let mut writer = Writer::begin(&folder.join(FILE), of_pages(state))?;
+    let mut rows = state.pages_with_visits();
+    loop {
+        let block = rows.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
+        if block.is_empty() {
+            break;
+        }
+        for values in columns_of(&pages, &block, &mut sites)? {
+            writer.add(&values)?;
+        }
+    }
+    writer.finish()?;
+    let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state))?;
+    for block in sites.chunks(BLOCK_ROWS as usize) {
+        let values: Vec<_> = block.iter().map(SiteSums::values).collect();
+        for column in 0..sites::COLUMNS {
+            writer.add(&values.iter().map(|values| values[column]).collect::<Vec<_>>())?;
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+/// The columns of some pages, which are added to their sites.
+fn columns_of(
+    pages: &Pages<'_>,
+    block: &[(UrlId, Page, Option<Visit>)],
+    sites: &mut [SiteSums],
+) -> Result<Vec<Vec<u64>>, StateError> {
+    let newest = |visit: &Option<Visit>| visit.as_ref().and_then(|visit| visit.last_capture);
+    let ids: Vec<CaptureId> = block.iter().filter_map(|(.., visit)| newest(visit)).collect();
+    let mut captures = pages.state().captures_of(&ids)?.into_iter();
+    let mut columns = vec![Vec::with_capacity(block.len()); COLUMNS as usize];
+    for (id, page, visit) in block {
+        let capture: Option<Capture> = newest(visit).and_then(|_| captures.next());
+        let facts = pages.facts(*id, page, visit.as_ref())?;
+        let mut values = [NO_PAGE; COLUMNS as usize];
+        if let Some(facts) = facts {
+            if let Some(site) = sites.get_mut(facts.site.index()) {
+                site.add(&facts);
+            }
+            values = facts.values();
+            values[Column::Mime as usize] = capture.map_or(u64::MAX, |capture| u64::from(capture.mime.0));
+        }
+        for (column, value) in columns.iter_mut().zip(values) {
+            column.push(value);
+        }
+    }
+    Ok(columns)
+}
+
+fn of_pages(state: &State) -> Stamp {
+    stamp(state, state.url_count(), COLUMNS)
+}
+
+fn of_sites(state: &State) -> Stamp {
+    stamp(state, state.site_count(), sites::COLUMNS as u32)
+}
+
+fn stamp(state: &State, rows: u32, columns: u32) -> Stamp {
+    Stamp { state: state.identity(), checkpoint: state.checkpoint_number(), rows, columns }
+}
+
+/// A file of an archive, if it is of the checkpoint that is read.
+fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+    let reader = Reader::open(&store.path().join(file))?;
+    Ok(reader.filter(|reader| reader.stamp() == of))
+}
+
+/// What is wrong with the files of an archive, if they are there: of each the name, and what.
+#[must_use]
+pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
+    let check = |file| {
+        let Some(reader) = Reader::open(&store.path().join(file))? else { return Ok(()) };
+        for block in 0..reader.blocks() {
+            for column in 0..reader.stamp().columns {
+                reader.values(block, column)?;
+            }
+        }
+        Ok::<_, PreparedError>(())
+    };
+    let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
+    [FILE, SITES_FILE].into_iter().filter_map(found).collect()
+}
+
+/// What the pages of each site come to, by the site's number, if that was prepared for the checkpoint that is read.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn sites(store: &Store) -> Result<Option<Vec<SiteSums>>, PreparedError> {
+    let Some(reader) = open(store, SITES_FILE, of_sites(store.state()))? else { return Ok(None) };
+    let mut sums = Vec::new();
+    for block in 0..reader.blocks() {
+        let mut rows = vec![[0; sites::COLUMNS]; reader.rows(block).len()];
+        for column in 0..sites::COLUMNS {
+            let values = reader.values(block, column as u32)?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
+        }
+        sums.extend(rows.into_iter().map(SiteSums::of_values));
+    }
+    Ok(Some(sums))
+}
+
+/// The columns of the checkpoint that is read.
+#[derive(Debug)]
+pub struct Prepared(Reader);
+
+impl Prepared {
+    /// Those of an archive, if they are of the checkpoint that it was opened at.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
+        Ok(open(store, FILE, of_pages(store.state()))?.map(Self))
+    }
+
+    /// Blocks of pages.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.0.blocks()
+    }
+
+    /// The numbers of the URLs of a block.
+    #[must_use]
+    pub fn urls(&self, block: u32) -> Range<u32> {
+        self.0.rows(block)
+    }
+
+    /// Between which numbers the values of a column in a block are.
+    #[must_use]
+    pub fn bounds(&self, block: u32, column: Column) -> RangeInclusive<u64> {
+        self.0.bounds(block, column as u32)
+    }
+
+    /// The values of a column in a block, a URL each.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn values(&self, block: u32, column: Column) -> Result<Vec<u64>, PreparedError> {
+        self.0.values(block, column as u32)
+    }
+
+    /// Everything about the pages of a block.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn block(&self, block: u32) -> Result<Block, PreparedError> {
+        let columns = (0..COLUMNS).map(|column| self.0.values(block, column)).collect::<Result<_, _>>()?;
+        Ok(Block { first: self.urls(block).start, columns })
+    }
+}
+
+/// Everything about the pages of a block.
+#[derive(Debug)]
+pub struct Block {
+    first: u32,
+    columns: Vec<Vec<u64>>,
+}
+
+impl Block {
+    /// The facts of a URL of the block; nothing for what is no page.
+    #[must_use]
+    pub fn facts(&self, url: UrlId) -> Option<Facts> {
+        let row = url.0.checked_sub(self.first)? as usize;
+        let mut values = [0; COLUMNS as usize];
+        for (value, column) in values.iter_mut().zip(&self.columns) {
+            *value = *column.get(row)?;
+        }
+        Facts::of_values(&values)
+    }
+}

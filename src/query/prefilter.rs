@@ -1,0 +1,283 @@
+//! Conditions that prepared columns can tell: they choose the pages of which rows are made at all.
+//!
+//! A test holds for every page for which its filter holds, mostly for no other.
+
+use std::cell::RefCell;
+use std::ops::{Bound, Not, RangeBounds};
+
+use archive_storage::{MimeId, State, StateError, UrlId};
+
+use super::Instant;
+use super::archive::page_type;
+use super::batch::Batch;
+use super::columns::{Column, Path};
+use super::expr::Expr;
+use super::filter::{Filter, Ranges, TextTest};
+use super::rows::{PageType, RowsError};
+use crate::ledger::language;
+use crate::prepared::{self, Block, Column as Stored, Facts, Prepared, PreparedError};
+
+/// A condition on stored values.
+#[derive(Debug)]
+pub(super) enum Test {
+    All(Vec<Test>),
+    Any(Vec<Test>),
+    Not(Box<Test>),
+    /// A number between bounds.
+    Between(Number, Vec<(Bound<f64>, Bound<f64>)>),
+    /// A text that is stored by its number: for which it holds, and whether it holds where no text is known.
+    Of(Stored, Vec<bool>, bool),
+}
+
+/// A column of numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number {
+    column: Stored,
+    /// The number that is stored; a greater one for a greater value.
+    of: fn(u64) -> f64,
+    /// Whether 0 says that nothing is known.
+    zero_is_unknown: bool,
+}
+
+/// For which rows of a block a test holds.
+enum Rows {
+    All,
+    None,
+    Some(Vec<bool>),
+}
+
+impl Test {
+    /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
+    /// if columns tell nothing of it.
+    pub(super) fn of(filter: &Filter, state: &State) -> Result<(Option<Self>, bool), StateError> {
+        let Filter::All(parts) = filter else {
+            let test = Self::exact(filter, state)?;
+            let is_exact = test.is_some();
+            return Ok((test, is_exact));
+        };
+        let tests = parts.iter().map(|part| Self::of(part, state)).collect::<Result<Vec<_>, _>>()?;
+        let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
+        let tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
+        Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact))
+    }
+
+    /// The test that says no less and no more than a filter.
+    fn exact(filter: &Filter, state: &State) -> Result<Option<Self>, StateError> {
+        let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, StateError> {
+            parts.iter().map(|part| Self::exact(part, state)).collect()
+        };
+        Ok(match filter {
+            Filter::All(parts) => each(parts)?.map(Self::All),
+            Filter::Any(parts) => each(parts)?.map(Self::Any),
+            Filter::Not(part) => Self::exact(part, state)?.map(|test| Self::Not(Box::new(test))),
+            Filter::Number(expr, ranges) => {
+                plain(expr).and_then(number).map(|number| Self::Between(number, ranges.0.clone()))
+            }
+            Filter::Time(expr, Ranges(ranges)) => plain(expr).and_then(time).map(|number| {
+                Self::Between(number, ranges.iter().map(|(from, to)| (start(*from), end(*to))).collect())
+            }),
+            Filter::Text(expr, test) => match plain(expr) {
+                Some(column) => Self::text(column, test, state)?,
+                None => None,
+            },
+            Filter::Known(_) | Filter::Compare { .. } | Filter::Hit(_) | Filter::Changed(..) => None,
+        })
+    }
+
+    fn text(column: Column, test: &TextTest, state: &State) -> Result<Option<Self>, StateError> {
+        let holds = |text: Option<&str>| test.holds_of(text, Some(column));
+        let (stored, are) = match column {
+            Column::Host => {
+                let hosts = state.hosts().map(|host| host.map(|(_, name, _)| holds(Some(&name))));
+                (Stored::Host, hosts.collect::<Result<_, _>>()?)
+            }
+            Column::Site => {
+                let sites = state.sites().map(|site| site.map(|(_, name, _)| holds(Some(&name))));
+                (Stored::Site, sites.collect::<Result<_, _>>()?)
+            }
+            Column::Type => {
+                let name = |value| prepared::kind(value).map(page_type).map(PageType::name);
+                (Stored::Kind, (0..prepared::KINDS_END).map(|value| holds(name(value))).collect())
+            }
+            Column::Language => {
+                let name = |number| language(state, number);
+                (Stored::Language, (0..=u8::MAX).map(|number| holds(name(number).as_deref())).collect())
+            }
+            Column::ContentType => {
+                // The first number is that of no type.
+                let types = (1..).map(|id| state.mime(MimeId(id))).take_while(|mime| !mime.is_empty());
+                let are = types.map(|mime| holds(Some(mime)));
+                (Stored::Mime, std::iter::once(holds(None)).chain(are).collect())
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self::Of(stored, are, holds(None))))
+    }
+
+    fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, PreparedError> {
+        Ok(match self {
+            Self::All(tests) => all(tests.iter().map(|test| test.rows(prepared, block)))?,
+            Self::Any(tests) => !all(tests.iter().map(|test| test.rows(prepared, block).map(Rows::not)))?,
+            Self::Not(test) => !test.rows(prepared, block)?,
+            Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
+            Self::Of(column, are, otherwise) => {
+                let is = |value: &u64| are.get(*value as usize).copied().unwrap_or(*otherwise);
+                let bounds = prepared.bounds(block, *column);
+                if bounds.start() == bounds.end() {
+                    if is(bounds.start()) { Rows::All } else { Rows::None }
+                } else {
+                    Rows::Some(prepared.values(block, *column)?.iter().map(is).collect())
+                }
+            }
+        })
+    }
+}
+
+impl Number {
+    fn between(
+        &self,
+        ranges: &[(Bound<f64>, Bound<f64>)],
+        prepared: &Prepared,
+        block: u32,
+    ) -> Result<Rows, PreparedError> {
+        let bounds = prepared.bounds(block, self.column);
+        let (least, most) = ((self.of)(*bounds.start()), (self.of)(*bounds.end()));
+        let meets = |(from, to): &&(Bound<f64>, Bound<f64>)| {
+            (*from, Bound::Unbounded).contains(&most) && (Bound::Unbounded, *to).contains(&least)
+        };
+        let ranges: Vec<_> = ranges.iter().filter(meets).collect();
+        let are_known = !(self.zero_is_unknown && *bounds.start() == 0);
+        if ranges.is_empty() {
+            return Ok(Rows::None);
+        }
+        if are_known && ranges.iter().any(|range| range.contains(&least) && range.contains(&most)) {
+            return Ok(Rows::All);
+        }
+        let is_in = |value: &u64| {
+            let is_known = *value > 0 || !self.zero_is_unknown;
+            is_known && ranges.iter().any(|range| range.contains(&(self.of)(*value)))
+        };
+        Ok(Rows::Some(prepared.values(block, self.column)?.iter().map(is_in).collect()))
+    }
+}
+
+impl Rows {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, _) | (_, Self::None) => Self::None,
+            (Self::All, rows) | (rows, Self::All) => rows,
+            (Self::Some(mut rows), Self::Some(others)) => {
+                rows.iter_mut().zip(others).for_each(|(row, other)| *row &= other);
+                Self::Some(rows)
+            }
+        }
+    }
+}
+
+impl Not for Rows {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::All => Self::None,
+            Self::None => Self::All,
+            Self::Some(mut rows) => {
+                rows.iter_mut().for_each(|row| *row = !*row);
+                Self::Some(rows)
+            }
+        }
+    }
+}
+
+/// The rows that all of these have.
+fn all(mut each: impl Iterator<Item = Result<Rows, PreparedError>>) -> Result<Rows, PreparedError> {
+    each.try_fold(Rows::All, |rows, others| match rows {
+        Rows::None => Ok(Rows::None),
+        rows => Ok(rows.and(others?)),
+    })
+}
+
+/// The field of the row itself that a calculation is.
+fn plain(expr: &Expr) -> Option<Column> {
+    match expr {
+        Expr::Field(Path { via: None, column }) => Some(*column),
+        _ => None,
+    }
+}
+
+fn counted(column: Stored) -> Number {
+    Number { column, of: |value| value as f64, zero_is_unknown: false }
+}
+
+fn number(column: Column) -> Option<Number> {
+    Some(match column {
+        Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
+        Column::Status => Number { zero_is_unknown: true, ..counted(Stored::Status) },
+        Column::Captures => counted(Stored::Captures),
+        Column::Versions => counted(Stored::Versions),
+        Column::Depth => counted(Stored::Depth),
+        _ => return None,
+    })
+}
+
+fn time(column: Column) -> Option<Number> {
+    let stored = match column {
+        Column::FirstSeen => Stored::FirstSeen,
+        Column::LastSeen => Stored::LastSeen,
+        Column::Changed => Stored::Changed,
+        _ => return None,
+    };
+    Some(Number { zero_is_unknown: true, ..counted(stored) })
+}
+
+/// The bound on whole seconds from which times count.
+fn start(bound: Bound<Instant>) -> Bound<f64> {
+    match bound {
+        Bound::Included(time) | Bound::Excluded(time) if is_between_seconds(&time) => {
+            Bound::Excluded(time.timestamp() as f64)
+        }
+        bound => bound.map(|time| time.timestamp() as f64),
+    }
+}
+
+/// The bound on whole seconds up to which times count.
+fn end(bound: Bound<Instant>) -> Bound<f64> {
+    match bound {
+        Bound::Included(time) | Bound::Excluded(time) if is_between_seconds(&time) => {
+            Bound::Included(time.timestamp() as f64)
+        }
+        bound => bound.map(|time| time.timestamp() as f64),
+    }
+}
+
+fn is_between_seconds(time: &Instant) -> bool {
+    time.timestamp_subsec_nanos() > 0
+}
+
+/// The facts of all pages for which a test holds, or of all, by rising number; `batch` is told which.
+pub(super) fn scan<'a>(
+    prepared: &'a Prepared,
+    test: Option<Test>,
+    batch: &'a RefCell<Batch>,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let chosen = move |block| -> Result<Option<(Block, Vec<UrlId>)>, PreparedError> {
+        let urls = prepared.urls(block).map(UrlId);
+        let ids: Vec<UrlId> = match test.as_ref().map(|test| test.rows(prepared, block)).transpose()? {
+            None | Some(Rows::All) => urls.collect(),
+            Some(Rows::None) => Vec::new(),
+            Some(Rows::Some(rows)) => urls.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
+        };
+        Ok(if ids.is_empty() { None } else { Some((prepared.block(block)?, ids)) })
+    };
+    (0..prepared.blocks()).flat_map(move |block| {
+        let (found, failed) = match chosen(block) {
+            Ok(found) => (found, None),
+            Err(error) => (None, Some(Err(error.into()))),
+        };
+        let rows = found.map(|(block, ids)| {
+            *batch.borrow_mut() = Batch::coming(ids.clone());
+            ids.into_iter().filter_map(move |id| Some(Ok((id, block.facts(id)?))))
+        });
+        failed.into_iter().chain(rows.into_iter().flatten())
+    })
+}

@@ -1,0 +1,233 @@
+//! HTTP: connections, what a request may cost, and what every answer has.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+
+use super::page::{self, Asked, Reply};
+use super::{OpenError, Shared};
+use crate::replay;
+
+/// A client has this long to send the head of a request; so long an idle connection stays, too.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest head of a request, and its fields.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+const FIELDS_MAX: usize = 100;
+
+/// An answer that takes longer is given up.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// After a listener failed (no more files), it is asked again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the application's pages may load and do: their own style, pictures, forms.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Application,
+    Replay,
+}
+
+/// Connections that may have to be waited for.
+#[derive(Default)]
+pub(super) struct Connections(GracefulShutdown);
+
+impl Connections {
+    /// Lets requests that have begun end, within a time.
+    pub(super) async fn finish(self, time: Duration) {
+        // Those that are still there then are cut off.
+        let _ = tokio::time::timeout(time, self.0.shutdown()).await;
+    }
+}
+
+/// Accepts connections for ever.
+pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<Shared>, all: &Connections) {
+    loop {
+        // It is never closed.
+        let Ok(place) = Arc::clone(&shared.connections).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        let shared = Arc::clone(shared);
+        let service = service_fn(move |request| answer(request, origin, Arc::clone(&shared)));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME_MAX)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(FIELDS_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = all.0.watch(connection);
+        tokio::spawn(async move {
+            // A client that breaks off, or speaks no HTTP, has had its answer.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+}
+
+/// What is kept of a request for the thread that answers it.
+struct Told {
+    origin: Origin,
+    host: String,
+    path: String,
+    accept: Option<String>,
+    accept_datetime: Option<String>,
+    range: Option<String>,
+    referer: Option<String>,
+    destination: Option<String>,
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    origin: Origin,
+    shared: Arc<Shared>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let field = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut reply = Reply::problem(405, "Only GET and HEAD are understood.");
+        reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
+        return Ok(response(origin, reply));
+    }
+    // A web page can lead its own host name to this port (DNS rebinding), but the field has that name.
+    let Some(host) = field("host").filter(|host| names_this_machine(host)) else {
+        return Ok(response(
+            origin,
+            Reply::problem(421, "This server is asked by an address, or as localhost."),
+        ));
+    };
+    let told = Told {
+        origin,
+        host,
+        path: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+        accept: field("accept"),
+        accept_datetime: field("accept-datetime"),
+        range: field("range"),
+        referer: field("referer"),
+        destination: field("sec-fetch-dest"),
+    };
+    // It is never closed.
+    let Ok(_place) = shared.answering.acquire().await else {
+        return Ok(response(origin, Reply::problem(503, "The server ends.")));
+    };
+    let work = Arc::clone(&shared);
+    let answering = tokio::task::spawn_blocking(move || told.answer(&work));
+    let reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
+        Ok(Ok(Ok(reply))) => reply,
+        Ok(Ok(Err(error))) => Reply::problem(503, &error.to_string()),
+        Ok(Err(_)) => Reply::problem(500, "The answer could not be made; the server's log has more."),
+        Err(_) => Reply::problem(503, "The answer took too long. Ask for less."),
+    };
+    Ok(response(origin, reply))
+}
+
+impl Told {
+    fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
+        let opened = shared.archive.open()?;
+        let origin_of = |address: SocketAddr| format!("http://{}", with_port(&self.host, address.port()));
+        let (application, replay) = (origin_of(shared.application), origin_of(shared.replay));
+        match self.origin {
+            Origin::Application => {
+                let asked = Asked::new(&self.path, self.accept.as_deref(), &opened, &replay);
+                Ok(page::answer(&asked))
+            }
+            Origin::Replay => {
+                let request = replay::Request {
+                    path: &self.path,
+                    accept_datetime: self.accept_datetime.as_deref(),
+                    range: self.range.as_deref(),
+                    referer: self.referer.as_deref(),
+                    destination: self.destination.as_deref(),
+                    base: &replay,
+                    application: Some(&application),
+                };
+                Ok(match replay::answer(&opened.store, &opened.access, &request) {
+                    Ok(replay::Response { status, headers, body }) => Reply { status, headers, body },
+                    Err(error) => Reply::problem(500, &error.to_string()),
+                })
+            }
+        }
+    }
+}
+
+/// An answer with the fields that all have.
+fn response(origin: Origin, reply: Reply) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(reply.body));
+    *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    let fields = response.headers_mut();
+    for (name, value) in &reply.headers {
+        // What cannot be a field is none; of the web's own fields replay renames those that it keeps.
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            fields.append(name, value);
+        }
+    }
+    let mut set = |name: &'static str, value: &'static str| {
+        fields.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    set("x-content-type-options", "nosniff");
+    if origin == Origin::Application {
+        set("content-security-policy", POLICY);
+        set("referrer-policy", "no-referrer");
+        set("x-frame-options", "DENY");
+        set("cross-origin-opener-policy", "same-origin");
+        set("cross-origin-resource-policy", "same-origin");
+        set("cache-control", "no-cache");
+    }
+    response
+}
+
+/// Whether a `Host` field has an address or localhost in it.
+fn names_this_machine(host: &str) -> bool {
+    let name = without_port(host);
+    let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok()
+        || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
+}
+
+fn without_port(host: &str) -> &str {
+    let with_port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    with_port.map_or(host, |(name, _)| name)
+}
+
+/// The name by which a client asked, with another port.
+fn with_port(host: &str, port: u16) -> String {
+    let mut name = without_port(host).to_owned();
+    let _ = write!(name, ":{port}");
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names_this_machine, with_port};
+
+    #[test]
+    fn only_addresses_and_localhost_name_this_machine() {
+        for host in ["127.0.0.1:8070", "localhost", "LOCALHOST:1", "[::1]:8070", "[::1]"] {
+            assert!(names_this_machine(host), "{host}");
+        }
+        for host in ["evil.test:8070", "127.0.0.1.evil.test", "", ":8070", "::1", "localhost.evil.test"] {
+            assert!(!names_this_machine(host), "{host}");
+        }
+        assert_eq!(with_port("localhost:8070", 8071), "localhost:8071");
+        assert_eq!(with_port("[::1]", 8071), "[::1]:8071");
+    }
+}

@@ -1,0 +1,159 @@
+//! The archive as people and programs see it: a web application, and replay on an origin of its own.
+//!
+//! Two listeners. The application's pages are made here, work without script, load nothing from elsewhere, and are JSON under the same
+//! address for whoever asks for that. The other one is [`crate::replay`]: archived pages are hostile, so
+//! they have another origin, which knows nothing of the application.
+//!
+//! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
+//! at most ([`opened`]). There is no way to change anything, and nothing is ever fetched.
+
+mod http;
+mod opened;
+mod page;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_storage::Store;
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio::sync::Semaphore;
+
+use self::opened::Archive;
+pub use self::opened::OpenError;
+use crate::recorder::Control;
+
+/// Requests that are answered at once; others wait.
+const ANSWERING_MAX: usize = 8;
+
+/// Connections at once; others wait to be accepted.
+const CONNECTIONS_MAX: usize = 512;
+
+/// Requests that have begun when the server is stopped have so long.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// How often the server looks whether it is to stop, and gives up what nobody reads.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What to serve, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The archive's folder.
+    pub archive: PathBuf,
+    /// Where the application listens.
+    pub listen: SocketAddr,
+    /// Where replayed pages are.
+    pub replay_listen: SocketAddr,
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Other machines are not to see it.
+    #[error(
+        "{0} is not an address of this machine alone; serve on 127.0.0.1, and let a web server with passwords and TLS stand before it"
+    )]
+    Public(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No threads.
+    #[error("cannot start serving: {0}")]
+    Start(io::Error),
+}
+
+/// A server whose addresses are taken.
+#[derive(Debug)]
+pub struct Server {
+    runtime: runtime::Runtime,
+    application: TcpListener,
+    replay: TcpListener,
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    archive: Archive,
+    /// The addresses that the listeners have.
+    application: SocketAddr,
+    replay: SocketAddr,
+    answering: Semaphore,
+    connections: Arc<Semaphore>,
+}
+
+impl Server {
+    /// Takes the addresses.
+    ///
+    /// # Errors
+    /// When there is no archive, an address is not one of this machine alone, or it is taken.
+    pub fn bind(options: &Options) -> Result<Self, ServeError> {
+        for address in [options.listen, options.replay_listen] {
+            if !address.ip().is_loopback() {
+                return Err(ServeError::Public(address));
+            }
+        }
+        drop(Store::read_only(&options.archive).map_err(OpenError::from)?);
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(ANSWERING_MAX)
+            .thread_name("serve")
+            .enable_all()
+            .build()
+            .map_err(ServeError::Start)?;
+        let listen = |address: SocketAddr| {
+            let bound = runtime.block_on(TcpListener::bind(address));
+            let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+            bound.map_err(|source| ServeError::Listen { address, source })
+        };
+        let (application_at, application) = listen(options.listen)?;
+        let (replay_at, replay) = listen(options.replay_listen)?;
+        let shared = Arc::new(Shared {
+            archive: Archive::new(&options.archive),
+            application: application_at,
+            replay: replay_at,
+            answering: Semaphore::new(ANSWERING_MAX),
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        });
+        Ok(Self { runtime, application, replay, shared })
+    }
+
+    /// Where the application and the replay listen.
+    #[must_use]
+    pub fn addresses(&self) -> [SocketAddr; 2] {
+        [self.shared.application, self.shared.replay]
+    }
+
+    /// Serves until `control` says to stop; requests that have begun then are answered.
+    pub fn run(self, control: &Control) {
+        let Self { runtime, application, replay, shared } = self;
+        runtime.block_on(async {
+            let connections = http::Connections::default();
+            tokio::select! {
+                () = http::accept(&application, http::Origin::Application, &shared, &connections) => {}
+                () = http::accept(&replay, http::Origin::Replay, &shared, &connections) => {}
+                () = async {
+                    while !control.is_stopped() {
+                        tokio::time::sleep(LOOK_EVERY).await;
+                        shared.archive.look();
+                    }
+                } => {}
+            }
+            drop((application, replay));
+            connections.finish(LAST_REQUESTS).await;
+        });
+        runtime.shutdown_background();
+    }
+}

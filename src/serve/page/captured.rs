@@ -1,0 +1,241 @@
+//! A page: its captures, why it is here and when it is due, its links.
+
+use std::collections::BTreeMap;
+
+use archive_storage::address::canonical;
+use archive_storage::{LinkList, UrlId};
+use chrono::{DateTime, Datelike, Local, Utc};
+use maud::{Markup, html};
+use serde::Serialize;
+use url::Url;
+
+use super::{Asked, Problem, Reply, address, count, moment, page_of, site_of, utc};
+use crate::decisions::Decisions;
+use crate::query::{ArchiveRows, CaptureRow, Rows};
+use crate::selection::{self, RefreshRules, Weights, Why};
+
+/// Captures that are listed.
+const CAPTURES_MAX: usize = 500;
+/// Links that are listed.
+const LINKS_MAX: usize = 100;
+
+#[derive(Serialize)]
+struct Page {
+    url: String,
+    title: Option<String>,
+    /// Newest first.
+    captures: Vec<Row>,
+    /// How many there are, those that are not listed too.
+    captured: u64,
+    /// Captures by year and month, oldest first.
+    months: Vec<(i32, [u64; 12])>,
+    why: Why,
+    /// URLs that its newest version leads to.
+    links: Vec<String>,
+    /// How many there are.
+    linked: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(serialize_with = "utc")]
+    time: Option<DateTime<Utc>>,
+    status: Option<u16>,
+    kind: &'static str,
+    changed: Option<&'static str>,
+    content_type: String,
+    bytes: Option<u32>,
+    digest: String,
+    segment: u32,
+    offset: u64,
+    replay: String,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let state = store.state();
+    let id = find(asked)?;
+    let url = state.url(id)?;
+    let rows = ArchiveRows::new(store, access.clone())?;
+    let (mut captures, mut captured, mut months) = (Vec::new(), 0, BTreeMap::<i32, [u64; 12]>::new());
+    for capture in rows.history(id).map_err(Problem::of)? {
+        let capture = capture.map_err(Problem::of)?;
+        captured += 1;
+        let local = capture.time.with_timezone(&Local);
+        if let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize) {
+            *month += 1;
+        }
+        if captures.len() < CAPTURES_MAX {
+            captures.push(row(asked, &url, capture)?);
+        }
+    }
+    let weights = Weights::read(store.path(), &RefreshRules::kept(state)?.weight)?
+        .with_decisions(state, Decisions::read(store.path())?)?;
+    let (links, linked) = links(asked, id)?;
+    let visit = state.visit(id)?;
+    let data = Page {
+        title: visit.and_then(|visit| visit.title).map(|title| state.title(title)).transpose()?,
+        captures,
+        captured,
+        months: months.into_iter().collect(),
+        why: selection::why(store, access, id, weights, None, Utc::now())?,
+        links,
+        linked,
+        url,
+    };
+    let title = data.title.clone().unwrap_or_else(|| data.url.clone());
+    Ok(asked.reply(&title, &data, || shown(asked, &data)))
+}
+
+/// The URL that is asked for, if something of it may be shown.
+fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
+    let (text, state) = (asked.parameter("url"), asked.opened.store.state());
+    let missing = || Problem::Missing(format!("The archive knows nothing of {text}."));
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&with_scheme)
+        .map_err(|error| Problem::Wrong(format!("“{text}” is not a URL: {error}.")))?;
+    let id = state.find(&canonical(&url))?.ok_or_else(missing)?;
+    let is_hidden =
+        state.history(id)?.next().is_some() && asked.opened.access.history(state, id)?.next().is_none();
+    if is_hidden { Err(missing()) } else { Ok(id) }
+}
+
+fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem> {
+    let location = asked.opened.store.state().capture(capture.id)?.location;
+    Ok(Row {
+        replay: asked.replayed(url, Some(capture.time)),
+        time: Some(capture.time),
+        status: capture.status,
+        kind: capture.kind,
+        changed: match (capture.content_changed, capture.bytes_changed) {
+            (true, _) => Some("content"),
+            (false, true) => Some("bytes"),
+            (false, false) => None,
+        },
+        content_type: capture.content_type,
+        bytes: capture.size,
+        digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        segment: location.segment.0,
+        offset: location.offset,
+    })
+}
+
+/// The first of the URLs to which the newest version leads, and how many there are.
+fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
+    let (state, access) = (asked.opened.store.state(), &asked.opened.access);
+    let visit = state.visit(id)?;
+    if !access.shows_page(state, visit.as_ref())? {
+        return Ok((Vec::new(), 0));
+    }
+    let LinkList { links, .. } = state.links(id)?;
+    let urls = links.iter().take(LINKS_MAX).map(|link| state.url(link.target));
+    Ok((urls.collect::<Result<_, _>>()?, links.len() as u64))
+}
+
+fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
+    let why = &data.why;
+    let newest = data.captures.iter().find(|row| row.status == Some(200)).or(data.captures.first());
+    html! {
+        h1 { (data.title.as_deref().unwrap_or(&data.url)) }
+        p .url { (data.url) }
+        @if let Some(newest) = newest { p { a .button href=(newest.replay) { "See it as it was" } " " (moment(newest.time)) } }
+        dl .facts {
+            div { dt { "Captures" } dd { (count(data.captured)) } }
+            @if let Some(importance) = why.importance { div { dt { "Importance" } dd { (format!("{importance:.2}")) } } }
+            @if let Some(outlook) = &why.outlook {
+                div { dt { "Expected changes a day" } dd { (format!("{:.3}", outlook.changes_per_day)) } }
+                div { dt { "Next due" } dd { (moment(outlook.due)) } }
+            }
+            div { dt { "Site" } dd { a href=(site_of(&why.spent.site)) { (why.spent.site) } } }
+        }
+        @if !data.months.is_empty() { section { h2 { "Captures by month" } (calendar(data)) } }
+        section {
+            h2 { "History" }
+            @if data.captures.is_empty() { p { "It was never captured." } } @else {
+                div .wide { table {
+                    thead { tr {
+                        th scope="col" { "Captured" } th scope="col" { "Status" } th scope="col" { "What" } th scope="col" { "Changed" }
+                        th scope="col" { "Type" } th .number scope="col" { "Bytes" } th scope="col" { "Digest" } th scope="col" { "Segment" }
+                    } }
+                    tbody {
+                        @for row in &data.captures {
+                            tr {
+                                th scope="row" { a href=(row.replay) { (moment(row.time)) } }
+                                td { @if let Some(status) = row.status { (status) } @else { "–" } }
+                                td { (row.kind) }
+                                td { (row.changed.unwrap_or("–")) }
+                                td { (row.content_type) }
+                                td .number { @if let Some(bytes) = row.bytes { (count(bytes.into())) } @else { "–" } }
+                                td { code { (row.digest.get(..12).unwrap_or_default()) } }
+                                td .small { (row.segment) " at " (count(row.offset)) }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+        section { h2 { "Why" } (reasons(why)) }
+        section {
+            h2 { "Links" }
+            p { a href=(address("/query", &[("q", &format!("page links to {:?} order by importance", data.url))])) { "Pages that link here" } }
+            @if data.linked > 0 {
+                p { "It leads to " (count(data.linked)) @if data.links.len() as u64 != data.linked { ", of which these are the first" } ":" }
+                ul .url { @for url in &data.links { li { a href=(page_of(url)) { (url) } } } }
+            }
+        }
+        p .small { a href=(asked.replayed(&data.url, None).replace("/web/2/", "/timemap/link/")) { "TimeMap" } }
+    }
+}
+
+/// A table of years and months with the number of captures.
+fn calendar(data: &Page) -> Markup {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let most = data.months.iter().flat_map(|(_, months)| months).copied().max().unwrap_or(1).max(1);
+    html! {
+        div .wide { table .calendar {
+            thead { tr { th scope="col" { "Year" } @for month in MONTHS { th scope="col" { (month) } } } }
+            tbody {
+                @for (year, months) in &data.months {
+                    tr {
+                        th scope="row" { (year) }
+                        @for captures in months {
+                            // Four shades, by the number of captures.
+                            td class=(format!("shade{}", (captures * 4).div_ceil(most))) { @if *captures > 0 { (captures) } }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn reasons(why: &Why) -> Markup {
+    html! {
+        p { "The URL " (why.verdict) }
+        table {
+            tbody {
+                tr { th scope="row" { "Found" } td {
+                    @if why.found.seed { "a seed" } @else { "by a link, " (why.found.depth) " from the nearest seed" }
+                    @for page in &why.found.via { br; a .url href=(page_of(page)) { (page) } }
+                } }
+                tr { th scope="row" { "Scope" } td { (why.scope) } }
+                @if let Some(decided) = &why.decided { tr { th scope="row" { "Decided" } td { (decided) } } }
+                tr { th scope="row" { "Host" } td { (why.spent.host) ": " (count(why.spent.host_pages.into())) " pages fetched" } }
+                tr { th scope="row" { "Site" } td {
+                    (why.spent.site) ": " (count(why.spent.site_pages.into())) " pages fetched, importance "
+                    (format!("{:.2}", why.spent.site_importance))
+                } }
+                tr { th scope="row" { "Order" } td { (why.order) } }
+                @if let Some(outlook) = &why.outlook {
+                    tr { th scope="row" { "Refresh" } td {
+                        (outlook.policy)
+                        @if let Some(days) = outlook.interval_days { ", every " (format!("{days:.1}")) " days" }
+                        ", " (count(outlook.before)) " of " (count(outlook.of)) " pages before it"
+                        @if outlook.estimated { " (estimated)" }
+                    } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The query language: a box, mistakes below it, and the answer as a table, JSON or CSV.
+
+use chrono::Utc;
+use maud::{Markup, html};
+use serde_json::{Map, Value as Json};
+
+use super::{Asked, Problem, Reply, address, count, moment, page_of};
+use crate::query::{Answer, Error, Question, Value};
+
+/// Rows that are shown, unless the query says otherwise.
+const ROWS: usize = 100;
+
+const EXAMPLES: [&str; 5] = [
+    "site importance > 1 order by importance",
+    "page type = xml and importance > 2 order by importance",
+    "count pages group by type",
+    "page status = 404 and captures > 0 select url, via",
+    "page changed since 30 days ago order by changed",
+];
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let text = asked.parameter("q");
+    if text.is_empty() {
+        return Ok(asked.reply("Query", &Json::Null, || shown("", None, None)));
+    }
+    let mut question = match Question::new(&asked.opened.store, asked.opened.access.clone(), text, Utc::now())
+    {
+        Err(error) if error.is_mistake() => return Ok(mistaken(asked, text, &error)),
+        question => question?,
+    };
+    question.plan.limit_if_unlimited(ROWS);
+    let answer = match question.answer() {
+        Err(error @ (Error::NoIndex | Error::TooMuch { .. })) => return Ok(mistaken(asked, text, &error)),
+        answer => answer?,
+    };
+    if asked.parameter("format") == "csv" {
+        return csv(&answer);
+    }
+    let json: Vec<Json> = if asked.wants_json { objects(&answer) } else { Vec::new() };
+    Ok(asked.reply("Query", &json, || shown(text, Some(&answer), None)))
+}
+
+fn mistaken(asked: &Asked<'_>, text: &str, error: &Error) -> Reply {
+    if asked.wants_json {
+        let body = serde_json::json!({ "error": error.to_string() }).to_string() + "\n";
+        return Reply::of(400, "application/json", body);
+    }
+    Reply::html(400, "Query", "", &shown(text, None, Some(&error.to_string())))
+}
+
+fn shown(text: &str, answer: Option<&Answer>, mistake: Option<&str>) -> Markup {
+    html! {
+        h1 { "Query" }
+        form .query action="/query" {
+            label for="query" { "Ask the archive" }
+            textarea #query name="q" rows="3" spellcheck="false" aria-describedby="mistake" { (text) }
+            button { "Ask" }
+        }
+        @if let Some(mistake) = mistake { pre #mistake .mistake role="alert" { (mistake) } }
+        @match answer {
+            Some(answer) => (rows(text, answer)),
+            None => {
+                h2 { "Examples" }
+                ul { @for example in EXAMPLES { li { a href=(address("/query", &[("q", example)])) { code { (example) } } } } }
+            }
+        }
+    }
+}
+
+fn rows(text: &str, answer: &Answer) -> Markup {
+    let as_format = |format| address("/query", &[("q", text), ("format", format)]);
+    html! {
+        p {
+            (count(answer.rows.len() as u64)) @if answer.rows.len() == 1 { " row" } @else { " rows" }
+            @if let Some(matched) = answer.matched { " of " (count(matched)) }
+            " · " a href=(as_format("json")) { "JSON" } " · " a href=(as_format("csv")) { "CSV" }
+        }
+        div .wide {
+            table {
+                thead { tr { @for heading in &answer.headings { th scope="col" { (heading.name) } } } }
+                tbody {
+                    @for row in &answer.rows {
+                        tr { @for (heading, value) in answer.headings.iter().zip(row) { (cell(&heading.name, value)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(heading: &str, value: &Value) -> Markup {
+    html! {
+        @match value {
+            Value::Empty => td { "–" },
+            Value::Integer(number) => td .number { (count(*number)) },
+            Value::Number(number) => td .number { (format!("{number:.2}")) },
+            Value::Time(time) => td { (moment(Some(*time))) },
+            Value::Text(text) if heading == "site" => td { a href=(super::site_of(text)) { (text) } },
+            Value::Text(text) if text.starts_with("http://") || text.starts_with("https://") => {
+                td .url { a href=(page_of(text)) { (text) } }
+            }
+            Value::Text(text) => td { (text) },
+        }
+    }
+}
+
+/// A row as an object, by its headings.
+fn objects(answer: &Answer) -> Vec<Json> {
+    let value = |value: &Value| serde_json::to_value(value).unwrap_or(Json::Null);
+    let object = |row: &Vec<Value>| {
+        let fields =
+            answer.headings.iter().zip(row).map(|(heading, cell)| (heading.name.clone(), value(cell)));
+        Json::Object(fields.collect::<Map<_, _>>())
+    };
+    answer.rows.iter().map(object).collect()
+}
+
+fn csv(answer: &Answer) -> Result<Reply, Problem> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(answer.headings.iter().map(|heading| &heading.name))?;
+    for row in &answer.rows {
+        writer.write_record(row.iter().map(|value| match serde_json::to_value(value) {
+            Ok(Json::String(text)) => text,
+            Ok(Json::Null) | Err(_) => String::new(),
+            Ok(other) => other.to_string(),
+        }))?;
+    }
+    let body = writer.into_inner().map_err(|error| Problem::Failed(error.to_string()))?;
+    Ok(Reply::of(200, "text/csv; charset=utf-8", body))
+}

@@ -1,0 +1,127 @@
+//! A site: what it holds, and its pages by importance.
+
+use chrono::{DateTime, Utc};
+use maud::html;
+use serde::Serialize;
+
+use super::{Asked, Problem, Reply, address, count, moment, page_of, utc};
+use crate::query::{Question, Value};
+
+/// Pages that are listed.
+const PAGES: usize = 50;
+
+#[derive(Serialize)]
+struct Site {
+    site: String,
+    importance: f64,
+    pages: u64,
+    captures: u64,
+    html: u64,
+    xml: u64,
+    other: u64,
+    #[serde(serialize_with = "utc")]
+    first_seen: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "utc")]
+    last_seen: Option<DateTime<Utc>>,
+    /// How many answers of each status.
+    statuses: Vec<(u64, u64)>,
+    most_important: Vec<Page>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    url: String,
+    title: Option<String>,
+    status: Option<u64>,
+    importance: f64,
+    #[serde(serialize_with = "utc")]
+    last_seen: Option<DateTime<Utc>>,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let name = asked.parameter("name");
+    // A name is all that may stand in it: `"` would end the text.
+    if name.is_empty() || name.contains(['"', '\\']) {
+        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
+    }
+    let ask =
+        |text: String| Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
+    let question = ask(format!("site site = \"{name}\""))?;
+    let (sites, _) = question.plan.select_sites(&question.rows)?;
+    let Some(site) = sites.into_iter().next() else {
+        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
+    };
+    let statuses =
+        ask(format!("count pages site = \"{name}\" and status is not empty group by status"))?.answer()?;
+    let statuses = statuses.rows.iter().filter_map(|row| match row.as_slice() {
+        [status, pages] => Some((status.as_number()? as u64, pages.as_number()? as u64)),
+        _ => None,
+    });
+    let pages = ask(format!(
+        "page site = \"{name}\" and captures > 0 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
+    ))?;
+    let data = Site {
+        other: site.other(),
+        site: site.name,
+        importance: site.importance,
+        pages: site.pages,
+        captures: site.captures,
+        html: site.html,
+        xml: site.xml,
+        first_seen: site.first_seen,
+        last_seen: site.last_seen,
+        statuses: statuses.collect(),
+        most_important: pages.answer()?.rows.into_iter().filter_map(found).collect(),
+    };
+    let all = address("/query", &[("q", &format!("page site = \"{name}\" order by importance limit 1000"))]);
+    Ok(asked.reply(&data.site, &data, || {
+        html! {
+            h1 { (data.site) }
+            dl .facts {
+                div { dt { "Importance" } dd { (format!("{:.2}", data.importance)) } }
+                div { dt { "Pages" } dd { (count(data.pages)) } }
+                div { dt { "Captures" } dd { (count(data.captures)) } }
+                div { dt { "HTML" } dd { (count(data.html)) } }
+                div { dt { "XML" } dd { (count(data.xml)) } }
+                div { dt { "Other" } dd { (count(data.other)) } }
+                div { dt { "First capture" } dd { (moment(data.first_seen)) } }
+                div { dt { "Last capture" } dd { (moment(data.last_seen)) } }
+                @for (status, pages) in &data.statuses { div { dt { "Status " (status) } dd { (count(*pages)) } } }
+            }
+            section {
+                h2 { "Most important pages" }
+                table {
+                    thead { tr {
+                        th scope="col" { "Page" } th scope="col" { "Status" } th scope="col" { "Last capture" }
+                        th .number scope="col" { "Importance" }
+                    } }
+                    tbody {
+                        @for page in &data.most_important {
+                            tr {
+                                th scope="row" {
+                                    a href=(page_of(&page.url)) { (page.title.as_deref().unwrap_or(&page.url)) }
+                                    @if page.title.is_some() { div .url { (page.url) } }
+                                }
+                                td { @if let Some(status) = page.status { (status) } @else { "–" } }
+                                td { (moment(page.last_seen)) }
+                                td .number { (format!("{:.2}", page.importance)) }
+                            }
+                        }
+                    }
+                }
+                p { a href=(all) { "All of its pages" } }
+            }
+        }
+    }))
+}
+
+fn found(row: Vec<Value>) -> Option<Page> {
+    let [Value::Text(url), title, status, importance, last_seen] = row.as_slice() else { return None };
+    Some(Page {
+        url: url.clone(),
+        title: if let Value::Text(title) = title { Some(title.clone()) } else { None },
+        status: status.as_number().map(|status| status as u64),
+        importance: importance.as_number().unwrap_or_default(),
+        last_seen: if let Value::Time(time) = last_seen { Some(*time) } else { None },
+    })
+}

@@ -1,0 +1,165 @@
+//! The first page: what is held, what matters most in it, what changed last.
+
+use archive_storage::State;
+use chrono::{DateTime, Utc};
+use maud::html;
+use serde::Serialize;
+
+use super::{Asked, Problem, Reply, count, moment, page_of, site_of, utc};
+use crate::query::{Question, Value};
+
+/// Sites, and changed pages, that are listed.
+const LISTED: usize = 10;
+
+#[derive(Serialize)]
+struct Start {
+    captures: u64,
+    urls: u64,
+    fetched: u64,
+    sites: u64,
+    links: u64,
+    segment_bytes: u64,
+    #[serde(serialize_with = "utc")]
+    first: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "utc")]
+    last: Option<DateTime<Utc>>,
+    important_sites: Vec<Site>,
+    changes: Vec<Change>,
+}
+
+#[derive(Serialize)]
+struct Site {
+    site: String,
+    importance: f64,
+    pages: u64,
+}
+
+#[derive(Serialize)]
+struct Change {
+    url: String,
+    title: Option<String>,
+    #[serde(serialize_with = "utc")]
+    changed: Option<DateTime<Utc>>,
+    importance: f64,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let state = asked.opened.store.state();
+    let totals = state.totals();
+    let (first, last) = span(state);
+    let data = Start {
+        captures: totals.captures,
+        urls: totals.urls,
+        fetched: totals.fetched,
+        sites: totals.sites,
+        links: totals.links,
+        segment_bytes: state.segments().map(|(_, segment)| segment.bytes).sum(),
+        first,
+        last,
+        important_sites: sites(asked)?,
+        changes: changes(asked)?,
+    };
+    Ok(asked.reply("Start", &data, || {
+        html! {
+            h1 { "Web archive" }
+            dl .facts {
+                div { dt { "Captures" } dd { (count(data.captures)) } }
+                div { dt { "URLs fetched" } dd { (count(data.fetched)) } }
+                div { dt { "Sites fetched or linked to" } dd { (count(data.sites)) } }
+                div { dt { "Links" } dd { (count(data.links)) } }
+                div { dt { "In segments" } dd { (indicatif::HumanBytes(data.segment_bytes)) } }
+                div { dt { "First capture" } dd { (moment(data.first)) } }
+                div { dt { "Last capture" } dd { (moment(data.last)) } }
+            }
+            section {
+                h2 { "Most important sites" }
+                table {
+                    thead { tr { th scope="col" { "Site" } th .number scope="col" { "Importance" } th .number scope="col" { "Pages" } } }
+                    tbody {
+                        @for site in &data.important_sites {
+                            tr {
+                                th scope="row" { a href=(site_of(&site.site)) { (site.site) } }
+                                td .number { (format!("{:.2}", site.importance)) }
+                                td .number { @if site.pages == 0 { "only linked to" } @else { (count(site.pages)) } }
+                            }
+                        }
+                    }
+                }
+            }
+            @if !data.changes.is_empty() {
+                section {
+                    h2 { "Newest changes" }
+                    table {
+                        thead { tr { th scope="col" { "Page" } th scope="col" { "Changed" } th .number scope="col" { "Importance" } } }
+                        tbody {
+                            @for change in &data.changes {
+                                tr {
+                                    th scope="row" {
+                                        a href=(page_of(&change.url)) { (change.title.as_deref().unwrap_or(&change.url)) }
+                                        @if change.title.is_some() { div .url { (change.url) } }
+                                    }
+                                    td { (moment(change.changed)) }
+                                    td .number { (format!("{:.2}", change.importance)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }))
+}
+
+/// From the first capture to the last.
+fn span(state: &State) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
+    let times = || state.segments().map(|(_, segment)| segment);
+    let first = times().filter_map(|segment| segment.first_time).min();
+    let last = times().filter_map(|segment| segment.last_time).max();
+    (first.and_then(DateTime::from_timestamp_micros), last.and_then(DateTime::from_timestamp_micros))
+}
+
+fn sites(asked: &Asked<'_>) -> Result<Vec<Site>, Problem> {
+    let text = format!("site limit {LISTED}");
+    let question = Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
+    let (sites, _) = question.plan.select_sites(&question.rows)?;
+    let site = |site: crate::query::SiteRow| Site {
+        site: site.name,
+        importance: site.importance,
+        pages: site.pages,
+    };
+    Ok(sites.into_iter().map(site).collect())
+}
+
+fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
+    let text = format!(
+        "page versions > 1 order by changed desc limit {LISTED} select url, title, changed, importance"
+    );
+    let question = Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
+    let change = |row: Vec<Value>| match row.as_slice() {
+        [Value::Text(url), title, changed, importance] => Some(Change {
+            url: url.clone(),
+            title: if let Value::Text(title) = title { Some(title.clone()) } else { None },
+            changed: if let Value::Time(time) = changed { Some(*time) } else { None },
+            importance: importance.as_number().unwrap_or_default(),
+        }),
+        _ => None,
+    };
+    Ok(question.answer()?.rows.into_iter().filter_map(change).collect())
+}
+
+/// What there is, for Prometheus.
+pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let state = asked.opened.store.state();
+    let totals = state.totals();
+    let rows = [
+        ("captures", "Captures of the archive.", totals.captures),
+        ("urls", "URLs that it knows.", totals.urls),
+        ("fetched_urls", "URLs that were fetched.", totals.fetched),
+        ("links", "Links of the newest versions.", totals.links),
+        ("checkpoint", "The number of the checkpoint that is read.", state.checkpoint_number()),
+    ];
+    let row = |(name, help, value): (&str, &str, u64)| {
+        format!("# HELP archive_{name} {help}\n# TYPE archive_{name} gauge\narchive_{name} {value}\n")
+    };
+    Ok(Reply::of(200, "text/plain; version=0.0.4", rows.map(row).concat()))
+}

@@ -1,0 +1,148 @@
+//! Prepared columns: queries answer the same with them as without, and never by columns of another time.
+
+use std::fs;
+
+use archive::access::Access;
+use archive::prepared;
+use archive::query::{Answer, ArchiveRows, Context, Plan};
+use archive_storage::Store;
+
+use crate::support::program::start;
+use crate::support::{Archive, Dice, TestWeb};
+
+/// Conditions of every sort on what columns have, and some on what they have not.
+const CONDITIONS: [&str; 34] = [
+    "importance > 1.5",
+    "importance <= 0.7",
+    "importance between 0.2 and 0.9",
+    "status = 200",
+    "status != 404",
+    "status in (301, 302, 404)",
+    "status is empty",
+    "captures > 0",
+    "captures = 0",
+    "captures >= 2",
+    "versions < 2",
+    "depth = 3",
+    "depth not in (1, 2)",
+    "type = html",
+    "type = xml",
+    "type != image",
+    "type is empty",
+    "language = en",
+    "language is empty",
+    "language = \"\"",
+    "content_type = \"text/html\"",
+    "content_type starts with \"image/\"",
+    "content_type is not empty",
+    "host ~ \"*1*\"",
+    "site contains \"s2\"",
+    "host matches \"^h[0-3]\"",
+    "first_seen > 2020-01-01",
+    "last_seen < 2020-01-01",
+    "changed > 2 minutes ago",
+    "changed is empty",
+    "title contains \"a\"",
+    "url contains \"1\"",
+    "depth + 1 > captures",
+    "refusal is not empty",
+];
+
+/// Other questions about pages and sites.
+const QUESTIONS: [&str; 9] = [
+    "site importance > 0.5 order by importance",
+    "site importance_sum > 1 order by site select site, importance_sum, importance_max",
+    "site captures > 0 select site, pages, captures, html, xml, first_seen, last_seen order by site",
+    "count pages group by type",
+    "count pages group by site, language having count > 1 order by count, site, language",
+    "count pages captures > 0 as of 2020-01-01",
+    "page captures > 0 sample 7 seed 3 order by url",
+    "page site.importance > 1 and captures > 0 order by importance, url limit 9 offset 3",
+    "page status = 200 order by url select url, host, title, via, changed, content_type limit 40",
+];
+
+fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
+    let store = Store::read_only(&archive.path).unwrap();
+    let rows = ArchiveRows::new(&store, Access::unlimited()).unwrap();
+    let answer = |question: &String| {
+        let plan = Plan::parse(question, &Context::of(&rows)).unwrap_or_else(|error| panic!("{error}"));
+        plan.run(&rows, None).unwrap()
+    };
+    questions.iter().map(answer).collect()
+}
+
+/// A condition put together of the others.
+fn condition(dice: &mut Dice, depth: u64) -> String {
+    let mut part = || condition(dice, depth - 1);
+    if depth == 0 {
+        return CONDITIONS[dice.below(CONDITIONS.len() as u64) as usize].to_owned();
+    }
+    let parts = [part(), part()];
+    match dice.below(4) {
+        0 => format!("({} or {})", parts[0], parts[1]),
+        1 => format!("not ({})", parts[0]),
+        _ => format!("({} and {})", parts[0], parts[1]),
+    }
+}
+
+fn prepare(archive: &Archive) {
+    let store = Store::read_only(&archive.path).unwrap();
+    prepared::write(store.state(), store.path()).unwrap();
+}
+
+fn crawled() -> (TestWeb, Archive) {
+    let served = TestWeb::start(crate::crawl::lively(91, 6, 400));
+    let archive = Archive::new();
+    let options = [served.at_once(), vec!["--limit".into(), "300".into()]].concat();
+    start(&mut archive.crawl(&served.web.seeds(3), &options)).wait().succeeded();
+    (served, archive)
+}
+
+#[test]
+fn queries_answer_the_same_with_prepared_columns() {
+    let (_served, archive) = crawled();
+    let mut dice = Dice::new("prepared columns");
+    let drawn: Vec<String> = (0..300)
+        .map(|number| {
+            format!(
+                "page {} order by importance, url select url, importance",
+                condition(&mut dice, number % 4)
+            )
+        })
+        .collect();
+    let questions: Vec<String> =
+        QUESTIONS.iter().chain(&CONDITIONS).map(ToString::to_string).chain(drawn).collect();
+    let before = answers(&archive, &questions);
+    assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
+    prepare(&archive);
+    for ((question, before), after) in questions.iter().zip(before).zip(answers(&archive, &questions)) {
+        let rows = [before.rows.len(), after.rows.len()];
+        assert!(before == after, "{question}: rows {rows:?}");
+    }
+}
+
+#[test]
+fn columns_of_another_checkpoint_do_not_count_and_damage_is_told_and_mended() {
+    let (served, archive) = crawled();
+    prepare(&archive);
+    let counted = ["count pages captures > 0".to_owned()];
+    let before = answers(&archive, &counted);
+    let options = [served.at_once(), vec!["--limit".into(), "30".into()]].concat();
+    start(&mut archive.crawl(&served.web.seeds(3), &options)).wait().succeeded();
+    assert_ne!(answers(&archive, &counted), before, "there is more now");
+
+    prepare(&archive);
+    let path = archive.path.join(prepared::FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    // The first chunk comes after the header.
+    bytes[40] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let damaged = "pages.prepared: it is damaged";
+    archive.run("query", &["count pages group by type"]).refused(1, &[damaged, "take the file away"]);
+    let verified = archive.run::<&str>("verify", &[]).refused(1, &[]).text();
+    assert!(verified.contains(damaged) && verified.contains("archive repair"), "{verified}");
+    archive.run::<&str>("repair", &[]).succeeded();
+    assert!(!path.exists());
+    archive.run::<&str>("verify", &[]).succeeded();
+    archive.run("query", &["count pages group by type"]).succeeded();
+}

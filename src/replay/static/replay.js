@@ -26,7 +26,10 @@
     let isFirst = false;
     try { isFirst = !sessionStorage.getItem(tried); sessionStorage.setItem(tried, "1"); } catch { /* no storage */ }
     const registered = workers.register("/static/worker.js", { scope: "/web/" });
-    if (isFirst && window === window.top) {
+    // A frame of another replayed page is loaded anew with it; one of the application is like a window.
+    let isOuter = window === window.parent;
+    try { isOuter ||= window.parent.location.origin !== location.origin; } catch { isOuter = true; }
+    if (isFirst && isOuter) {
       window.stop();
       registered.then(() => workers.ready).then(() => location.reload(), () => location.reload());
       return;

@@ -5,7 +5,7 @@
 
 mod typed;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
@@ -13,7 +13,7 @@ use chrono::{DateTime, Datelike, Utc};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
-use crate::query::{self, ArchiveRows, PageRow, PageText, Question, Rows, RowsError};
+use crate::query::{self, ArchiveRows, PageRow, PageText, Plan, Question, Rows, RowsError};
 use crate::search::{self, Found, Reader, Snippet, TextQuery};
 
 /// Results of one search.
@@ -144,26 +144,22 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = index.find(&typed.find)?;
     found.retain(|found| found.has_all || !options.all);
+    let counts = if options.facets { counted(&rows, &plan, &mut found)? } else { Counts::default() };
     found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
 
-    let (mut ranked, mut counts) = (Vec::new(), Counts::default());
+    let mut ranked = Vec::new();
     for Found { page, score, has_all } in found {
-        if ranked.len() >= limit * RANKED_PER_RESULT && !options.facets {
+        if ranked.len() >= limit * RANKED_PER_RESULT {
             break;
         }
         let Some(row) = rows.page(page)? else { continue };
         if !plan.selects(&rows, row)? {
             continue;
         }
-        if options.facets {
-            counts.add(&rows, &row)?;
-        }
-        if ranked.len() < limit * RANKED_PER_RESULT {
-            let score = scored(f64::from(score), row.importance, options.importance_weight);
-            let newest = store.state().visit(page)?.and_then(|visit| visit.last_capture);
-            let newest = newest.map(|id| store.state().capture(id)).transpose()?;
-            ranked.push(Ranked { row, newest, has_all, score, also: Vec::new() });
-        }
+        let score = scored(f64::from(score), row.importance, options.importance_weight);
+        let newest = store.state().visit(page)?.and_then(|visit| visit.last_capture);
+        let newest = newest.map(|id| store.state().capture(id)).transpose()?;
+        ranked.push(Ranked { row, newest, has_all, score, also: Vec::new() });
     }
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
@@ -171,6 +167,21 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
     let hits = best.into_iter().map(|ranked| hit(store, &rows, &index, typed, ranked));
     let hits = hits.collect::<Result<_, _>>()?;
     Ok(Results { hits, facets: counts.facets(), meant: meant(&index, typed)? })
+}
+
+/// Counts all pages that were found and fit, and leaves no others.
+fn counted(rows: &ArchiveRows<'_>, plan: &Plan, found: &mut Vec<Found>) -> Result<Counts, FindError> {
+    let mut counts = Counts::default();
+    let mut fitting = HashSet::new();
+    for row in rows.pages_of(found.iter().map(|found| found.page).collect()) {
+        let row = row?;
+        if plan.selects(rows, row)? {
+            counts.add(rows, &row)?;
+            fitting.insert(row.id);
+        }
+    }
+    found.retain(|found| fitting.contains(&found.page));
+    Ok(counts)
 }
 
 /// Words that may have been meant.

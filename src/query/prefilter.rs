@@ -260,17 +260,43 @@ pub(super) fn scan<'a>(
     test: Option<Test>,
     batch: &'a RefCell<Batch>,
 ) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let chosen = move |block| -> Result<Option<(Block, Vec<UrlId>)>, PreparedError> {
+    let chosen = move |block| -> Result<Vec<UrlId>, PreparedError> {
         let urls = prepared.urls(block).map(UrlId);
-        let ids: Vec<UrlId> = match test.as_ref().map(|test| test.rows(prepared, block)).transpose()? {
+        Ok(match test.as_ref().map(|test| test.rows(prepared, block)).transpose()? {
             None | Some(Rows::All) => urls.collect(),
             Some(Rows::None) => Vec::new(),
             Some(Rows::Some(rows)) => urls.zip(rows).filter_map(|(id, is)| is.then_some(id)).collect(),
-        };
+        })
+    };
+    blocks(prepared, chosen, batch)
+}
+
+/// The facts of some pages, which are given by rising number.
+pub(super) fn facts_of<'a>(
+    prepared: &'a Prepared,
+    ids: Vec<UrlId>,
+    batch: &'a RefCell<Batch>,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let chosen = move |block| {
+        let urls = prepared.urls(block);
+        let place = |url: u32| ids.partition_point(|id| id.0 < url);
+        Ok(ids.get(place(urls.start)..place(urls.end)).unwrap_or_default().to_vec())
+    };
+    blocks(prepared, chosen, batch)
+}
+
+/// The facts of the pages that are chosen of each block.
+fn blocks<'a>(
+    prepared: &'a Prepared,
+    chosen: impl Fn(u32) -> Result<Vec<UrlId>, PreparedError> + 'a,
+    batch: &'a RefCell<Batch>,
+) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+    let read = move |block| -> Result<Option<(Block, Vec<UrlId>)>, PreparedError> {
+        let ids = chosen(block)?;
         Ok(if ids.is_empty() { None } else { Some((prepared.block(block)?, ids)) })
     };
     (0..prepared.blocks()).flat_map(move |block| {
-        let (found, failed) = match chosen(block) {
+        let (found, failed) = match read(block) {
             Ok(found) => (found, None),
             Err(error) => (None, Some(Err(error.into()))),
         };

@@ -101,8 +101,10 @@ fn pages_say_what_the_commands_say() {
     let (_served, archive) = crawled("120");
     let serving = Serving::start(&archive);
 
-    let (said, stats) = (serving.json("/"), archive.json("stats", &["--json"]).remove(0));
-    assert_eq!((&said["urls"], &said["links"]), (&stats["urls"], &stats["links"]));
+    let (said, stats) = (serving.json("/"), archive.json::<&str>("stats", &[]).remove(0));
+    for counted in ["captures", "urls", "links", "sites"] {
+        assert_eq!(said[counted], stats[counted], "{counted}");
+    }
     assert_eq!(said["important_sites"][0]["site"], stats["top_sites"][0]["site"]);
 
     let query =
@@ -203,7 +205,7 @@ fn nothing_of_the_web_gets_out_of_its_text() {
     }
     let redirect = serving.get(&format!("/search?q={}", encoded("http://x.test/\r\nSet-Cookie: a=b")));
     assert_eq!(redirect.status, 302);
-    assert!(!redirect.head.contains("set-cookie"), "{}", redirect.head);
+    assert!(!redirect.head.contains("\nset-cookie"), "{}", redirect.head);
 }
 
 #[test]
@@ -282,12 +284,7 @@ fn a_crawl_goes_on_beside_it_and_what_it_finds_is_shown() {
     thread::sleep(Duration::from_millis(500));
     let after = serving.json("/")["captures"].as_u64().unwrap();
     assert!(after > before + 50, "{before} before, {after} after");
-    assert_eq!(
-        after,
-        archive.json("stats", &["--json"])[0]["captures"].as_u64().unwrap()
-            + archive.json("stats", &["--json"])[0]["robots"].as_u64().unwrap()
-            + archive.json("stats", &["--json"])[0]["failures"].as_u64().unwrap()
-    );
+    assert_eq!(after, archive.json::<&str>("stats", &[])[0]["captures"].as_u64().unwrap());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The first page: what is held, what matters most in it, what changed last.
 
-use archive_storage::State;
+use archive_storage::{Host, State, StateError};
 use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let totals = state.totals();
     let (first, last) = span(state);
     let data = Start {
-        captures: totals.captures,
+        captures: answers(state)?,
         urls: totals.urls,
         fetched: totals.fetched,
         sites: totals.sites,
@@ -108,6 +108,12 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             }
         }
     }))
+}
+
+/// Answers, without those to requests for robots.txt.
+fn answers(state: &State) -> Result<u64, StateError> {
+    let of_host = |(_, _, host): (_, _, Host)| u64::from(host.captures.saturating_sub(host.failures));
+    state.hosts().map(|host| host.map(of_host)).sum()
 }
 
 /// From the first capture to the last.

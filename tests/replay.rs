@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use crate::exchange::{foreign, pair};
 use crate::imports::import;
 use crate::support::program::start;
+use crate::support::served::{Served, ask};
 use crate::support::warc::{answer, record, response};
 use crate::support::{Archive, Dice, files_with, judges};
 
@@ -665,4 +666,46 @@ fn captures_of_other_tools_are_shown() {
         rewritten += usize::from(text(&page).contains(&format!("/web/{stamp}")));
     }
     assert!(shown > 400 && rewritten > 50, "{shown} shown, {rewritten} rewritten");
+}
+
+/// The program answers as the library does, and what every server of hostile pages owes.
+#[test]
+fn the_program_serves_the_replay() {
+    let replay = versions();
+    let served = Served::of(&replay.archive);
+    let get = |path: &str, fields: &[&str]| ask(&served.replay, "GET", path, fields);
+    let page = format!("/web/{}/{URL}", STAMPS[1]);
+    let shown = get(&page, &[]);
+    assert_eq!((shown.status, shown.get("memento-datetime")), (200, Some("Wed, 03 Feb 2016 04:05:06 GMT")));
+    let text = String::from_utf8_lossy(&shown.body);
+    assert!(text.contains("version 1") && text.contains("/static/replay.js"), "{text}");
+    let policy = shown.get("content-security-policy").unwrap();
+    assert!(policy.contains(&format!("frame-ancestors 'self' http://{};", served.application)), "{policy}");
+    assert_eq!(shown.get("x-frame-options"), None);
+    // A page without a type is shown as browsers then showed it.
+    assert_eq!(shown.get("x-content-type-options"), None);
+    let head = ask(&served.replay, "HEAD", &page, &[]);
+    assert_eq!((head.status, head.body.len(), head.get("link")), (200, 0, shown.get("link")));
+    assert_eq!(ask(&served.replay, "POST", &page, &[]).status, 405);
+    let gate = get(&format!("/timegate/{URL}"), &["Accept-Datetime: Fri, 03 Jan 2014 00:00:00 GMT"]);
+    assert_eq!(gate.get("location"), Some(&*format!("http://{}/web/{}/{URL}", served.replay, STAMPS[0])));
+    let part = get(&format!("/web/{}id_/{URL}", STAMPS[0]), &["Range: bytes=3-9"]);
+    assert_eq!((part.status, &part.body[..]), (206, &b"version"[..]));
+    let asked = get("/q?x", &[&format!("Referer: http://{}{page}", served.replay), "Sec-Fetch-Dest: image"]);
+    assert_eq!(asked.get("location"), Some("/web/20160203040506mp_/http://a.org/q?x"));
+    assert_eq!(get(&page, &["Sec-Fetch-Dest: serviceworker"]).status, 404);
+    assert_eq!(get("/static/worker.js", &[]).get("service-worker-allowed"), Some("/web/"));
+    let list = get(&format!("/web/*/{URL}"), &[]);
+    let leads = list.get("location").unwrap();
+    assert!(leads.starts_with(&format!("http://{}/page?url=", served.application)), "{leads}");
+    assert_eq!(get(&page, &["Host: evil.test"]).status, 421);
+    // The application shows no archived page, and the replay none of its.
+    assert_eq!(ask(&served.application, "GET", &page, &[]).status, 404);
+    assert_eq!(get("/search?q=x", &[]).status, 404);
+    fs::write(replay.archive.path.join("access.toml"), "[[rule]]\nprefix = \"org,a\"\n").unwrap();
+    let is_gone = (0..2000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        get(&page, &[]).status == 404
+    });
+    assert!(is_gone, "access rules do not hold");
 }

@@ -1,19 +1,12 @@
 //! Replayed pages in a real browser: scripts get what they ask for from the archive, and nothing goes to the live web.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::thread;
-
-use archive::access::Access;
-use archive::replay::{Request, answer};
-use archive_storage::Store;
 
 use crate::imports::import;
 use crate::support::program::start;
+use crate::support::served::Served;
 use crate::support::warc::response;
 use crate::support::{Archive, skip};
 
@@ -50,53 +43,6 @@ addEventListener("load", () => setTimeout(() =>
   say(document.querySelector("archive-banner").shadowRoot.querySelector("p").textContent), 50));
 setTimeout(() => { location.href = "http://live.example/away"; }, 100);
 </script>"#;
-
-/// What answers a browser from an archive, as long as the test runs.
-fn serve(archive: &Path) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let store = Arc::new(Store::read_only(archive).unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let store = Arc::clone(&store);
-            // Browsers come and go as they like.
-            thread::spawn(move || drop(respond(stream, &store, address)));
-        }
-    });
-    address
-}
-
-fn respond(mut stream: TcpStream, store: &Store, address: SocketAddr) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    let first = lines.next().transpose()?.unwrap_or_default();
-    let mut fields = Vec::new();
-    while let Some(line) = lines.next().transpose()?.filter(|line| !line.is_empty()) {
-        fields
-            .extend(line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())));
-    }
-    let field = |name: &str| fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
-    let request = Request {
-        path: first.split(' ').nth(1).unwrap_or_default(),
-        accept_datetime: None,
-        range: field("range"),
-        referer: field("referer"),
-        destination: field("sec-fetch-dest"),
-        base: &format!("http://{address}"),
-        application: None,
-    };
-    let response = answer(store, &Access::unlimited(), &request).unwrap();
-    write!(
-        stream,
-        "HTTP/1.1 {} -\r\nContent-Length: {}\r\nConnection: close\r\n",
-        response.status,
-        response.body.len()
-    )?;
-    for (name, value) in &response.headers {
-        write!(stream, "{name}: {value}\r\n")?;
-    }
-    stream.write_all(b"\r\n")?;
-    stream.write_all(&response.body)
-}
 
 /// Chromium, if it is on this machine.
 fn browser() -> Option<PathBuf> {
@@ -143,16 +89,16 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
         page("5", "http://b.org/frame", "<script>document.write('of b')</script>"),
     ];
     import(&archive, &[("all.warc", records.concat())]);
-    let address = serve(&archive.path);
+    let served = Served::of(&archive);
     let staying =
         ASKING.lines().filter(|line| !line.starts_with("setTimeout")).collect::<Vec<_>>().join("\n");
     let other = Archive::new();
     let records = [vec![page("6", "http://a.org/", &staying)], records[1..].to_vec()].concat();
     import(&other, &[("all.warc", records.concat())]);
-    let other_address = serve(&other.path);
+    let other_served = Served::of(&other);
 
     let (document, asked) =
-        look(&browser, other.folder(), &format!("http://{other_address}/web/{STAMP}/http://a.org/"));
+        look(&browser, other.folder(), &format!("http://{}/web/{STAMP}/http://a.org/", other_served.replay));
     for told in [
         "/data: 200 of a",
         "data: 200 of a",
@@ -169,7 +115,7 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
     }
     assert!(document.contains("<archive-banner>"), "{document}");
     let (left, gone) =
-        look(&browser, archive.folder(), &format!("http://{address}/web/{STAMP}/http://a.org/"));
+        look(&browser, archive.folder(), &format!("http://{}/web/{STAMP}/http://a.org/", served.replay));
     assert!(left.contains("Not in the archive"), "{left}");
     assert!(asked.contains("127.0.0.1") && gone.contains("127.0.0.1"), "the log tells nothing");
     for host in asked.iter().chain(&gone) {

@@ -182,8 +182,9 @@ fn response(origin: Origin, reply: Reply) -> Response<Full<Bytes>> {
     let mut set = |name: &'static str, value: &'static str| {
         fields.entry(name).or_insert(HeaderValue::from_static(value));
     };
-    set("x-content-type-options", "nosniff");
+    // Replayed pages are shown as they were shown: many servers state no type, or a wrong one.
     if origin == Origin::Application {
+        set("x-content-type-options", "nosniff");
         set("content-security-policy", POLICY);
         set("referrer-policy", "no-referrer");
         set("x-frame-options", "DENY");

@@ -8,6 +8,7 @@ pub(crate) mod judges;
 pub(crate) mod pages;
 pub(crate) mod program;
 pub(crate) mod reach;
+pub(crate) mod served;
 pub(crate) mod site;
 pub(crate) mod small_disk;
 pub(crate) mod terminal;

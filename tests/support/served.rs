@@ -1,0 +1,77 @@
+//! An archive that the program serves.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use super::Archive;
+
+/// `archive serve`, until this is dropped.
+pub(crate) struct Served {
+    child: Child,
+    /// Addresses and ports of the two origins.
+    pub(crate) application: String,
+    pub(crate) replay: String,
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Names in small letters.
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Served {
+    /// Serves an archive on free ports.
+    pub(crate) fn of(archive: &Archive) -> Self {
+        let mut command = archive.command("serve");
+        command.args(["--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut addresses =
+            line.split("http://").skip(1).map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
+        let (application, replay) = (addresses.next().unwrap(), addresses.next().unwrap());
+        Self { child, application, replay }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks an address; `fields` are further lines of the head.
+pub(crate) fn ask(address: &str, method: &str, path: &str, fields: &[&str]) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !fields.iter().any(|field| field.starts_with("Host:")) {
+        head += &format!("Host: {address}\r\n");
+    }
+    for field in fields {
+        head += &format!("{field}\r\n");
+    }
+    stream.write_all((head + "\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8(answer).unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let field =
+        |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+    Answer { status, fields: lines.filter_map(field).collect(), body }
+}
+
+impl Answer {
+    /// The value of a field, named in small letters.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+}

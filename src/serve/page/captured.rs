@@ -58,8 +58,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let url = state.url(id)?;
     let rows = ArchiveRows::new(store, access.clone())?;
     let (mut captures, mut captured, mut months) = (Vec::new(), 0, BTreeMap::<i32, [u64; 12]>::new());
-    for capture in rows.history(id).map_err(Problem::of)? {
-        let capture = capture.map_err(Problem::of)?;
+    for capture in rows.history(id).map_err(|error| Problem::of(&error))? {
+        let capture = capture.map_err(|error| Problem::of(&error))?;
         captured += 1;
         let local = capture.time.with_timezone(&Local);
         if let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize) {

@@ -24,6 +24,8 @@ const PATH_BYTES_MAX: usize = 16 << 10;
 /// A request.
 pub(super) struct Asked<'a> {
     path: &'a str,
+    /// Bytes of its path and query.
+    length: usize,
     parameters: Vec<(String, String)>,
     wants_json: bool,
     opened: &'a Opened,
@@ -51,7 +53,7 @@ enum Problem {
 
 impl Problem {
     /// An error of rows.
-    fn of(error: RowsError) -> Self {
+    fn of(error: &RowsError) -> Self {
         Self::Failed(error.to_string())
     }
 }
@@ -64,6 +66,7 @@ impl<E: std::error::Error> From<E> for Problem {
 
 impl<'a> Asked<'a> {
     pub(super) fn new(path: &'a str, accept: Option<&str>, opened: &'a Opened, replay: &'a str) -> Self {
+        let length = path.len();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let parameters: Vec<(String, String)> =
             form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -74,7 +77,7 @@ impl<'a> Asked<'a> {
                 accept.split(',').next().is_some_and(|first| first.trim().starts_with("application/json"))
             }),
         };
-        Self { path, parameters, wants_json, opened, replay }
+        Self { path, length, parameters, wants_json, opened, replay }
     }
 
     /// A parameter; empty where it was not given.
@@ -122,7 +125,7 @@ impl Reply {
 
 /// The answer to a request.
 pub(super) fn answer(asked: &Asked<'_>) -> Reply {
-    if asked.path.len() > PATH_BYTES_MAX {
+    if asked.length > PATH_BYTES_MAX {
         return Reply::problem(414, "This address is too long.");
     }
     let reply = match asked.path {

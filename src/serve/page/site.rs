@@ -71,7 +71,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         first_seen: site.first_seen,
         last_seen: site.last_seen,
         statuses: statuses.collect(),
-        most_important: pages.answer()?.rows.into_iter().filter_map(found).collect(),
+        most_important: pages.answer()?.rows.iter().filter_map(|row| found(row)).collect(),
     };
     let all = address("/query", &[("q", &format!("page site = \"{name}\" order by importance limit 1000"))]);
     Ok(asked.reply(&data.site, &data, || {
@@ -115,8 +115,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-fn found(row: Vec<Value>) -> Option<Page> {
-    let [Value::Text(url), title, status, importance, last_seen] = row.as_slice() else { return None };
+fn found(row: &[Value]) -> Option<Page> {
+    let [Value::Text(url), title, status, importance, last_seen] = row else { return None };
     Some(Page {
         url: url.clone(),
         title: if let Value::Text(title) = title { Some(title.clone()) } else { None },

@@ -1,7 +1,8 @@
 //! A web archiving crawler that ranks, keeps and refreshes what it finds.
 //!
-//! Arrows between modules point down only: the command line uses `serve`, which uses `replay` and `find`, and `exchange`, `watch`, `publish`, `crawl`, `replay`, `query` and
-//! `review`; these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! Arrows between modules point down only: the command line uses `serve` (on `replay` and `find`), `exchange`, `watch`, `publish`,
+//! `crawl`, `query` and `review`;
+//! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
 //! [`decisions`], [`erased`], [`files`] and the crate [`archive_storage`].
 

@@ -34,4 +34,5 @@ pub mod review;
 pub mod search;
 pub mod selection;
 pub mod topic;
+pub mod topics;
 pub mod watch;

@@ -36,6 +36,7 @@ use crate::ledger::{Credits, capture_flags};
 use crate::prepared;
 use crate::recorder::{self, RecorderError};
 use crate::search;
+use crate::topics::TopicError;
 use crate::watch::WatchError;
 
 use self::author::{Fate, Writer};
@@ -81,6 +82,9 @@ pub enum EraseError {
     /// The reports of a watch.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// The topics.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
 }
 
 impl<E: Into<RecorderError>> From<E> for EraseError {
@@ -113,6 +117,8 @@ pub struct Done {
     pub bytes_after: u64,
     /// Reports of watches from which something was taken out.
     pub reports: u64,
+    /// Topics that were learned from one of the pages and are removed.
+    pub topics: Vec<String>,
     /// Quarantined files and cut-off tails that were removed.
     pub removed_files: u64,
     /// Exports that were made since the first of the captures, as far as the archive has noted them.

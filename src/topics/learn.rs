@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{About, CLASS, RELEVANT, Sight, Topic, TopicError, check_name};
 use crate::change::parsed;
 use crate::learn::{Platt, log_odds, measures};
-use crate::topic::{Example, Knowledge, Lead, held_out};
+use crate::topic::{Context, Example, Knowledge, Lead, held_out};
 
 /// Examples of each kind from which something can be learned.
 pub const EXAMPLES_MIN: usize = 5;
@@ -146,6 +146,22 @@ pub fn learn(
         calibration: calibration.parts(),
     };
     Ok(Topic { about, knowledge: Arc::new(knowledge) })
+}
+
+/// Learns how far from the topic pages seem to be, from those of its examples that are still there.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError> {
+    let About { examples: of_topic, against, .. } = &topic.about;
+    let read = |urls: &[String]| {
+        let ids = urls.iter().map(|url| store.state().find(url)).collect::<Result<Vec<_>, _>>()?;
+        read_documents(store, &ids.into_iter().flatten().collect::<Vec<_>>())
+    };
+    let (positives, negatives) = (read(of_topic)?, read(against)?);
+    let documents: Vec<&Document> = positives.iter().chain(&negatives).collect();
+    let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
+    Ok(Context::learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
 /// How a topic tells pages; how well, and for each of them, in their order, how probably it is of the topic.

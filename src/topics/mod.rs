@@ -26,7 +26,7 @@ use crate::files::{self, WholeFile, make_folder};
 use crate::learn::{Platt, log_odds};
 use crate::topic::{Knowledge, PageText};
 
-pub use learn::{Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, judge, learn, read_documents};
+pub use learn::{Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, judge, learn, learn_layers, read_documents};
 pub use sight::{LEADS_MAX, Sight};
 
 /// The folder in an archive.

@@ -36,7 +36,6 @@ use crate::ledger::{Credits, capture_flags};
 use crate::prepared;
 use crate::recorder::{self, RecorderError};
 use crate::search;
-use crate::topics::TopicError;
 use crate::watch::WatchError;
 
 use self::author::{Fate, Writer};
@@ -82,9 +81,6 @@ pub enum EraseError {
     /// The reports of a watch.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// The topics.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
 }
 
 impl<E: Into<RecorderError>> From<E> for EraseError {

@@ -50,6 +50,10 @@ impl Planted {
         Self { of_topic, links }
     }
 
+    fn targets(&self) -> usize {
+        self.of_topic.iter().filter(|of_topic| **of_topic).count()
+    }
+
     fn url(page: usize) -> String {
         format!("http://h{}.test/{page}", page % HOSTS)
     }
@@ -190,57 +194,71 @@ fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
     archive.verify();
 }
 
+/// Prints how much of the topic was found after a tenth, a quarter and half of the pages, mean of three webs.
 #[test]
 fn pages_of_the_topic_come_early() {
+    const MODES: [&str; 7] = ["none", "learned", "soft", "context", "fish", "shark", "tunnel:2"];
     let mut table = "locality  mode      recall at 10 %  25 %  50 %\n".to_owned();
-    for locality in [0.9, 0.0] {
-        let web = Planted::new(400, locality, 11);
-        let targets = web.of_topic.iter().filter(|of_topic| **of_topic).count();
-        let served = web.serve();
-        let taught = taught(&served);
-        let mut at_a_quarter = Vec::new();
-        for mode in ["none", "learned", "soft", "context", "fish", "shark", "tunnel:2"] {
-            let archive = taught.copy();
-            let focus = ["--topic", "pastry", "--topic-mode", mode];
-            let finished = crawl(&archive, &served, if mode == "none" { &[] } else { &focus });
-            let order = asked(&served);
-            let all = order.len();
-            let recall = |share: usize| {
-                let found = order.iter().take(all * share / 100).filter(|&&page| web.of_topic[page]);
-                found.count() as f64 / targets as f64
-            };
-            let row = [10, 25, 50].map(recall);
-            writeln!(table, "{locality:<9} {mode:<9} {:14.2} {:5.2} {:5.2}", row[0], row[1], row[2]).unwrap();
-            at_a_quarter.push(row[1]);
-            captures(&archive.path).are_single();
-            ledger_balances(&archive.path);
-            if !mode.starts_with("tunnel") {
-                assert_eq!(all, web.of_topic.len(), "{mode}: all pages are fetched in the end");
+    for locality in [0.9, 0.5, 0.0] {
+        let mut recalls = [[0.0; 3]; MODES.len()];
+        for seed in 11..14 {
+            let web = Planted::new(300, locality, seed);
+            let served = web.serve();
+            let taught = taught(&served);
+            for (mode, sums) in MODES.iter().zip(&mut recalls) {
+                let found = early(&taught, &served, &web, mode);
+                sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found / 3.0);
             }
-            assert_eq!(
-                mode != "none",
-                finished.errors.contains("of the topic pastry"),
-                "{}",
-                finished.errors
-            );
         }
-        let (none, learned) = (at_a_quarter[0], at_a_quarter[1]);
-        if locality > 0.5 {
-            assert!(learned > none + 0.3, "{table}");
-        } else {
-            // Twice the deviation that chance has.
-            assert!(learned > none - 2.0 * (0.25 * 0.75 / targets as f64).sqrt(), "{table}");
+        for (mode, [tenth, quarter, half]) in MODES.iter().zip(recalls) {
+            writeln!(table, "{locality:<9} {mode:<9} {tenth:14.2} {quarter:5.2} {half:5.2}").unwrap();
         }
+        let [none, learned] = [recalls[0][1], recalls[1][1]];
+        // At no locality nothing is to be won, and chance alone has a deviation of .05.
+        assert!(learned > none + if locality > 0.8 { 0.3 } else { -0.1 }, "{table}");
     }
     println!("{table}");
+}
+
+/// How much of the topic a crawl had found after a tenth, a quarter and half of the pages.
+fn early(taught: &Archive, served: &Answers, web: &Planted, mode: &str) -> [f64; 3] {
+    let archive = taught.copy();
+    let focus = ["--topic", "pastry", "--topic-mode", mode];
+    let finished = crawl(&archive, served, if mode == "none" { &[] } else { &focus });
+    assert_eq!(mode != "none", finished.errors.contains("of the topic pastry"), "{}", finished.errors);
+    captures(&archive.path).are_single();
+    ledger_balances(&archive.path);
+    let order = asked(served);
+    if !mode.starts_with("tunnel") {
+        assert_eq!(order.len(), web.of_topic.len(), "{mode}: all pages are fetched in the end");
+    }
+    if mode == "learned" {
+        // Whatever it promises, one page of twenty is the one that is known for the longest time.
+        let mut known = web.links[0].clone();
+        known.retain({
+            let mut met = HashSet::from([0]);
+            move |page| met.insert(*page)
+        });
+        for (place, page) in known.iter().enumerate() {
+            let turn = order.iter().position(|asked| asked == page).unwrap();
+            assert!(turn <= 20 * (place + 1) + 1, "{page}, link {place} of the first page, came as {turn}");
+        }
+    }
+    let targets = web.targets() as f64;
+    [10, 25, 50].map(|share| {
+        let first = &order[..web.of_topic.len() * share / 100];
+        first.iter().filter(|page| web.of_topic[**page]).count() as f64 / targets
+    })
 }
 
 #[test]
 fn a_focused_crawl_that_is_killed_goes_on() {
     let web = Planted::new(300, 0.9, 5);
-    let targets = web.of_topic.iter().filter(|of_topic| **of_topic).count();
     let served = web.serve();
     let archive = taught(&served);
+    let undisturbed = archive.copy();
+    crawl(&undisturbed, &served, &["--topic", "pastry"]);
+    let in_peace = asked(&served);
     let mut options = served.at_once();
     options.extend(["--scope", "any", "--workers", "1", "--topic", "pastry"].map(str::to_owned));
     let mut running = start(&mut archive.crawl(&[Planted::url(0)], &options));
@@ -267,10 +285,13 @@ fn a_focused_crawl_that_is_killed_goes_on() {
     let after = asked(&served);
     let seen: HashSet<usize> = before.iter().chain(&after).copied().collect();
     assert_eq!(seen.len(), web.of_topic.len());
-    // Half of all pages had most of the topic's.
-    let half = before.iter().chain(&after).take(150).copied().collect::<HashSet<usize>>();
-    let found = half.iter().filter(|page| web.of_topic[**page]).count();
-    assert!(found * 10 >= targets * 8, "{found} of {targets}");
+    // It fetched first what it would have fetched first in peace, but for what is equal and what was under way.
+    let first = |order: &mut dyn Iterator<Item = usize>| order.take(100).collect::<HashSet<usize>>();
+    let (disturbed, peaceful) =
+        (first(&mut before.into_iter().chain(after)), first(&mut in_peace.into_iter()));
+    let both = disturbed.intersection(&peaceful).count();
+    println!("{both} of 100 pages the same");
+    assert!(both >= 90, "{both} of the first 100 pages");
     let why = archive.json("why", &[&Planted::url(0)]).remove(0);
     assert!(why["topic"]["probability"].as_f64().unwrap() < 0.5, "{}", why["topic"]);
     archive.verify();

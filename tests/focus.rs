@@ -286,11 +286,11 @@ fn a_focused_crawl_that_is_killed_goes_on() {
     let seen: HashSet<usize> = before.iter().chain(&after).copied().collect();
     assert_eq!(seen.len(), web.of_topic.len());
     // It fetched first what it would have fetched first in peace, but for what is equal and what was under way.
-    let first = |order: &mut dyn Iterator<Item = usize>| order.take(100).collect::<HashSet<usize>>();
-    let (disturbed, peaceful) =
-        (first(&mut before.into_iter().chain(after)), first(&mut in_peace.into_iter()));
-    let both = disturbed.intersection(&peaceful).count();
-    println!("{both} of 100 pages the same");
+    // What was fetched shortly before the kill may have been fetched again.
+    let mut met = HashSet::new();
+    let once = before.into_iter().chain(after).filter(|page| met.insert(*page));
+    let disturbed: HashSet<usize> = once.take(100).collect();
+    let both = in_peace.iter().take(100).filter(|page| disturbed.contains(page)).count();
     assert!(both >= 90, "{both} of the first 100 pages");
     let why = archive.json("why", &[&Planted::url(0)]).remove(0);
     assert!(why["topic"]["probability"].as_f64().unwrap() < 0.5, "{}", why["topic"]);

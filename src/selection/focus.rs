@@ -37,7 +37,7 @@ const KNOWN_MAX: usize = 1 << 18;
 const LINKS_MAX: usize = 1 << 21;
 
 /// A page moves in the frontier when its level changes by so much.
-const STEP: u8 = 8;
+const STEP: u8 = 4;
 
 /// The level of what an order knows nothing of.
 const MIDDLE: u8 = LEVEL_PAGE_MAX / 2;
@@ -94,7 +94,7 @@ impl FocusMode {
     const fn range(self) -> (f64, f64) {
         match self {
             // Log-odds.
-            Self::Learned => (-8.0, 8.0),
+            Self::Learned => (-6.0, 6.0),
             Self::Context => (0.0, 4.0),
             Self::Fish => (0.0, 3.0),
             Self::Soft | Self::Hard | Self::Tunnel(_) | Self::Shark => (0.0, 1.0),

@@ -157,7 +157,7 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
     let store = Store::read_only(path)?;
     for (file, what) in prepared::damage(&store) {
         remove(&path.join(file))?;
-        repaired.did(file, &said(&what, "removed, the next crawl, refresh or import makes it anew"));
+        repaired.did(file, said(&what, "removed, the next crawl, refresh or import makes it anew"));
     }
     let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {

@@ -290,7 +290,7 @@ impl Rows for ArchiveRows<'_> {
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
         let sums = match self.site_sums() {
             Ok(sums) => sums,
-            Err(error) => return Box::new(std::iter::once(Err(error.into()))),
+            Err(error) => return Box::new(std::iter::once(Err(error))),
         };
         let rows = self.state.sites().map(move |site| {
             let (id, name, site) = site?;

@@ -36,9 +36,9 @@ impl Planted {
             let own = drawn.iter().find(|&&page| is_local && of_topic[page] == is_of_topic);
             own.or(drawn.first()).copied()
         };
-        for page in 1..pages {
+        for (page, &kind) in of_topic.iter().enumerate().skip(1) {
             // Each page is linked from an earlier one, so that all can be reached.
-            if let Some(parent) = draw(None, page, of_topic[page]) {
+            if let Some(parent) = draw(None, page, kind) {
                 links[parent].push(page);
             }
         }

@@ -171,6 +171,32 @@ fn a_topic_is_learned_and_asked_for() {
 }
 
 #[test]
+fn a_topic_is_learned_from_words_and_from_queries() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = Archive::new();
+    let mut options = vec!["--delay".to_owned(), "0".to_owned()];
+    options.extend(served.connection());
+    start(&mut archive.crawl(&["http://examples.test/".to_owned()], &options)).wait().succeeded();
+    archive.run("topic learn", &["searched", "--words", "pastrya"]).succeeded();
+    let [topic, others] = ["page text contains \"pastryb\"", "page not text contains \"pastryb\""];
+    archive.run("topic learn", &["asked", "--where", topic, "--against", others]).succeeded();
+    for name in ["searched", "asked"] {
+        let told = archive
+            .json("query", &[format!("page topic({name}) is not empty select url, topic({name}) as p")]);
+        let mean = |is_of_topic: bool| {
+            let pages = told.iter().filter(|row| {
+                let number = row["url"].as_str().unwrap().rsplit('/').next().unwrap().parse::<usize>();
+                number.is_ok_and(|number| number.is_multiple_of(2) == is_of_topic)
+            });
+            let chances: Vec<f64> = pages.filter_map(|row| row["p"].as_f64()).collect();
+            assert_eq!(chances.len(), EXAMPLES);
+            chances.iter().sum::<f64>() / EXAMPLES as f64
+        };
+        assert!(mean(true) > mean(false) + 0.2, "{name}: {} and {}", mean(true), mean(false));
+    }
+}
+
+#[test]
 fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
     let served = Planted::new(1, 0.0, 1).serve();
     let archive = taught(&served);

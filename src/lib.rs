@@ -37,4 +37,5 @@ pub mod search;
 pub mod selection;
 pub mod serve;
 pub mod topic;
+pub mod topics;
 pub mod watch;

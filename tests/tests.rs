@@ -15,6 +15,7 @@ mod erase;
 mod examples;
 mod exchange;
 mod export;
+mod focus;
 mod freshness;
 mod hostile;
 mod hostile_documents;

@@ -15,7 +15,13 @@ fuzz_target!(|text: &str| {
             let again = archive_grammar::parse(&printed).expect("what is printed is a query");
             assert_eq!(again.to_string(), printed);
             let now = DateTime::UNIX_EPOCH;
-            let context = Context { now, zone: Zone::Utc, page_columns: &[], site_columns: &[] };
+            let context = Context {
+                now,
+                zone: Zone::Utc,
+                page_columns: &[],
+                site_columns: &[],
+                topics: &["maps".to_owned()],
+            };
             if let Err(mistake) = Plan::new(&query, text, &context) {
                 assert!(text.get(mistake.span()).is_some());
             }

@@ -79,7 +79,8 @@ impl CashArgs {
         if archive.join("state").is_dir() {
             return Ok(());
         }
-        let context = Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[] };
+        let context =
+            Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[], topics: &[] };
         for (text, _) in self.queries() {
             let plan = Plan::parse(text, &context).map_err(query::Error::from).context(OPTION)?;
             plan.expect_pages().context(OPTION)?;

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::crawl::{self, End, Plan, Seed, Timings, read_seeds, scope_of};
+use archive::crawl::{self, End, HARVEST_PAGES_MAX, HarvestRules, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
 use archive::prepared;
-use archive::selection::{Budgets, CrawlOrder, CrawlPolicy};
+use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
+use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use comfy_table::CellAlignment;
@@ -18,7 +19,7 @@ use super::cash::CashArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, interrupt, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -29,6 +30,7 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
   archive crawl --seeds list.txt --inter-host 3 --favour news --favour 'xml*4' --sites host
+  archive crawl --seeds list.txt --topic maps --stop-harvest 0.02/1000
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
 While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
@@ -81,6 +83,8 @@ pub(crate) struct Args {
     #[arg(long)]
     obey_nofollow: bool,
     #[command(flatten)]
+    focus: FocusArgs,
+    #[command(flatten)]
     fetch: FetchArgs,
     #[command(flatten)]
     cash: CashArgs,
@@ -91,6 +95,51 @@ pub(crate) struct Args {
     timings: bool,
 }
 
+/// What to look for.
+#[derive(clap::Args)]
+struct FocusArgs {
+    /// Look for pages of this topic first (see `archive topic learn`)
+    #[arg(long, value_name = "NAME", conflicts_with = "order")]
+    topic: Option<String>,
+    /// How: learned, soft, hard (follows only links of the topic's pages), tunnel:N (of N pages behind one, too), context,
+    /// fish or shark
+    #[arg(long, default_value = "learned", value_name = "MODE", requires = "topic")]
+    topic_mode: FocusMode,
+    /// How much the topic counts beside importance, 0 to 1
+    #[arg(long, default_value_t = 0.8, value_name = "WEIGHT", requires = "topic")]
+    focus: f64,
+    /// Stop when of the last N pages a smaller share than X is of the topic [N: 500]
+    #[arg(long, value_name = "X[/N]", requires = "topic", value_parser = harvest)]
+    stop_harvest: Option<(f64, u32)>,
+    /// Stop when so many pages of the topic are found
+    #[arg(long, value_name = "N", requires = "topic")]
+    stop_found: Option<u64>,
+}
+
+impl FocusArgs {
+    fn policy(&self, archive: &Path) -> anyhow::Result<Option<FocusPolicy>> {
+        let Some(topic) = &self.topic else { return Ok(None) };
+        if !(0.0..=1.0).contains(&self.focus) {
+            return Err(UsageError("--focus has to be between 0 and 1".to_owned()).into());
+        }
+        if !topics::names(archive)?.contains(topic) {
+            let advice = "`archive topic list` shows the topics, `archive topic learn` makes one";
+            return Err(UsageError(format!("there is no topic '{topic}'; {advice}")).into());
+        }
+        Ok(Some(FocusPolicy { topic: topic.clone(), mode: self.topic_mode, weight: self.focus }))
+    }
+}
+
+/// A share, and of how many pages.
+fn harvest(text: &str) -> Result<(f64, u32), String> {
+    let (share, pages) = text.split_once('/').unwrap_or((text, "500"));
+    let share = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    let pages = pages.parse().ok().filter(|pages| (1..=HARVEST_PAGES_MAX).contains(pages));
+    share
+        .zip(pages)
+        .ok_or_else(|| format!("a share from 0 to 1, / and 1 to {HARVEST_PAGES_MAX} pages, as in 0.02/500"))
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds = load_seeds(&args.seeds)?;
     let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
@@ -99,11 +148,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.limit = args.limit;
     let policy = &mut options.policy;
     policy.order = args.order;
+    policy.focus = args.focus.policy(&args.archive.path)?;
     policy.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
     policy.query_variations = args.query_variations;
     policy.same_content = args.same_content;
     policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
+    options.harvest = HarvestRules { least: args.focus.stop_harvest, found: args.focus.stop_found };
     args.fetch.start_log(&args.archive.path)?;
     args.cash.check(&args.archive.path)?;
     let stop = interrupt::install()?;

@@ -29,7 +29,7 @@ const EXPORTS_SHOWN: usize = 20;
 /// Erase every capture of some pages, for good.
 ///
 /// Their records are taken out of the segments and out of all that was made of them: dictionaries, guards, indexes, histories,
-/// titles, links, full text, reports of watches, quarantined files. A tombstone stays, which says when a capture was made, and
+/// titles, links, full text, reports of watches, quarantined files; topics learned from them are removed. A tombstone stays, which says when a capture was made, and
 /// when and why it was erased. The URLs are not fetched or imported again until that is lifted. Revisits of other pages
 /// that stood on the content go too, unless --keep-copies gives them the content. What other pages say of an erased one stays with
 /// them: their links to it, and its content where they have it themselves; --dry-run counts these. Copies outside the archive
@@ -97,6 +97,7 @@ struct Summary<'a> {
     bytes_before: u64,
     bytes_after: u64,
     reports: u64,
+    topics: &'a [String],
     removed_files: u64,
     exports: &'a [Export],
 }
@@ -231,6 +232,7 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
             bytes_before: done.bytes_before,
             bytes_after: done.bytes_after,
             reports: done.reports,
+            topics: &done.topics,
             removed_files: done.removed_files,
             exports: &done.exports,
         });
@@ -266,6 +268,9 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
             "{} that stay name what goes, as they link to it or were found on it",
             output::count(plan.naming, "page")
         ));
+    }
+    for topic in &done.topics {
+        output::note(format_args!("the topic {topic} was learned from what is erased, and is removed"));
     }
     for export in done.exports.iter().take(EXPORTS_SHOWN) {
         let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));

@@ -34,6 +34,7 @@ mod review;
 mod search;
 mod serve;
 mod stats;
+mod topic;
 mod verify;
 mod watch;
 mod why;
@@ -84,6 +85,8 @@ enum Command {
     #[command(alias = "currency")]
     Freshness(freshness::Args),
     Plan(plan::Args),
+    #[command(subcommand)]
+    Topic(topic::Command),
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
@@ -150,6 +153,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Publish(args) => publish::run(&args),
         Command::Freshness(args) => freshness::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Topic(command) => topic::run(&command),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),

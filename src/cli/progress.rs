@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{End, Status};
+use archive::crawl::{End, Status, TopicStatus};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{count, note, visible};
@@ -112,8 +112,9 @@ impl Progress {
             self.before = (now, status.captures);
         }
         let rate = if status.elapsed < RATE_SPAN { status.rate() } else { self.rate };
+        let found = status.topic.as_ref().map_or(String::new(), |topic| format!(", {}", harvest(topic)));
         let line = format!(
-            "{} captures, {rate:.0}/s, {}, {} queued, {} hosts active, {} errors",
+            "{} captures, {rate:.0}/s, {}, {} queued, {} hosts active, {} errors{found}",
             HumanCount(status.acknowledged),
             HumanBytes(status.bytes),
             HumanCount(status.queued),
@@ -143,6 +144,8 @@ impl Progress {
             End::Complete => complete,
             End::Limit => "limit reached",
             End::Time => "time is over",
+            End::Found => "enough pages of the topic found",
+            End::Harvest => "too few of the last pages are of the topic",
             End::Stopped => "stopped",
         };
         note(format_args!(
@@ -170,12 +173,26 @@ fn sum(status: &Status) -> String {
     if status.errors > 0 {
         parts.push(count(status.errors, "error"));
     }
+    if let Some(topic) = &status.topic {
+        parts.push(harvest(topic));
+    }
     for (number, what) in [(status.refused, "refused"), (status.queued, "still queued")] {
         if number > 0 {
             parts.push(format!("{} {what}", HumanCount(number)));
         }
     }
     parts.join(", ")
+}
+
+/// What a focused crawl has found.
+fn harvest(topic: &TopicStatus) -> String {
+    format!(
+        "{} of {} of the topic {} ({:.0} % of the last hundred)",
+        HumanCount(topic.found),
+        count(topic.looked_at, "page"),
+        topic.name,
+        100.0 * topic.harvest
+    )
 }
 
 #[cfg(test)]

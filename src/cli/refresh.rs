@@ -268,6 +268,8 @@ fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {
             End::Complete => "complete",
             End::Limit => "limit",
             End::Time => "time",
+            End::Found => "found",
+            End::Harvest => "harvest",
             End::Stopped => "stopped",
         },
         reports,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive::decisions::Decisions;
-use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Visit, Weights, Why};
+use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Standing, Visit, Weights, Why};
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 use comfy_table::CellAlignment;
@@ -108,10 +108,30 @@ fn print(why: &Why) -> anyhow::Result<()> {
         "importance",
         why.importance.map_or("-, as it is no page".to_owned(), |number| format!("{number:.2}")),
     );
+    if let Some(standing) = &why.topic {
+        topic(standing).into_iter().zip(["topic", ""]).for_each(|(text, name)| row(name, text));
+    }
     if let Some(outlook) = &why.outlook {
         due(outlook).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
     }
     output::print(&table)
+}
+
+/// What the last crawl thinks of a page by its topic; a line or two.
+fn topic(standing: &Standing) -> Vec<String> {
+    let Standing { name, mode, weight, .. } = standing;
+    let how = format!("{name}, {mode} with a weight of {weight}");
+    let said = match (standing.probability, standing.promise) {
+        (Some(probability), _) => format!("of it with a probability of {probability:.2}"),
+        (None, Some(promise)) => format!("it promises {promise:.2} of 1"),
+        (None, None) => "nothing is known of it".to_owned(),
+    };
+    let mut lines = vec![format!("{how}: {said}")];
+    if !standing.parts.is_empty() {
+        let parts = standing.parts.iter().map(|(part, says)| format!("{part} {says:+.1}"));
+        lines.push(parts.collect::<Vec<_>>().join(", "));
+    }
+    lines
 }
 
 /// The visits in a table, newest first.

@@ -8,6 +8,7 @@ use archive_storage::UrlId;
 use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
+use super::harvest::{HarvestRules, TopicStatus};
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::fetch;
@@ -39,6 +40,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
+    /// When a focused crawl stops.
+    pub harvest: HarvestRules,
     /// URLs that wait in memory, about; all others wait on disk.
     pub front_max: usize,
     /// How servers are treated.
@@ -72,6 +75,7 @@ impl Default for Options {
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
             time: None,
+            harvest: HarvestRules::default(),
             front_max: 1_000_000,
             politeness: Politeness::default(),
             fetch: fetch::Settings {
@@ -135,6 +139,9 @@ pub struct Status {
     pub hosts_active: usize,
     /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
+    /// What a focused crawl has found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<TopicStatus>,
     /// The most important sites so far.
     pub top_sites: Vec<(String, f64)>,
     /// Checkpoints of this run.
@@ -162,6 +169,10 @@ pub enum End {
     Limit,
     /// The time is over.
     Time,
+    /// So many pages of the topic are found as were asked for.
+    Found,
+    /// Too few of the last pages are of the topic.
+    Harvest,
     /// Somebody asked for it.
     Stopped,
 }

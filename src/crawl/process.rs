@@ -22,6 +22,7 @@ use crate::parse::{Limits, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::{Said, Text};
 use crate::selection::stored_robots;
+use crate::topics::{Sight, Topic};
 
 /// Why a page that says `noarchive` has no record of its own.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
@@ -95,6 +96,8 @@ pub(super) struct Processed {
     pub(super) robots: Option<Robots>,
     /// For the index.
     pub(super) text: Option<Text>,
+    /// What a focused crawl sees of a page that has text, and how probably that is of the topic.
+    pub(super) sight: Option<(Sight, f64)>,
     /// The place of its body in memory, given up when it is stored.
     pub(super) _held: Held,
 }
@@ -120,6 +123,8 @@ pub(super) struct Reading {
     pub(super) seen: Arc<SeenPayloads>,
     /// What links have said.
     pub(super) said: Said,
+    /// What is looked for.
+    pub(super) topic: Option<Topic>,
 }
 
 /// What a processing thread does, and what with.
@@ -147,6 +152,7 @@ pub(super) struct Taken {
     facts: Facts,
     robots: Option<Robots>,
     text: Option<Text>,
+    sight: Option<(Sight, f64)>,
 }
 
 impl Work for Processing {
@@ -205,6 +211,7 @@ impl Reading {
         };
         let mut robots = None;
         let mut text = None;
+        let mut sight = None;
         if tag.robots {
             if (200..300).contains(&exchange.status) {
                 let rules = stored_robots::parse(&head, &beginning, &self.robot);
@@ -225,9 +232,19 @@ impl Reading {
                 key: digest.prefix(),
             };
             let said = tag.previous.is_none().then_some(&self.said);
-            text = self.page(reader.page(&page), exchange.status, said, &mut facts);
+            let parsed = reader.page(&page);
+            sight = self.sight(tag, exchange.status, &parsed);
+            text = self.page(parsed, exchange.status, said, &mut facts);
         }
-        Taken { head, head_bytes, received_digest, digest, length, facts, robots, text }
+        Taken { head, head_bytes, received_digest, digest, length, facts, robots, text, sight }
+    }
+
+    /// What a focused crawl sees of a page.
+    fn sight(&self, tag: &FetchTag, status: u16, parsed: &Parsed) -> Option<(Sight, f64)> {
+        let topic = self.topic.as_ref().filter(|_| status == 200)?;
+        let sight = Sight::of(tag.url.as_str(), parsed)?;
+        let chance = topic.probability(&sight.text(tag.url.as_str()));
+        Some((sight, chance))
     }
 
     /// Takes over what a page says; returns what of it is indexed.
@@ -254,7 +271,8 @@ fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
 impl Processing {
     /// What a response is, and its records.
     fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
-        let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text } = taken;
+        let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text, sight } =
+            taken;
         let kind = match &tag.previous {
             _ if facts.error.is_some() => CaptureKind::Failed,
             Some(_) if is_not_modified(tag, &exchange) => CaptureKind::NotModified,
@@ -303,6 +321,7 @@ impl Processing {
             retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
             robots,
             text,
+            sight,
             outcome,
             records,
             _held: held,

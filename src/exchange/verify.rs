@@ -9,6 +9,7 @@ use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::prepared;
 use crate::search;
+use crate::topics::{self, TopicError};
 use crate::watch;
 
 /// Why a verification broke off.
@@ -21,6 +22,9 @@ pub enum VerifyError {
     /// The folder of columns cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
+    /// The folder of topics cannot be read.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
 }
 
 /// Verifies the archive in `path`: every `every`th capture (1 for all), and, when all are looked at, every file.
@@ -53,6 +57,9 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         Decisions::read(path).err().map(|error| error.to_string()),
         Erased::read(path).err().map(|error| error.to_string()),
     ];
+    for what in topics::damage(path)? {
+        verified.find(None, None, what);
+    }
     for error in by_people.into_iter().flatten() {
         verified.find(None, None, format!("{error}; put back a copy of it, or take the file away"));
     }

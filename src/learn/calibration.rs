@@ -19,6 +19,19 @@ impl Platt {
         Self(Binary::fit_shares(&rows, &share, 0.0))
     }
 
+    /// The sigmoid's slope a and constant b.
+    #[must_use]
+    pub fn parts(&self) -> (f64, f64) {
+        let (weights, constant) = self.0.weights();
+        (weights.first().copied().unwrap_or_default(), constant)
+    }
+
+    /// The sigmoid with these parts.
+    #[must_use]
+    pub fn from_parts(slope: f64, constant: f64) -> Self {
+        Self(Binary::from_weights(vec![slope], constant))
+    }
+
     /// The probability that goes with `score`.
     #[must_use]
     pub fn probability(&self, score: f64) -> f64 {

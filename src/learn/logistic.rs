@@ -82,6 +82,19 @@ impl Multinomial {
         scores
     }
 
+    /// All weights: a row of all classes for each place, at last the constants.
+    #[must_use]
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// The model of what [`Multinomial::weights`] gave; none where they are no numbers or no whole rows.
+    #[must_use]
+    pub fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
+        let fits = !weights.is_empty() && classes > 0 && weights.len().is_multiple_of(classes);
+        (fits && weights.iter().all(|weight| weight.is_finite())).then_some(Self { classes, weights })
+    }
+
     /// What a place of the vector says for a class, in log-odds.
     #[must_use]
     pub fn weight(&self, place: u32, class: usize) -> f32 {
@@ -152,6 +165,11 @@ impl Binary {
         let weights: Vec<f64> = moments.iter().zip(&parameters).map(|((_, scale), w)| scale * w).collect();
         let shift: f64 = moments.iter().zip(&weights).map(|((mean, _), w)| mean * w).sum();
         Self { weights, constant: parameters[width] - shift }
+    }
+
+    /// The model with these [`Binary::weights`].
+    pub(super) fn from_weights(weights: Vec<f64>, constant: f64) -> Self {
+        Self { weights, constant }
     }
 
     /// The log-odds of `row`, which has as many inputs as were fitted.

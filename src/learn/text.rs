@@ -73,10 +73,34 @@ impl TfIdf {
         Self { places: found, weights }
     }
 
+    /// Each bucket that counts, with its weight, in the order of the buckets.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, f32)> {
+        let places = self.places.iter().zip(0..);
+        places
+            .filter_map(|(place, bucket)| Some((bucket, *self.weights.get(place.checked_sub(1)? as usize)?)))
+    }
+
+    /// What [`TfIdf::entries`] gave; none where they are not in their order, or of another version.
+    #[must_use]
+    pub fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
+        let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
+        let mut places = vec![0; BUCKETS as usize];
+        for ((bucket, weight), place) in entries.iter().zip(1..) {
+            *places.get_mut(*bucket as usize).filter(|_| in_order && weight.is_finite())? = place;
+        }
+        Some(Self { places, weights: entries.iter().map(|entry| entry.1).collect() })
+    }
+
     /// How many places a vector has.
     #[must_use]
     pub fn width(&self) -> usize {
         self.weights.len()
+    }
+
+    /// How rare the words at a place are.
+    #[must_use]
+    pub fn weight(&self, place: u32) -> f32 {
+        self.weights[place as usize]
     }
 
     /// How often each word that counts is there.
@@ -131,6 +155,10 @@ mod tests {
         assert_eq!(weights.counts(&texts[1]).iter().map(|entry| entry.1).sum::<f32>(), 3.0);
         assert_eq!(weights.place(1, "one"), None);
         assert_eq!(TfIdf::of(&texts, 2).width(), 1);
+        let entries: Vec<(u32, f32)> = weights.entries().collect();
+        assert_eq!(TfIdf::from_entries(&entries).unwrap().vector(&texts[0]), vector);
+        assert!(TfIdf::from_entries(&[(3, 1.0), (3, 1.0)]).is_none());
+        assert!(TfIdf::from_entries(&[(BUCKETS, 1.0)]).is_none());
         assert!(TfIdf::of(&texts, 2).vector(&texts[2]).is_empty());
     }
 }

@@ -343,6 +343,24 @@ impl Credits {
         Ok(page)
     }
 
+    /// A page that waits, or that would if it had not been put off for this reason, which holds no more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn take_up(
+        &self,
+        state: &mut State,
+        id: UrlId,
+        why: Refusal,
+    ) -> Result<Option<Candidate>, CreditError> {
+        let mut page = state.page(id)?;
+        if flags::refusal_code(page.flags) == why.code() {
+            refuse_in(&mut page, None);
+            state.set_page(id, &page)?;
+        }
+        Ok(self.candidate(id, &page))
+    }
+
     /// The scope by which pages are taken or left out.
     #[must_use]
     pub fn scope(&self) -> &Scope {

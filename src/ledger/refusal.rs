@@ -37,11 +37,13 @@ pub enum Refusal {
     Erased = 13,
     /// People decided against it.
     Decided = 14,
+    /// No page that is near enough to the topic of the crawl leads to it.
+    OffTopic = 15,
 }
 
 impl Refusal {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Robots,
         Self::RobotsUnreachable,
         Self::Unresolved,
@@ -56,6 +58,7 @@ impl Refusal {
         Self::Unfetchable,
         Self::Erased,
         Self::Decided,
+        Self::OffTopic,
     ];
 
     /// The number in page states, 1 to 15.
@@ -88,6 +91,7 @@ impl Refusal {
             Self::Unfetchable => "unfetchable",
             Self::Erased => "erased",
             Self::Decided => "decided",
+            Self::OffTopic => "off-topic",
         }
     }
 
@@ -109,6 +113,7 @@ impl Refusal {
             Self::NoFollow => "only links that are not to be followed lead to it (--obey-nofollow)",
             Self::Ignored => "an ignore rule of the settings file leaves it out",
             Self::Unfetchable => "it cannot be asked for over HTTP",
+            Self::OffTopic => "no page that is near enough to the topic leads to it (--topic-mode)",
             Self::Decided => "people decided against it (`archive review log`)",
             Self::Erased => "it was erased, and is not to be fetched again (`archive erase --lift`)",
         }

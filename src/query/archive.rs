@@ -14,6 +14,7 @@ use super::batch::Batch;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::prefilter::{self, Test};
 use super::rows::{Chosen, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind};
@@ -22,6 +23,7 @@ use crate::ledger::{CreditError, language};
 use crate::parse::DocumentKind;
 use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
+use crate::topics::TopicError;
 
 /// Why an archive has no rows.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,9 @@ pub enum ArchiveRowsError {
     /// A column computed off line cannot be read.
     #[error(transparent)]
     Column(#[from] ColumnError),
+    /// The folder of topics cannot be read.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// What people decided cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
@@ -63,6 +68,7 @@ pub struct ArchiveRows<'a> {
     /// Computed when first asked for.
     site_sums: OnceLock<Vec<SiteSums>>,
     decisions: Decisions,
+    pub(super) topics: Topics,
     /// What all visits say of a change rate; computed when first asked for.
     pub(super) prior: OnceLock<RatePrior>,
 }
@@ -130,6 +136,7 @@ impl<'a> ArchiveRows<'a> {
             page_columns: NamedColumns::read(store, Kind::Page)?,
             site_columns: NamedColumns::read(store, Kind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
+            topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),
             prior: OnceLock::new(),
         })
@@ -316,6 +323,14 @@ impl Rows for ArchiveRows<'_> {
             })
         });
         Box::new(rows)
+    }
+
+    fn topics(&self) -> &[String] {
+        self.topics.names()
+    }
+
+    fn topic(&self, page: UrlId, name: &str) -> Result<Option<f64>, RowsError> {
+        Ok(self.topics.probability(self.store, page, name)?)
     }
 
     fn decisions(&self) -> Option<&Decisions> {

@@ -19,6 +19,8 @@ pub(crate) enum Expr {
     Field(Path),
     /// A header of a capture's answer, by its name in small letters.
     Header(String),
+    /// How probably a page is of a topic, by its name.
+    Topic(String),
     Call(Function, Box<Expr>),
     Arithmetic(Box<Expr>, Sign, Box<Expr>),
     /// What the rows of a group have in common, by its place in the plan.
@@ -43,6 +45,7 @@ pub(crate) enum Function {
 pub(crate) trait Subject {
     fn field(&self, path: Path) -> Result<Value, RowsError>;
     fn header(&self, name: &str) -> Result<Value, RowsError>;
+    fn topic(&self, name: &str) -> Result<Value, RowsError>;
     /// Whether the search of the plan with this index found it.
     fn hit(&self, search: usize) -> bool;
     /// Whether its content changed in a time: never at its first version.
@@ -57,6 +60,7 @@ impl Expr {
             Self::Value(value) => value.clone(),
             Self::Field(path) => subject.field(*path)?,
             Self::Header(name) => subject.header(name)?,
+            Self::Topic(name) => subject.topic(name)?,
             Self::Call(function, argument) => function.of(&argument.value(subject)?),
             Self::Arithmetic(left, sign, right) => {
                 calculated(&left.value(subject)?, *sign, &right.value(subject)?)
@@ -82,7 +86,7 @@ impl Expr {
             // What another row has is looked up first.
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
-            Self::Header(_) => Cost::Record,
+            Self::Header(_) | Self::Topic(_) => Cost::Record,
             Self::Call(_, argument) => argument.cost(),
             Self::Arithmetic(left, _, right) => left.cost().max(right.cost()),
         }

@@ -238,6 +238,10 @@ impl Subject for Group {
         Ok(Value::Empty)
     }
 
+    fn topic(&self, _: &str) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
     fn hit(&self, _: usize) -> bool {
         false
     }

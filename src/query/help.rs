@@ -26,8 +26,11 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<(String, &'static str
 
 /// Every function with its meaning.
 pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let header = [("header", "a header of the answer, as in header(\"server\") (reads records)")];
-    Function::NAMES.into_iter().chain(header).chain(Gather::NAMES)
+    let of_records = [
+        ("header", "a header of the answer, as in header(\"server\") (reads records)"),
+        ("topic", "how probably a page is of a topic, 0 to 1, as in topic(maps) (reads records)"),
+    ];
+    Function::NAMES.into_iter().chain(of_records).chain(Gather::NAMES)
 }
 
 fn sort(kind: ColumnKind) -> &'static str {

@@ -42,6 +42,7 @@ mod searched;
 mod subject;
 mod times;
 mod top;
+mod topics;
 mod typed;
 mod value;
 

@@ -25,6 +25,8 @@ pub struct Context<'a> {
     pub page_columns: &'a [String],
     /// Names of the store's further numbers of sites.
     pub site_columns: &'a [String],
+    /// Names of topics.
+    pub topics: &'a [String],
 }
 
 impl<'a> Context<'a> {
@@ -35,6 +37,7 @@ impl<'a> Context<'a> {
             zone: Zone::Local,
             page_columns: rows.page_columns(),
             site_columns: rows.site_columns(),
+            topics: rows.topics(),
         }
     }
 }

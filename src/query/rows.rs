@@ -236,6 +236,20 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// Names of topics.
+    fn topics(&self) -> &[String] {
+        &[]
+    }
+
+    /// How probably a page is of the topic with this name; none for one without text. Costs reading its newest version.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn topic(&self, page: UrlId, name: &str) -> Result<Option<f64>, RowsError> {
+        let _ = (page, name);
+        Ok(None)
+    }
+
     /// What people decided on pages, hosts and sites.
     fn decisions(&self) -> Option<&Decisions> {
         None

@@ -320,6 +320,11 @@ impl Subject for RowSubject<'_> {
         Ok(record.map_or(Value::Empty, |record| record.header(name).into()))
     }
 
+    fn topic(&self, name: &str) -> Found<Value> {
+        let Some(page) = self.page() else { return Ok(Value::Empty) };
+        Ok(self.world.rows.topic(page, name)?.map_or(Value::Empty, Value::Number))
+    }
+
     fn hit(&self, search: usize) -> bool {
         self.page().is_some_and(|page| self.world.hits.has(search, page))
     }

@@ -165,6 +165,9 @@ impl Typing<'_> {
         if let Some(argument) = argument.filter(|_| name == "header") {
             return self.header(argument, span);
         }
+        if let Some(argument) = argument.filter(|_| name == "topic") {
+            return self.topic(argument, span);
+        }
         let is_known = Function::NAMES.iter().chain(&Gather::NAMES).any(|(known, _)| *known == name);
         if is_known && (distinct || argument.is_none()) {
             return Err(self.mistake(&span, format!("`{name}` is asked of one value, as in {name}(x)")));
@@ -210,6 +213,38 @@ impl Typing<'_> {
         let shown = format!("header(\"{name}\")");
         let expr = Expr::Header(name.to_lowercase());
         Ok(Typed { expr, kind: ColumnKind::Text, folds_case: true, shown, span })
+    }
+
+    fn topic(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<Typed> {
+        let name = match &argument.value {
+            Written::Field(field) => field.name(),
+            Written::Literal(Literal::Text(name)) => name,
+            _ => {
+                return Err(
+                    self.mistake(&argument.span, "the name of a topic is asked for, as in topic(maps)")
+                );
+            }
+        };
+        let Some(name) = self.context.topics.iter().find(|known| *known == name) else {
+            let suggestion = match self.context.topics {
+                [] => "`archive topic learn` makes one".to_owned(),
+                topics => format!("the topics are {}", topics.join(", ")),
+            };
+            let message = format!("there is no topic `{name}`");
+            return Err(self.mistake(&argument.span, message).with_suggestion(Some(suggestion)));
+        };
+        if !matches!(self.columns.target, archive_grammar::Target::Pages) {
+            return Err(self.mistake(&span, "only pages have topics"));
+        }
+        if self.grouping.is_some() {
+            return Err(self.mistake(&span, "the rows of a group differ in their topics: group by it too"));
+        }
+        if self.is_past {
+            return Err(self.mistake(&span, "topics are not known as of another time"));
+        }
+        let shown = format!("topic({name})");
+        let expr = Expr::Topic(name.clone());
+        Ok(Typed { expr, kind: ColumnKind::Number, folds_case: true, shown, span })
     }
 
     fn aggregate(
@@ -260,8 +295,9 @@ impl Typing<'_> {
     }
 
     fn unknown_function(&self, name: &str, span: &Range<usize>) -> ParseError {
-        let names =
-            || Function::NAMES.into_iter().chain(Gather::NAMES).map(|(name, _)| name).chain(["header"]);
+        let names = || {
+            Function::NAMES.into_iter().chain(Gather::NAMES).map(|(name, _)| name).chain(["header", "topic"])
+        };
         let suggestion = match nearest(name, names()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("the functions are {}", names().collect::<Vec<_>>().join(", ")),

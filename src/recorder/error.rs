@@ -9,6 +9,7 @@ use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
 use crate::ledger::CreditError;
 use crate::search;
+use crate::topics::TopicError;
 
 /// Why nothing more can be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum RecorderError {
     /// What people decided is not known.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
+    /// A topic cannot be read, or what leads to it not be learned.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// There are no threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -8,6 +8,7 @@
 mod agenda;
 mod budget;
 mod due;
+mod focus;
 pub mod freshness;
 mod order;
 pub mod plan;
@@ -23,9 +24,11 @@ pub use due::{
     Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, archive_prior,
     most_obsolete, refreshable,
 };
+pub use focus::{FocusMode, FocusPolicy, UnknownMode};
+pub(crate) use focus::{Focused, is_redirect};
 pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::CrawlPolicy;
 pub(crate) use visits::utc;
 pub use visits::{RobotsAnswer, Visit, visits_of};
-pub use why::{Found, LastFetch, Outlook, Spent, Why, why};
+pub use why::{Found, LastFetch, Outlook, Spent, Standing, Why, why};

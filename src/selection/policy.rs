@@ -4,6 +4,7 @@ use archive_storage::State;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budgets;
+use super::focus::FocusPolicy;
 use super::order::CrawlOrder;
 use crate::ledger::{CreditError, POLICY_SETTING};
 
@@ -15,6 +16,8 @@ pub struct CrawlPolicy {
     pub robots_name: String,
     /// In which order pages are fetched.
     pub order: CrawlOrder,
+    /// What is looked for, if the crawl is focused; the order is that of cash then.
+    pub focus: Option<FocusPolicy>,
     /// Pages that a host and a site may have.
     pub budgets: Budgets,
     /// Variations of one page by a query of three parameters or more, at most; 0 for no limit.
@@ -34,6 +37,7 @@ impl Default for CrawlPolicy {
         Self {
             robots_name: env!("CARGO_PKG_NAME").to_owned(),
             order: CrawlOrder::default(),
+            focus: None,
             budgets: Budgets::default(),
             query_variations: 1000,
             same_content: 250,

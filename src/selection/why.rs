@@ -8,17 +8,22 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{self, Choice, RefreshRules, Weights};
+use super::focus::{FocusMode, Focused};
 use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, Visit, utc};
 use crate::access::Access;
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
+use crate::topics::{self, TopicError};
 
 /// Captures of the page that led here that are read to find the one with the link.
 const VIA_CAPTURES_MAX: usize = 64;
 
 /// Pages of the way from a seed that are listed.
 const WAY_MAX: usize = 32;
+
+/// What adds less to the log-odds of a page is not told.
+const PART_MIN: f64 = 0.05;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -43,6 +48,8 @@ pub struct Why {
     pub decided: Option<String>,
     /// The order in which the last crawl fetched pages.
     pub order: String,
+    /// What the last crawl, if it was focused, thinks of it.
+    pub topic: Option<Standing>,
     /// Its last fetch.
     pub last_fetch: Option<LastFetch>,
     /// Importance, mean 1 over all pages; nothing for what is no page.
@@ -119,6 +126,23 @@ pub struct Outlook {
     pub estimated: bool,
 }
 
+/// What a focused crawl thinks of a URL.
+#[derive(Debug, Clone, Serialize)]
+pub struct Standing {
+    /// The topic.
+    pub name: String,
+    /// The mode of the crawl.
+    pub mode: FocusMode,
+    /// How much the topic counts beside importance.
+    pub weight: f64,
+    /// How probably it is of the topic, once it was fetched and has text.
+    pub probability: Option<f64>,
+    /// While it waits: how promising it is, from 0 to 1; nothing if no page that counts leads to it.
+    pub promise: Option<f64>,
+    /// What that consists of, in log-odds, by the mode `learned`: the largest part first.
+    pub parts: Vec<(&'static str, f64)>,
+}
+
 /// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
 /// pages to weigh what `weights` say.
 ///
@@ -151,11 +175,44 @@ pub fn why(
         spent: spent(state, &credits, &page, host, &policy)?,
         decided: weights.standing(state, id)?.sentence(),
         order: policy.order.to_string(),
+        topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,
         outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
+}
+
+fn standing(
+    store: &Store,
+    id: UrlId,
+    policy: &CrawlPolicy,
+    is_fetched: bool,
+) -> Result<Option<Standing>, RecorderError> {
+    let Some(policy) = &policy.focus else { return Ok(None) };
+    let standing = |probability, promise, parts| Standing {
+        name: policy.topic.clone(),
+        mode: policy.mode,
+        weight: policy.weight,
+        probability,
+        promise,
+        parts,
+    };
+    if is_fetched {
+        // The topic may be gone since.
+        let topic = topics::get(store.path(), &policy.topic).ok();
+        let document = topics::read_documents(store, &[id])?;
+        let probability = topic.and_then(|topic| topics::judge(&topic, &document, &[]).1.pop());
+        return Ok(Some(standing(probability, None, Vec::new())));
+    }
+    let focused = match Focused::begin(store, policy, &[]) {
+        Err(TopicError::Missing(_)) => return Ok(None),
+        begun => begun?,
+    };
+    let mut parts = focused.parts(id);
+    parts.retain(|part| part.1.abs() >= PART_MIN);
+    parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    Ok(Some(standing(None, focused.share(id), parts)))
 }
 
 fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> String {

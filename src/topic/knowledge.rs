@@ -61,10 +61,10 @@ pub struct Example<'a> {
 /// Words, and which classes they speak for.
 #[derive(Clone, Debug)]
 pub(super) struct Teller {
-    words: TfIdf,
-    model: Multinomial,
+    pub(super) words: TfIdf,
+    pub(super) model: Multinomial,
     /// ln p(class) for what has no words.
-    prior: Vec<f64>,
+    pub(super) prior: Vec<f64>,
 }
 
 impl Teller {
@@ -98,11 +98,29 @@ impl Teller {
 /// What was learned from examples. All vectors it gives have an entry a class.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
-    pages: Teller,
-    urls: Teller,
-    anchors: Teller,
+    pub(super) pages: Teller,
+    pub(super) urls: Teller,
+    pub(super) anchors: Teller,
     /// Of the links of an example of a class, the share that leads to each class: a row a class.
-    leads_to: Vec<Vec<f64>>,
+    pub(super) leads_to: Vec<Vec<f64>>,
+}
+
+/// For each example the probability of each class, as those say that are not in the same part: the examples are dealt to `parts`
+/// in turn.
+#[must_use]
+pub fn held_out(examples: &[Example<'_>], classes: usize, parts: usize) -> Vec<Vec<f64>> {
+    let words: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+    let mut told = vec![Vec::new(); examples.len()];
+    for part in 0..parts {
+        let others = || (0..examples.len()).filter(|place| place % parts != part);
+        let texts: Vec<Words> = others().map(|place| words[place].clone()).collect();
+        let labels: Vec<usize> = others().map(|place| examples[place].class).collect();
+        let teller = Teller::fit(&texts, &labels, classes, PAGE_L2);
+        for place in (part..examples.len()).step_by(parts) {
+            told[place] = teller.probabilities(&words[place]);
+        }
+    }
+    told
 }
 
 impl Knowledge {
@@ -167,6 +185,20 @@ impl Knowledge {
     #[must_use]
     pub fn lead_rate(&self, classes: &[f64], class: usize) -> f64 {
         classes.iter().zip(&self.leads_to).map(|(p, row)| p * row[class]).sum()
+    }
+
+    /// What a word of a page's text says for `class`, in log-odds, where it is as often as once; 0 for one that is not known.
+    #[must_use]
+    pub fn word(&self, word: &str, class: usize) -> f64 {
+        let Teller { words, model, .. } = &self.pages;
+        let mut one = Words::default();
+        one.add_text(TEXT, word);
+        let weight = |&(place, count): &(u32, f32)| {
+            let others = (0..self.classes()).filter(|&other| other != class);
+            let most = others.map(|other| model.weight(place, other)).fold(f32::NEG_INFINITY, f32::max);
+            f64::from(count * words.weight(place) * (model.weight(place, class) - most))
+        };
+        words.counts(&one).iter().map(weight).sum()
     }
 
     /// How many classes there are.

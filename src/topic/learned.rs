@@ -7,6 +7,7 @@
 //! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are told by their words.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::links::{folders, last_segment, names, pattern, stem};
 use super::relatives::{Children, Rate, Rates};
@@ -58,6 +59,33 @@ pub enum Part {
     ParentLinks,
     /// How many links it is away from the seeds.
     Depth,
+}
+
+impl Part {
+    /// What people call the parts, in their order, at the end the constant.
+    const NAMES: [&'static str; PARTS] = [
+        "words of the URL",
+        "link texts",
+        "best link text",
+        "words of the topic in the link",
+        "the topic's name in a link text",
+        "the topic's name in the URL",
+        "the topic's name in a heading above",
+        "pages that link to it",
+        "best page that links to it",
+        "what such pages lead to",
+        "other links of these pages",
+        "of the best of these pages",
+        "links beside it",
+        "beside it on the best page",
+        "its folder",
+        "URLs like it",
+        "pages of its folder",
+        "number of pages that link to it",
+        "number of links of these pages",
+        "distance from the seeds",
+        "what holds for all pages",
+    ];
 }
 
 /// How many parts there are, with the constant at the end.
@@ -139,8 +167,8 @@ struct Waiting {
 
 /// The order; see the module's documentation.
 #[derive(Debug)]
-pub struct Learned<'k> {
-    knowledge: &'k Knowledge,
+pub struct Learned {
+    knowledge: Arc<Knowledge>,
     class: usize,
     /// How words begin that name the topic.
     stem: String,
@@ -162,10 +190,10 @@ pub struct Learned<'k> {
     scored_at: usize,
 }
 
-impl<'k> Learned<'k> {
+impl Learned {
     /// Looks for pages of `class`, which is called `name` (empty: it has no name that links could say).
     #[must_use]
-    pub fn new(knowledge: &'k Knowledge, class: usize, name: &str, tuning: Tuning) -> Self {
+    pub fn new(knowledge: Arc<Knowledge>, class: usize, name: &str, tuning: Tuning) -> Self {
         let mut all = Rate::default();
         // Before anything is known a tenth of all pages is of the topic.
         (0..5).for_each(|_| all.add(0.1));
@@ -193,7 +221,7 @@ impl<'k> Learned<'k> {
 
     /// What each part adds to the log-odds of a waiting page, the constant at the end.
     #[must_use]
-    pub fn parts(&self, page: u32) -> Option<[f64; PARTS]> {
+    pub fn weighed(&self, page: u32) -> Option<[f64; PARTS]> {
         let mut parts = self.numbers(self.waiting.get(&page)?);
         parts.iter_mut().zip(&self.weights).for_each(|(part, weight)| *part *= weight);
         Some(parts)
@@ -332,12 +360,16 @@ impl<'k> Learned<'k> {
     }
 }
 
-impl Focus for Learned<'_> {
+impl Focus for Learned {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
         for &(seed, _) in seeds {
             self.depths.insert(seed, (0, 0.0));
             queue.put(seed, f64::MAX);
         }
+    }
+
+    fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
+        self.weighed(page).map_or_else(Vec::new, |parts| Part::NAMES.into_iter().zip(parts).collect())
     }
 
     fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {

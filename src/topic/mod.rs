@@ -4,6 +4,7 @@
 //! [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and what they say) into priorities of pages
 //! that wait, as a [`crate::importance::order::Order`] does from links alone.
 
+mod bytes;
 mod context;
 mod knowledge;
 mod learned;
@@ -14,7 +15,7 @@ mod simple;
 use crate::importance::order::Queue;
 
 pub use context::Context;
-pub use knowledge::{Example, Knowledge, PageText};
+pub use knowledge::{Example, Knowledge, PageText, held_out};
 pub use learned::{Learned, Part, Tuning};
 pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 
@@ -54,6 +55,12 @@ pub trait Focus {
     /// A page, which came from `queue`, was fetched: put or change what waits. A page that was taken stays out of the queue
     /// whatever is put.
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue);
+
+    /// What the score of a waiting page consists of, each part with its name; nothing where it has one part only.
+    fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
+        let _ = page;
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Orders that follow one idea each, as their authors describe them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::links::folders;
 use super::{Fetched, Focus, Knowledge, Lead};
@@ -111,20 +112,20 @@ impl Focus for Tunnel {
 
 /// The parent's log-odds and what the link's text says, together.
 #[derive(Clone, Debug)]
-pub struct ParentAnchor<'k> {
-    knowledge: &'k Knowledge,
+pub struct ParentAnchor {
+    knowledge: Arc<Knowledge>,
     soft: Soft,
 }
 
-impl<'k> ParentAnchor<'k> {
+impl ParentAnchor {
     /// Looks for pages of `class`.
     #[must_use]
-    pub fn new(knowledge: &'k Knowledge, class: usize) -> Self {
+    pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
         Self { knowledge, soft: Soft::new(class) }
     }
 }
 
-impl Focus for ParentAnchor<'_> {
+impl Focus for ParentAnchor {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
         self.soft.begin(seeds, queue);
     }
@@ -181,8 +182,8 @@ impl Focus for Fish {
 
 /// Shark search (Hersovici et al. 1998): what is inherited decays, and counts as much as the words in and around the link.
 #[derive(Clone, Debug)]
-pub struct Shark<'k> {
-    knowledge: &'k Knowledge,
+pub struct Shark {
+    knowledge: Arc<Knowledge>,
     class: usize,
     inherited: HashMap<u32, f64>,
     best: Best,
@@ -193,10 +194,10 @@ const SHARK_DECAY: f64 = 0.5;
 const SHARK_INHERITED: f64 = 0.5;
 const SHARK_ANCHOR: f64 = 0.8;
 
-impl<'k> Shark<'k> {
+impl Shark {
     /// Looks for pages of `class`.
     #[must_use]
-    pub fn new(knowledge: &'k Knowledge, class: usize) -> Self {
+    pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
         Self { knowledge, class, inherited: HashMap::new(), best: Best::default() }
     }
 
@@ -205,7 +206,7 @@ impl<'k> Shark<'k> {
     }
 }
 
-impl Focus for Shark<'_> {
+impl Focus for Shark {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
         self.best.begin(seeds, queue);
     }

@@ -1,5 +1,7 @@
 //! A little web of recipes among news.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::importance::order::{BreadthFirst, ExactQueue};
 
@@ -10,7 +12,7 @@ fn page<'a>(url: &'a str, title: &'a str, text: &'a str) -> PageText<'a> {
     PageText { url, title, headings: vec![title], text }
 }
 
-fn knowledge() -> Knowledge {
+fn knowledge() -> Arc<Knowledge> {
     let urls: Vec<String> =
         (0..20).map(|i| format!("http://{i}.org/{}/{i}.html", ["cook", "paper"][i % 2])).collect();
     let examples: Vec<Example<'_>> = urls
@@ -26,7 +28,7 @@ fn knowledge() -> Knowledge {
             Example { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
         })
         .collect();
-    Knowledge::learn(&examples, 2)
+    Arc::new(Knowledge::learn(&examples, 2))
 }
 
 #[test]
@@ -78,7 +80,7 @@ fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
 #[test]
 fn the_learned_order_follows_words_and_says_why() {
     let knowledge = knowledge();
-    let mut learned = Learned::new(&knowledge, RECIPE, "recipe", Tuning::default());
+    let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
     let order = crawl(&mut learned, |page| page % 3 == 1);
     assert_eq!(order[0], 0);
     let mut first = order[1..4].to_vec();
@@ -86,22 +88,25 @@ fn the_learned_order_follows_words_and_says_why() {
     assert_eq!(first, [1, 4, 7], "{order:?}");
     assert_eq!(order.len(), 10);
     // What waits has a reason; what was fetched waits no more.
-    let mut learned = Learned::new(&knowledge, RECIPE, "recipe", Tuning::default());
+    let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
     let mut queue = ExactQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let text = page("http://a.org/", "", "");
     let lead = Lead { target: 1, url: "http://a.org/all", anchor: "All recipes", heading: "", place: 0 };
     learned.fetched(&Fetched { page: 0, classes: &[0.1, 0.9], text: &text, leads: &[lead] }, &mut queue);
-    let parts = learned.parts(1).unwrap();
+    let parts = learned.weighed(1).unwrap();
     assert!(parts[Part::NameInAnchor as usize] > 0.0 && parts[Part::NameInUrl as usize] == 0.0);
-    assert_eq!(learned.parts(0), None);
+    assert_eq!(learned.weighed(0), None);
+    let named = learned.parts(1);
+    let said = named.iter().find(|part| part.0 == "the topic's name in a link text").unwrap();
+    assert_eq!(said.1, parts[Part::NameInAnchor as usize]);
 }
 
 #[test]
 fn crawls_are_the_same_from_the_same_answers() {
     let knowledge = knowledge();
     let orders = [0, 1].map(|_| {
-        let mut learned = Learned::new(&knowledge, RECIPE, "", Tuning::default());
+        let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "", Tuning::default());
         crawl(&mut learned, |page| page > 5)
     });
     assert_eq!(orders[0], orders[1]);
@@ -110,11 +115,11 @@ fn crawls_are_the_same_from_the_same_answers() {
 #[test]
 fn every_order_but_tunnels_fetches_all() {
     let knowledge = knowledge();
-    let mut orders: [Box<dyn Focus + '_>; 6] = [
+    let mut orders: [Box<dyn Focus>; 6] = [
         Box::new(Soft::new(RECIPE)),
-        Box::new(ParentAnchor::new(&knowledge, RECIPE)),
+        Box::new(ParentAnchor::new(Arc::clone(&knowledge), RECIPE)),
         Box::new(Fish::new(RECIPE)),
-        Box::new(Shark::new(&knowledge, RECIPE)),
+        Box::new(Shark::new(Arc::clone(&knowledge), RECIPE)),
         Box::new(Ucb::new(RECIPE)),
         Box::new(Unfocused(BreadthFirst::default())),
     ];
@@ -146,4 +151,39 @@ fn tunnels_end_after_so_many_pages() {
         }
         assert_eq!(fetched.last(), Some(&last), "{in_a_row_max}: {fetched:?}");
     }
+}
+
+#[test]
+fn knowledge_is_the_same_when_it_is_read_again() {
+    let knowledge = knowledge();
+    let bytes = knowledge.to_bytes();
+    let again = Knowledge::from_bytes(&bytes).unwrap();
+    let pie = page("http://x.org/cook/1.html", "Pie", "butter and flour");
+    assert_eq!(again.page(&pie), knowledge.page(&pie));
+    assert_eq!(again.url("http://y.org/cook/"), knowledge.url("http://y.org/cook/"));
+    assert_eq!(again.anchor("apple pie"), knowledge.anchor("apple pie"));
+    assert_eq!(again.lead_rate(&[0.5, 0.5], NEWS), knowledge.lead_rate(&[0.5, 0.5], NEWS));
+    assert!(again.word("Butter", RECIPE) > 0.0 && again.word("minister", RECIPE) < 0.0);
+    assert_eq!(again.word("xyzzy", RECIPE), 0.0);
+    // Whatever is cut off or put in, nothing panics.
+    for end in 0..bytes.len().min(400) {
+        assert!(Knowledge::from_bytes(&bytes[..end]).is_none());
+    }
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..500 {
+        let mut bytes = bytes.clone();
+        let place = random.usize(..bytes.len());
+        bytes[place] = random.u8(..);
+        drop(Knowledge::from_bytes(&bytes));
+    }
+}
+
+#[test]
+fn held_out_pages_are_told_apart_by_the_others() {
+    let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];
+    let examples: Vec<Example<'_>> = (0..20)
+        .map(|i| Example { text: page("http://x.org/", "", text(i)), class: i % 2, leads: Vec::new() })
+        .collect();
+    let told = held_out(&examples, 2, 5);
+    assert!(told.iter().enumerate().all(|(i, classes)| classes[i % 2] > 0.6), "{told:?}");
 }

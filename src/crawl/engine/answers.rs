@@ -22,7 +22,7 @@ use crate::ledger::{
     page_flags,
 };
 use crate::recorder::RecorderError;
-use crate::selection::{Budgets, Ordering};
+use crate::selection::{Budgets, Focused, Ordering};
 
 /// Attempts at one URL in one run, when what kept it away may pass.
 const ATTEMPTS_MAX: u8 = 3;
@@ -107,6 +107,7 @@ impl Run<'_> {
         if let Some(ordering) = &mut self.ordering {
             ordering.fetched(self.recorder.state(), tag.id, self.recorder.credits().last_links())?;
         }
+        self.tell_focus(&tag, &processed, capture)?;
         let mut candidates = std::mem::take(&mut self.candidates);
         for candidate in candidates.drain(..) {
             if self.discovering || candidate.level == LEVEL_REQUISITE {
@@ -114,6 +115,7 @@ impl Run<'_> {
             }
         }
         self.candidates = candidates;
+        self.reorder(now)?;
         self.watch.lap(Stage::Queue);
         if tag.robots {
             if let Some(robots) = processed.robots {
@@ -208,13 +210,14 @@ impl Run<'_> {
 
     /// Lets a URL wait to be fetched, or notes why it is not.
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
-        let level = level(self.ordering.as_ref(), &candidate);
+        let level = level(self.ordering.as_ref(), self.focus.as_ref(), &candidate);
         let budgets = if self.discovering { self.policy.budgets } else { Budgets::default() };
-        let entered =
-            match budgets.early(self.recorder.state(), self.recorder.credits(), &candidate, &self.counted)? {
-                Some(why) => Err(why),
-                None => self.frontier.push(candidate.url, candidate.host, level, now),
-            };
+        let early =
+            budgets.early(self.recorder.state(), self.recorder.credits(), &candidate, &self.counted)?;
+        let entered = match (early, level) {
+            (Some(why), _) | (None, Err(why)) => Err(why),
+            (None, Ok(level)) => self.frontier.push(candidate.url, candidate.host, level, now),
+        };
         if let Err(why) = entered {
             Credits::put_off(self.recorder.state_mut(), candidate.url, why)?;
             self.status.refused += 1;
@@ -292,10 +295,16 @@ impl Run<'_> {
     }
 }
 
-/// The level under which a candidate waits: that of its cash, or by the order that was chosen instead.
-pub(super) fn level(ordering: Option<&Ordering>, candidate: &Candidate) -> u8 {
-    match ordering {
-        Some(ordering) if candidate.level <= LEVEL_PAGE_MAX => ordering.level(candidate.url),
-        _ => candidate.level,
+/// The level under which a candidate waits: that of its cash, or by the order or topic that was chosen; or why it does not.
+pub(super) fn level(
+    ordering: Option<&Ordering>,
+    focus: Option<&Focused>,
+    candidate: &Candidate,
+) -> Result<u8, Refusal> {
+    match (focus, ordering) {
+        _ if candidate.level > LEVEL_PAGE_MAX => Ok(candidate.level),
+        (Some(focus), _) => focus.level(candidate.url, candidate.level).ok_or(Refusal::OffTopic),
+        (None, Some(ordering)) => Ok(ordering.level(candidate.url)),
+        (None, None) => Ok(candidate.level),
     }
 }

@@ -6,6 +6,7 @@
 
 mod answers;
 mod checkpoints;
+mod focus;
 mod operation;
 mod requests;
 mod robots;
@@ -22,6 +23,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
 use super::frontier::Frontier;
+use super::harvest::Harvest;
 use super::monitor::Monitor;
 use super::options::{End, Options, Plan, Status};
 use super::pace::Pace;
@@ -37,7 +39,8 @@ use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags}
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Ordering, UnderWay};
+use crate::selection::{CrawlPolicy, Focused, Ordering, UnderWay};
+use crate::topics;
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -114,6 +117,7 @@ pub fn run(
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
+    let topic = options.policy.focus.as_ref().map(|focus| topics::get(recorder.store().path(), &focus.topic));
     let counters = Counters::default();
     let limits = limits(options);
     let reading = Reading {
@@ -126,6 +130,7 @@ pub fn run(
         same_content: options.policy.same_content,
         seen: Arc::default(),
         said: Said::default(),
+        topic: topic.transpose()?,
     };
     thread::scope(|scope| {
         let watch = Stopwatch::new(counters.clone());
@@ -153,6 +158,8 @@ pub fn run(
             seed_delays: HashMap::new(),
             policy: options.policy.clone(),
             ordering: None,
+            focus: None,
+            harvest: Harvest::new(&options.harvest),
             variations: Variations::default(),
             counted: UnderWay::default(),
             pages_under_way: 0,
@@ -210,6 +217,9 @@ struct Run<'a> {
     policy: CrawlPolicy,
     /// What decides the levels of pages, when cash does not.
     ordering: Option<Ordering>,
+    /// What decides them in a focused crawl, together with cash.
+    focus: Option<Focused>,
+    harvest: Harvest,
     variations: Variations,
     counted: UnderWay,
     /// Requests under way that count for the limit.
@@ -262,6 +272,7 @@ impl Run<'_> {
                     self.seek_seed(id, now)?;
                 }
                 self.ordering = self.policy.order.begin(self.recorder.state(), &ids)?;
+                self.begin_focus(&ids)?;
                 self.read_settings()?;
                 self.enqueue_waiting()?;
                 self.take_failed(&ids)?;
@@ -289,14 +300,14 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let Self { recorder, frontier, ordering, policy, counted, .. } = self;
+        let Self { recorder, frontier, ordering, focus, policy, counted, .. } = self;
         let (credits, state, budgets) = (recorder.credits(), recorder.state(), policy.budgets);
         let mut refused = Vec::new();
         credits.waiting(state, |candidate| {
-            let level = answers::level(ordering.as_ref(), &candidate);
-            let entered = match budgets.early(state, credits, &candidate, counted)? {
-                Some(why) => Err(why),
-                None => frontier.push(candidate.url, candidate.host, level, now),
+            let level = answers::level(ordering.as_ref(), focus.as_ref(), &candidate);
+            let entered = match (budgets.early(state, credits, &candidate, counted)?, level) {
+                (Some(why), _) | (None, Err(why)) => Err(why),
+                (None, Ok(level)) => frontier.push(candidate.url, candidate.host, level, now),
             };
             if let Err(why) = entered {
                 refused.push((candidate.url, why));
@@ -419,6 +430,8 @@ impl Run<'_> {
             Some(End::Limit)
         } else if self.robots_are_spent() {
             Some(End::Limit)
+        } else if let Some(end) = self.harvest.end(&self.options.harvest) {
+            Some(end)
         } else if self.options.time.is_some_and(|time| self.elapsed() + self.grace() >= time) {
             Some(End::Time)
         } else {

@@ -7,9 +7,24 @@ use std::time::Instant;
 use archive_storage::{HostId, UrlId};
 
 use super::{Address, Frontier, Host, PICKED, Phase, Pick, after};
-use crate::ledger::LEVEL_REQUISITE;
+use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 
 impl Frontier {
+    /// Lets an ordinary page that waits do so under another level, be it higher or lower; whether it waits.
+    pub fn reorder(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> bool {
+        let Some(known) = self.level_of.get_mut(url.index()) else { return false };
+        if *known == 0 || *known > LEVEL_PAGE_MAX {
+            return false;
+        }
+        let level = level.clamp(1, LEVEL_PAGE_MAX);
+        if level < *known {
+            // Its entry is out of date from now on.
+            *known = 0;
+            self.queued -= 1;
+        }
+        self.push(url, host, level, now).is_ok()
+    }
+
     pub(super) fn grow(&mut self, host: HostId) {
         if self.hosts.len() <= host.index() {
             self.hosts.resize_with(host.index() + 1, Host::default);

@@ -51,6 +51,27 @@ fn a_host_is_resolved_then_its_robots_read_then_its_pages_by_level() {
 }
 
 #[test]
+fn a_page_that_falls_is_fetched_once_and_late() {
+    let now = Instant::now();
+    let mut frontier = Frontier::new(polite(0, 0));
+    for (url, level) in [(0, 9), (1, 7), (2, 8), (3, LEVEL_REQUISITE)] {
+        frontier.push(UrlId(url), HostId(0), level, now).unwrap();
+    }
+    assert!(frontier.reorder(UrlId(0), HostId(0), 2, now) && frontier.reorder(UrlId(1), HostId(0), 9, now));
+    // Parts of pages stay where they are, and what does not wait is not entered.
+    assert!(!frontier.reorder(UrlId(3), HostId(0), 1, now) && !frontier.reorder(UrlId(4), HostId(0), 9, now));
+    assert_eq!(frontier.queued(), 4);
+    assert_eq!(frontier.next(now), Some(Pick::Resolve(HostId(0))));
+    open(&mut frontier, HostId(0), address(1), now);
+    for expected in [3, 1, 2, 0] {
+        assert_eq!(frontier.next(now), Some(Pick::Page(HostId(0), UrlId(expected), address(1))));
+        assert!(!frontier.reorder(UrlId(expected), HostId(0), 5, now));
+        frontier.completed(HostId(0), now, Duration::ZERO, None);
+    }
+    assert_eq!((frontier.next(now), frontier.queued()), (None, 0));
+}
+
+#[test]
 fn a_page_that_rises_is_fetched_once_and_early() {
     let now = Instant::now();
     let mut frontier = Frontier::new(polite(0, 0));

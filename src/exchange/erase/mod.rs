@@ -113,6 +113,8 @@ pub struct Done {
     pub bytes_after: u64,
     /// Reports of watches from which something was taken out.
     pub reports: u64,
+    /// Topics that were learned from one of the pages and are removed.
+    pub topics: Vec<String>,
     /// Quarantined files and cut-off tails that were removed.
     pub removed_files: u64,
     /// Exports that were made since the first of the captures, as far as the archive has noted them.

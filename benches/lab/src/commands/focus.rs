@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use archive::topic::{Knowledge, Tuning};
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("{} is in --train and --crawl: what was learned from cannot be judged", web.groups[both.group]);
     }
     let examples = web.examples(&groups);
-    let knowledge = Knowledge::learn(&examples, web.classes.len());
+    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len()));
     let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
     let kinds = if args.order.is_empty() { Kind::all() } else { args.order.clone() };
     let tuning = Tuning::default();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use archive::importance::Policy;
@@ -125,7 +126,7 @@ pub struct Replay<'w> {
     /// The web.
     pub web: &'w Web,
     /// What the examples taught.
-    pub knowledge: &'w Knowledge,
+    pub knowledge: &'w Arc<Knowledge>,
     /// The examples.
     pub examples: &'w [Example<'w>],
     /// The classes of each page, as the knowledge tells them.
@@ -185,7 +186,7 @@ impl Replay<'_> {
     }
 
     fn focus(&self, kind: Kind, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
-        let (knowledge, class) = (self.knowledge, self.class);
+        let (knowledge, class) = (Arc::clone(self.knowledge), self.class);
         match kind {
             Kind::Learned => {
                 let name = &self.web.classes[class];
@@ -332,7 +333,7 @@ mod tests {
     fn the_learned_order_finds_the_list_and_nobody_beats_the_clairvoyant() {
         let web = web();
         let examples = web.examples(&[0]);
-        let knowledge = Knowledge::learn(&examples, 2);
+        let knowledge = Arc::new(Knowledge::learn(&examples, 2));
         let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();
         let seeds = [40];
         let reachable = web.reachable(1, &seeds);

@@ -1,0 +1,387 @@
+//! `archive topic`: what people are looking for, taught by examples.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use archive::access::Access;
+use archive::files;
+use archive::query;
+use archive::topics::{self, About, Document, Judged, judge, learn, read_documents};
+use archive_storage::address::canonical;
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, Local, Utc};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+use url::Url;
+
+use super::options::{ArchiveArgs, ReaderArgs};
+use super::{UsageError, output};
+
+/// Pages that `--words` takes: the best of the search.
+const WORDS_PAGES: usize = 50;
+
+/// Other pages for each page of the topic, within bounds, unless `--against` says which.
+const OTHERS_EACH: usize = 4;
+const OTHERS_MIN: usize = 200;
+const OTHERS_MAX: usize = 4000;
+
+/// Bytes of a list of URLs.
+const LIST_BYTES_MAX: u64 = 64 << 20;
+
+/// Examples that are shown.
+const EXAMPLES_SHOWN: usize = 5;
+
+/// Pages that were told wrongly and are shown, of each kind.
+const WRONG_SHOWN: usize = 10;
+
+/// Teach the archive topics by examples; `archive crawl --topic NAME` looks for their pages first.
+///
+/// What is learned tells pages of the topic from others, as a probability: topic(NAME) in queries.
+#[derive(clap::Subcommand)]
+#[command(after_help = "Examples:
+  archive topic learn maps --from urls.txt
+  archive topic learn maps --where 'page rating >= 3 and collections = \"maps\"' --against 'page rating < 2'
+  archive topic learn maps --words 'old maps'
+  archive topic show maps
+  archive topic test maps --from others.txt
+  archive query 'page topic(maps) > 0.8 order by topic(maps) desc limit 20'
+  archive crawl --seeds list.txt --topic maps")]
+pub(crate) enum Command {
+    Learn(Learn),
+    Test(Test),
+    /// List all topics
+    List(List),
+    Show(Show),
+    /// Remove a topic
+    Remove(Remove),
+}
+
+/// Where pages of the topic are, and others.
+#[derive(clap::Args)]
+struct Examples {
+    /// File with a URL of a page of the topic on each line, '-' for standard input; # begins a comment
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words"])]
+    from: Option<PathBuf>,
+    /// Pages of the topic are those that this query finds
+    #[arg(long = "where", value_name = "QUERY", conflicts_with = "from")]
+    where_: Option<String>,
+    /// Pages of the topic are the 50 that a search for these words finds first
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["from", "where_"])]
+    words: Option<String>,
+    /// Other pages are those that this query finds [default: pages of the archive, by lot]
+    #[arg(long, value_name = "QUERY")]
+    against: Option<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Learn a topic from pages of the archive; one of this name is replaced.
+#[derive(clap::Args)]
+pub(crate) struct Learn {
+    /// Its name: small letters, digits and -
+    name: String,
+    #[command(flatten)]
+    examples: Examples,
+}
+
+/// Say how well a topic tells pages that it was not learned from.
+#[derive(clap::Args)]
+pub(crate) struct Test {
+    /// The topic
+    name: String,
+    #[command(flatten)]
+    examples: Examples,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object a topic
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show a topic: its strongest words, its examples, and how well those were told by each other.
+#[derive(clap::Args)]
+pub(crate) struct Show {
+    /// The topic
+    name: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object, with all examples
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Remove {
+    /// The topic
+    name: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Learn(args) => run_learn(args)?,
+        Command::Test(args) => run_test(args)?,
+        Command::List(args) => list(args)?,
+        Command::Show(args) => show(args)?,
+        Command::Remove(args) => topics::remove(&args.archive.path, &args.name)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_learn(args: &Learn) -> anyhow::Result<()> {
+    let name = topics::check_name(&args.name).map_err(|error| UsageError(error.to_string()))?;
+    let (archive, examples) = (&args.examples.archive.path, &args.examples);
+    let store = Store::read_only(archive)?;
+    let (positives, negatives) = examples.read(&store, &HashSet::new())?;
+    let topic = learn(&store, name, &examples.origin(), &positives, &negatives, Utc::now())?;
+    topic.keep(archive)?;
+    if examples.json { output::json_line(&topic.about) } else { print(&topic.about) }
+}
+
+fn run_test(args: &Test) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        topic: &'a str,
+        #[serde(flatten)]
+        judged: &'a Judged,
+        missed: Vec<Wrong<'a>>,
+        taken: Vec<Wrong<'a>>,
+    }
+    let (archive, examples) = (&args.examples.archive.path, &args.examples);
+    let topic = topics::get(archive, &args.name)?;
+    let store = Store::read_only(archive)?;
+    let known = topic.about.examples.iter().chain(&topic.about.against);
+    let known: HashSet<&str> = known.map(String::as_str).collect();
+    let (positives, negatives) = examples.read(&store, &known)?;
+    if positives.is_empty() && negatives.is_empty() {
+        anyhow::bail!("all of these pages are examples that {} was learned from", args.name);
+    }
+    let (judged, probabilities) = judge(&topic, &positives, &negatives);
+    let (of_topic, of_others) = probabilities.split_at(positives.len());
+    let mut missed = wrong(&positives, of_topic, |p| p < topics::RELEVANT);
+    missed.sort_by(|a, b| a.probability.total_cmp(&b.probability));
+    let mut taken = wrong(&negatives, of_others, |p| p >= topics::RELEVANT);
+    taken.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    [&mut missed, &mut taken].into_iter().for_each(|wrong| wrong.truncate(WRONG_SHOWN));
+    if examples.json {
+        return output::json_line(&Told { topic: &args.name, judged: &judged, missed, taken });
+    }
+    output::print(&quality(&judged))?;
+    for (wrong, heading) in [
+        (missed, "pages of the topic that it takes for others"),
+        (taken, "others that it takes for pages of the topic"),
+    ] {
+        if wrong.is_empty() {
+            continue;
+        }
+        output::line("")?;
+        let mut table = output::table(&["p", heading]);
+        wrong
+            .iter()
+            .for_each(|page| table.add_row([format!("{:.2}", page.probability), page.url.to_owned()]));
+        output::print(&table)?;
+    }
+    Ok(())
+}
+
+/// A page that was told wrongly.
+#[derive(Serialize)]
+struct Wrong<'a> {
+    url: &'a str,
+    probability: f64,
+}
+
+fn wrong<'a>(
+    documents: &'a [Document],
+    probabilities: &[f64],
+    is_wrong: impl Fn(f64) -> bool,
+) -> Vec<Wrong<'a>> {
+    let told = documents.iter().zip(probabilities).filter(|(_, p)| is_wrong(**p));
+    told.map(|(document, &probability)| Wrong { url: &document.url, probability }).collect()
+}
+
+impl Examples {
+    /// Pages of the topic and others, without those whose URLs are `left_out`.
+    fn read(
+        &self,
+        store: &Store,
+        left_out: &HashSet<&str>,
+    ) -> anyhow::Result<(Vec<Document>, Vec<Document>)> {
+        let access = self.reader.access(store.path())?;
+        let wanted = self.positives(store, &access)?;
+        let each = topics::EXAMPLES_MAX.min(wanted.len()) * OTHERS_EACH;
+        let others = match &self.against {
+            Some(query) => query.clone(),
+            None => format!("page status = 200 sample {}", each.clamp(OTHERS_MIN, OTHERS_MAX) + wanted.len()),
+        };
+        let mut others = query::select(store, access, &others)?;
+        let of_topic: HashSet<UrlId> = wanted.iter().copied().collect();
+        others.retain(|id| !of_topic.contains(id));
+        let read = |ids: &[UrlId]| -> anyhow::Result<Vec<Document>> {
+            let mut documents = read_documents(store, ids)?;
+            documents.retain(|document| !left_out.contains(document.url.as_str()));
+            Ok(documents)
+        };
+        let mut positives = read(&wanted)?;
+        let mut negatives = read(&others)?;
+        positives.truncate(topics::EXAMPLES_MAX);
+        negatives.truncate(topics::EXAMPLES_MAX);
+        Ok((positives, negatives))
+    }
+
+    fn positives(&self, store: &Store, access: &Access) -> anyhow::Result<Vec<UrlId>> {
+        let query = match (&self.from, &self.where_, &self.words) {
+            (Some(file), ..) => return listed(store, access, file),
+            (_, Some(query), _) => query.clone(),
+            (_, _, words) => {
+                let words = words.as_deref().unwrap_or_default().replace(['"', '\\'], " ");
+                format!("page text contains \"{words}\" limit {WORDS_PAGES}")
+            }
+        };
+        Ok(query::select(store, access.clone(), &query)?)
+    }
+
+    /// Where the examples come from, in words.
+    fn origin(&self) -> String {
+        let from = match (&self.from, &self.where_, &self.words) {
+            (Some(file), ..) => format!("the list {}", file.display()),
+            (_, Some(query), _) => query.clone(),
+            (_, _, words) => format!("the words {}", words.as_deref().unwrap_or_default()),
+        };
+        match &self.against {
+            Some(against) => format!("{from}; against {against}"),
+            None => from,
+        }
+    }
+}
+
+/// The pages of a list of URLs that the archive has and shows.
+fn listed(store: &Store, access: &Access, file: &Path) -> anyhow::Result<Vec<UrlId>> {
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).context("cannot read the URLs from standard input")?
+    } else {
+        let bytes = files::read(file, LIST_BYTES_MAX)
+            .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let (mut found, mut missing) = (Vec::new(), 0);
+    for line in text.lines().filter_map(|line| line.split_whitespace().next()) {
+        if line.starts_with('#') {
+            continue;
+        }
+        let url = Url::parse(line)
+            .map_err(|error| UsageError(format!("{}: '{line}' is not a URL ({error})", file.display())))?;
+        match store.state().find(&canonical(&url))? {
+            Some(id) if access.history(store.state(), id)?.next().is_some() => found.push(id),
+            _ => missing += 1,
+        }
+    }
+    if missing > 0 {
+        output::note(format_args!("{} of the list not in the archive", output::count(missing, "page")));
+    }
+    Ok(found)
+}
+
+fn list(args: &List) -> anyhow::Result<()> {
+    let archive = &args.archive.path;
+    super::open::check_exists(archive)?;
+    let mut table = output::table(&["topic", "learned", "examples", "f1", "auc", "from"]);
+    output::align(&mut table, &[2, 3, 4], CellAlignment::Right);
+    let names = topics::names(archive)?;
+    for name in &names {
+        let About { learned, from, examples, quality, .. } = &topics::get(archive, name)?.about;
+        if args.json {
+            #[derive(Serialize)]
+            struct Row<'a> {
+                topic: &'a str,
+                learned: String,
+                examples: usize,
+                from: &'a str,
+                #[serde(flatten)]
+                quality: &'a Judged,
+            }
+            let learned = learned.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            output::json_line(&Row { topic: name, learned, examples: examples.len(), from, quality })?;
+            continue;
+        }
+        let auc = quality.auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
+        let count = examples.len().to_string();
+        table.add_row([
+            name.clone(),
+            local(*learned),
+            count,
+            format!("{:.3}", quality.f1),
+            auc,
+            from.clone(),
+        ]);
+    }
+    if !args.json && names.is_empty() {
+        output::note(format_args!("no topics; `archive topic learn` makes one"));
+    } else if !args.json {
+        output::print(&table)?;
+    }
+    Ok(())
+}
+
+fn show(args: &Show) -> anyhow::Result<()> {
+    let topic = topics::get(&args.archive.path, &args.name)?;
+    if args.json { output::json_line(&topic.about) } else { print(&topic.about) }
+}
+
+fn print(about: &About) -> anyhow::Result<()> {
+    let mut table = output::table(&["", ""]);
+    let words = |words: &[(String, f64)]| {
+        words.iter().map(|(word, says)| format!("{word} {says:+.1}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut row = |name: &str, text: String| table.add_row([name.to_owned(), text]);
+    row("topic", about.name.clone());
+    row("learned", local(about.learned));
+    row("from", about.from.clone());
+    row("words for it", words(&about.words_for));
+    row("words against it", words(&about.words_against));
+    for (url, name) in about.examples.iter().take(EXAMPLES_SHOWN).zip(["examples", "", "", "", ""]) {
+        row(name, url.clone());
+    }
+    let (slope, constant) = about.calibration;
+    row("calibration", format!("log-odds · {slope:.2} {constant:+.2}"));
+    output::print(&table)?;
+    output::line("")?;
+    output::line("Each fifth of the examples, told by the other four:")?;
+    output::print(&quality(&about.quality))
+}
+
+fn quality(judged: &Judged) -> output::Table {
+    let mut table =
+        output::table(&["", "taken for it", "not", "precision", "recall", "f1", "auc", "calibration error"]);
+    output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7], CellAlignment::Right);
+    let number = |number: Option<f64>| number.map_or("-".to_owned(), |number| format!("{number:.3}"));
+    let of = |name: &str, taken: u64, all: u64, rest: [Option<f64>; 5]| {
+        let mut cells = vec![name.to_owned(), taken.to_string(), (all - taken).to_string()];
+        cells.extend(rest.map(number));
+        cells
+    };
+    let Judged { positives, negatives, hits, false_alarms, .. } = *judged;
+    let rest =
+        [Some(judged.precision), Some(judged.recall), Some(judged.f1), judged.auc, judged.calibration_error];
+    table.add_row(of("pages of the topic", hits, positives, rest));
+    let mut others = of("other pages", false_alarms, negatives, [None; 5]);
+    others.iter_mut().skip(3).for_each(String::clear);
+    table.add_row(others);
+    table
+}
+
+fn local(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}

@@ -1,0 +1,60 @@
+//! What a focused crawl does with each page: told to what orders the pages that wait, and counted.
+
+use std::time::Instant;
+
+use archive_storage::{CaptureId, UrlId};
+
+use super::super::process::{FetchTag, Processed};
+use super::{CrawlError, Run};
+use crate::ledger::{LEVEL_PAGE_MAX, Refusal};
+use crate::selection::{Focused, is_redirect};
+
+impl Run<'_> {
+    /// Learns what leads to the topic from what was captured before.
+    pub(super) fn begin_focus(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
+        if let Some(policy) = &self.policy.focus {
+            self.focus = Some(Focused::begin(self.recorder.store(), policy, seeds)?);
+            self.status.topic = Some(self.harvest.status(&policy.topic));
+        }
+        Ok(())
+    }
+
+    /// Tells of a page what waiting pages are ordered by.
+    pub(super) fn tell_focus(
+        &mut self,
+        tag: &FetchTag,
+        processed: &Processed,
+        capture: CaptureId,
+    ) -> Result<(), CrawlError> {
+        let Some(focus) = self.focus.as_mut().filter(|_| tag.page) else { return Ok(()) };
+        focus.turn(self.recorder.store(), capture)?;
+        if is_redirect(processed.outcome.status) {
+            focus.pass_on(tag.id, self.recorder.credits().last_links());
+            return Ok(());
+        }
+        let (sight, chance) = match &processed.sight {
+            Some((sight, chance)) => (Some(sight), *chance),
+            None => (None, 0.0),
+        };
+        focus.tell(self.recorder.state(), tag.id, tag.url.as_str(), sight, chance)?;
+        self.harvest.count(chance);
+        self.status.topic = Some(self.harvest.status(&focus.topic().about.name));
+        Ok(())
+    }
+
+    /// Lets pages wait where they belong by what was learned since.
+    pub(super) fn reorder(&mut self, now: Instant) -> Result<(), CrawlError> {
+        let Some(focus) = &mut self.focus else { return Ok(()) };
+        for url in focus.take_changed() {
+            let (credits, state) = self.recorder.books();
+            let Some(candidate) = credits.take_up(state, url, Refusal::OffTopic)? else { continue };
+            let level = self.focus.as_ref().and_then(|focus| focus.level(url, candidate.level));
+            if let Some(level) = level.filter(|_| candidate.level <= LEVEL_PAGE_MAX)
+                && !self.frontier.reorder(url, candidate.host, level, now)
+            {
+                self.enqueue(candidate, now)?;
+            }
+        }
+        Ok(())
+    }
+}

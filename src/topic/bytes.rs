@@ -1,0 +1,104 @@
+//! Knowledge as bytes, all little-endian: the number of classes (`u32`), what the links of each class lead to (`f64` each), then
+//! what tells pages, URLs and link texts apart: the number of words (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`),
+//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`).
+
+use super::Knowledge;
+use super::knowledge::Teller;
+use crate::learn::{Multinomial, TfIdf};
+
+/// Classes of what is read.
+const CLASSES_MAX: usize = 256;
+
+impl Knowledge {
+    /// What [`Knowledge::from_bytes`] reads.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = (self.classes() as u32).to_le_bytes().to_vec();
+        self.leads_to.iter().flatten().for_each(|share| out.extend(share.to_le_bytes()));
+        [&self.pages, &self.urls, &self.anchors].into_iter().for_each(|teller| teller.put(&mut out));
+        out
+    }
+
+    /// The knowledge that these bytes were made of; none where they are no such bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Bytes(bytes);
+        let classes = rest.u32()? as usize;
+        if !(1..=CLASSES_MAX).contains(&classes) {
+            return None;
+        }
+        let mut leads_to = Vec::with_capacity(classes);
+        for _ in 0..classes {
+            leads_to.push(rest.f64s(classes)?);
+        }
+        let mut teller = || Teller::take(&mut rest, classes);
+        let (pages, urls, anchors) = (teller()?, teller()?, teller()?);
+        rest.0.is_empty().then_some(Self { pages, urls, anchors, leads_to })
+    }
+}
+
+impl Teller {
+    fn put(&self, out: &mut Vec<u8>) {
+        let classes = self.prior.len();
+        out.extend((self.words.width() as u32).to_le_bytes());
+        self.prior.iter().for_each(|prior| out.extend(prior.to_le_bytes()));
+        let mut weights = self.model.weights().chunks_exact(classes);
+        let mut row = |out: &mut Vec<u8>| {
+            weights.next().into_iter().flatten().for_each(|weight| out.extend(weight.to_le_bytes()));
+        };
+        for (bucket, rarity) in self.words.entries() {
+            out.extend(bucket.to_le_bytes());
+            out.extend(rarity.to_le_bytes());
+            row(out);
+        }
+        row(out);
+    }
+
+    fn take(rest: &mut Bytes<'_>, classes: usize) -> Option<Self> {
+        let width = rest.u32()? as usize;
+        let prior = rest.f64s(classes)?;
+        // What is not there takes no memory.
+        let words_max = rest.0.len() / size_of::<u32>();
+        let mut entries = Vec::with_capacity(width.min(words_max));
+        let mut weights = Vec::with_capacity(width.min(words_max) * classes);
+        for _ in 0..width {
+            entries.push((rest.u32()?, rest.f32()?));
+            for _ in 0..classes {
+                weights.push(rest.f32()?);
+            }
+        }
+        for _ in 0..classes {
+            weights.push(rest.f32()?);
+        }
+        let (words, model) = (TfIdf::from_entries(&entries)?, Multinomial::from_weights(classes, weights)?);
+        Some(Self { words, model, prior })
+    }
+}
+
+/// Bytes that are left to be read.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn f32(&mut self) -> Option<f32> {
+        self.take().map(f32::from_le_bytes)
+    }
+
+    /// So many finite numbers.
+    fn f64s(&mut self, count: usize) -> Option<Vec<f64>> {
+        let mut numbers = Vec::with_capacity(count);
+        for _ in 0..count {
+            numbers.push(self.take().map(f64::from_le_bytes).filter(|number| number.is_finite())?);
+        }
+        Some(numbers)
+    }
+}

@@ -1,0 +1,350 @@
+//! Topics that people teach an archive, and keep with it.
+//!
+//! A topic is one file, `topics/NAME.topic`: eight bytes of `MAGIC`, the length of its description (`u32`), the description
+//! ([`About`], JSON), what was learned ([`Knowledge::to_bytes`]), and last the XXH3-64 of all before, little-endian. It is replaced as a
+//! whole. It stands beside the state, which can be made again from the segments; a topic cannot, once its pages have changed.
+//!
+//! What it holds of pages: of examples their URLs, of words hashes and weights, those that at least two examples have, and the
+//! strongest of them in letters. A topic whose example is erased is removed ([`forget`]).
+
+mod learn;
+mod sight;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use archive_storage::StateError;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::change::VersionError;
+use crate::files::{self, WholeFile, make_folder};
+use crate::learn::{Platt, log_odds};
+use crate::topic::{Knowledge, PageText};
+
+pub use learn::{Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, judge, learn, learn_layers, read_documents};
+pub use sight::{LEADS_MAX, Sight};
+
+/// The folder in an archive.
+pub const FOLDER: &str = "topics";
+
+/// The class of a topic's pages in its knowledge; 0 is all others.
+pub const CLASS: usize = 1;
+
+/// The probability from which a page counts as one of the topic.
+pub const RELEVANT: f64 = 0.5;
+
+/// Begins each file; the digit is the version of the format.
+const MAGIC: [u8; 8] = *b"archtop1";
+
+/// How a file's name ends.
+const ENDING: &str = "topic";
+
+/// A longer file is no topic.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Topics of an archive.
+pub const TOPICS_MAX: usize = 100;
+
+/// Longest name.
+const NAME_LENGTH_MAX: usize = 40;
+
+/// Why a topic cannot be learned, kept or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// The file system says so.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// A file that is damaged, or of another version.
+    #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
+    Format(PathBuf),
+    /// Names are file names.
+    #[error("'{0}' is no name for a topic: small letters, digits and -, at most {NAME_LENGTH_MAX}")]
+    Name(String),
+    /// None of this name.
+    #[error("there is no topic '{0}'; `archive topic list` shows them")]
+    Missing(String),
+    /// Too many.
+    #[error("there are {TOPICS_MAX} topics already; `archive topic remove NAME` makes room")]
+    TooMany,
+    /// Too few examples.
+    #[error("{found} {what} in the archive have text: at least {EXAMPLES_MIN} are needed")]
+    TooFew {
+        /// How many there are.
+        found: usize,
+        /// Of what.
+        what: &'static str,
+    },
+    /// An example cannot be read.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// What is told of a topic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// Its name, also of its file.
+    pub name: String,
+    /// When it was learned.
+    #[serde(with = "crate::instant")]
+    pub learned: DateTime<Utc>,
+    /// Where its examples came from, in words.
+    pub from: String,
+    /// URLs of pages of the topic it was learned from.
+    pub examples: Vec<String>,
+    /// URLs of other pages it was learned from.
+    pub against: Vec<String>,
+    /// Words that speak most for the topic, with what they say in log-odds.
+    pub words_for: Vec<(String, f64)>,
+    /// Words that speak most against it.
+    pub words_against: Vec<(String, f64)>,
+    /// How well examples were told by the others.
+    pub quality: Judged,
+    /// Slope and constant of the sigmoid that makes probabilities of what the classifier says (Platt).
+    pub calibration: (f64, f64),
+}
+
+/// A topic.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// What is told of it.
+    pub about: About,
+    /// What was learned.
+    pub knowledge: Arc<Knowledge>,
+}
+
+impl Topic {
+    /// How probably a page is of the topic.
+    #[must_use]
+    pub fn probability(&self, page: &PageText<'_>) -> f64 {
+        let said = self.knowledge.page(page).get(CLASS).copied().unwrap_or_default();
+        let (slope, constant) = self.about.calibration;
+        Platt::from_parts(slope, constant).probability(log_odds(said))
+    }
+
+    /// Keeps it in an archive; one of this name is replaced.
+    ///
+    /// # Errors
+    /// When there are too many topics, or the folder cannot be written.
+    pub fn keep(&self, archive: &Path) -> Result<(), TopicError> {
+        let path = file(archive, &self.about.name)?;
+        let known = names(archive)?;
+        if known.len() >= TOPICS_MAX && !known.contains(&self.about.name) {
+            return Err(TopicError::TooMany);
+        }
+        let folder = archive.join(FOLDER);
+        make_folder(&folder).map_err(io_error(&folder))?;
+        WholeFile::replace(&path, &self.to_bytes()).map_err(io_error(&path))
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        // Texts and finite numbers are JSON always.
+        let about = serde_json::to_vec(&self.about).unwrap_or_default();
+        let mut bytes = [&MAGIC[..], &(about.len() as u32).to_le_bytes(), &about].concat();
+        bytes.extend(self.knowledge.to_bytes());
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// The topic that these bytes were made of.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (content, sum) = bytes.split_last_chunk::<8>()?;
+        let (length, rest) = content.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
+        let (about, knowledge) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let about: About = serde_json::from_slice(about).ok()?;
+        let knowledge = Knowledge::from_bytes(knowledge).filter(|knowledge| knowledge.classes() == 2)?;
+        let is_whole = xxh3_64(content) == u64::from_le_bytes(*sum);
+        is_whole.then(|| Self { about, knowledge: Arc::new(knowledge) })
+    }
+}
+
+/// Whether a topic can be called so.
+///
+/// # Errors
+/// [`TopicError::Name`].
+pub fn check_name(name: &str) -> Result<&str, TopicError> {
+    let fits = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !name.starts_with('-') {
+        Ok(name)
+    } else {
+        Err(TopicError::Name(name.to_owned()))
+    }
+}
+
+/// The topic of a name.
+///
+/// # Errors
+/// When there is none, or its file cannot be read.
+pub fn get(archive: &Path, name: &str) -> Result<Topic, TopicError> {
+    let path = file(archive, name)?;
+    let bytes = files::read_if_there(&path, FILE_BYTES_MAX).map_err(io_error(&path))?;
+    let bytes = bytes.ok_or_else(|| TopicError::Missing(name.to_owned()))?;
+    Topic::from_bytes(&bytes).filter(|topic| topic.about.name == name).ok_or(TopicError::Format(path))
+}
+
+/// The names of an archive's topics, in order.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
+    let folder = archive.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io_error(&folder))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io_error(&folder))?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).filter(|name| check_name(name).is_ok());
+        // Other names are of unfinished files, or not of this program.
+        names.extend(
+            name.filter(|_| path.extension().is_some_and(|ending| ending == ENDING)).map(str::to_owned),
+        );
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Removes a topic.
+///
+/// # Errors
+/// When there is none, or its file cannot be removed.
+pub fn remove(archive: &Path, name: &str) -> Result<(), TopicError> {
+    let path = file(archive, name)?;
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(TopicError::Missing(name.to_owned())),
+        removed => removed.map_err(io_error(&path)),
+    }
+}
+
+/// Removes the topics that were learned from one of these pages, and those that cannot be read: they may be. Returns their names.
+///
+/// # Errors
+/// When a file cannot be read or removed.
+pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Vec<String>, TopicError> {
+    let mut removed = names(archive)?;
+    removed.retain(|name| match get(archive, name) {
+        Ok(topic) => topic.about.examples.iter().chain(&topic.about.against).any(|url| urls.contains(url)),
+        Err(_) => true,
+    });
+    removed.iter().try_for_each(|name| remove(archive, name))?;
+    Ok(removed)
+}
+
+/// What is wrong with the files of topics.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn damage(archive: &Path) -> Result<Vec<String>, TopicError> {
+    let damaged = |name: &String| get(archive, name).err().map(|error| error.to_string());
+    Ok(names(archive)?.iter().filter_map(damaged).collect())
+}
+
+fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
+    Ok(archive.join(FOLDER).join(format!("{}.{ENDING}", check_name(name)?)))
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> TopicError {
+    move |source| TopicError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topic::Example;
+
+    fn topic(name: &str) -> Topic {
+        let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];
+        let examples: Vec<Example<'_>> = (0..8)
+            .map(|i| {
+                let text = PageText { url: "http://a.test/", title: "", headings: Vec::new(), text: text(i) };
+                Example { text, class: 1 - i % 2, leads: Vec::new() }
+            })
+            .collect();
+        let about = About {
+            name: name.to_owned(),
+            learned: DateTime::UNIX_EPOCH,
+            from: "a test".to_owned(),
+            examples: vec!["http://a.test/1".to_owned()],
+            against: vec!["http://a.test/2".to_owned()],
+            words_for: vec![("flour".to_owned(), 1.0)],
+            words_against: Vec::new(),
+            quality: Judged::default(),
+            calibration: (1.0, 0.0),
+        };
+        Topic { about, knowledge: Arc::new(Knowledge::learn(&examples, 2)) }
+    }
+
+    #[test]
+    fn topics_are_kept_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path();
+        assert_eq!(names(archive).unwrap(), [""; 0]);
+        let kept = topic("pies");
+        kept.keep(archive).unwrap();
+        let read = get(archive, "pies").unwrap();
+        assert_eq!(read.about, kept.about);
+        let pie = PageText { url: "http://b.test/", title: "", headings: Vec::new(), text: "butter, flour" };
+        assert_eq!(read.probability(&pie), kept.probability(&pie));
+        assert!(read.probability(&pie) > RELEVANT);
+        assert!(matches!(get(archive, "cakes"), Err(TopicError::Missing(_))));
+        // Every byte counts.
+        let path = file(archive, "pies").unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for place in (0..bytes.len()).step_by(bytes.len() / 50) {
+            let mut wrong = bytes.clone();
+            wrong[place] ^= 1;
+            fs::write(&path, &wrong).unwrap();
+            assert!(matches!(get(archive, "pies"), Err(TopicError::Format(_))), "byte {place}");
+        }
+        assert_eq!(damage(archive).unwrap().len(), 1);
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(matches!(get(archive, "pies"), Err(TopicError::Format(_))));
+        remove(archive, "pies").unwrap();
+        assert!(matches!(remove(archive, "pies"), Err(TopicError::Missing(_))));
+    }
+
+    #[test]
+    fn topics_of_what_is_erased_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path();
+        ["a", "b"].into_iter().for_each(|name| topic(name).keep(archive).unwrap());
+        let erased = |url: &str| HashSet::from([url.to_owned()]);
+        assert_eq!(forget(archive, &erased("http://a.test/3")).unwrap(), [""; 0]);
+        assert_eq!(forget(archive, &erased("http://a.test/2")).unwrap(), ["a", "b"]);
+        assert_eq!(names(archive).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        for name in ["", "A", "a/b", "..", "-a", "a b", &"a".repeat(NAME_LENGTH_MAX + 1)] {
+            assert!(matches!(check_name(name), Err(TopicError::Name(_))), "{name}");
+        }
+        assert!(check_name(&"a".repeat(NAME_LENGTH_MAX)).is_ok());
+    }
+
+    #[test]
+    fn there_are_so_many_topics_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path();
+        topic("a0").keep(archive).unwrap();
+        for number in 1..TOPICS_MAX {
+            fs::copy(file(archive, "a0").unwrap(), file(archive, &format!("a{number}")).unwrap()).unwrap();
+        }
+        assert!(matches!(topic("b").keep(archive), Err(TopicError::TooMany)));
+        topic("a1").keep(archive).unwrap();
+    }
+}

@@ -1,0 +1,415 @@
+//! Topics: taught by examples, asked for in queries, looked for by crawls.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::support::answers::{Answers, html, nothing, whole};
+use crate::support::program::{Finished, start};
+use crate::support::{Archive, captures, ledger_balances};
+
+/// Examples of each kind on their host.
+const EXAMPLES: usize = 40;
+
+/// Hosts of the web with planted pages.
+const HOSTS: usize = 4;
+
+/// A web in which some pages are of a topic, and know each other.
+#[derive(Clone)]
+struct Planted {
+    /// Whether each page is of the topic.
+    of_topic: Vec<bool>,
+    links: Vec<Vec<usize>>,
+}
+
+impl Planted {
+    /// A tenth of `pages` is of the topic; a link leads to a page of its own kind with the probability `locality`, elsewhere to any.
+    fn new(pages: usize, locality: f64, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let of_topic: Vec<bool> = (0..pages).map(|page| page > 0 && random.f64() < 0.1).collect();
+        let mut links = vec![Vec::new(); pages];
+        let mut draw = |from: Option<usize>, below: usize, is_of_topic: bool| {
+            let is_local = random.f64() < locality;
+            // A page of the own kind is looked for a while, as there may be none.
+            let drawn = (0..50).map(|_| random.usize(..below));
+            let drawn: Vec<usize> = drawn.filter(|&page| Some(page) != from).collect();
+            let own = drawn.iter().find(|&&page| is_local && of_topic[page] == is_of_topic);
+            own.or(drawn.first()).copied()
+        };
+        for (page, &kind) in of_topic.iter().enumerate().skip(1) {
+            // Each page is linked from an earlier one, so that all can be reached.
+            if let Some(parent) = draw(None, page, kind) {
+                links[parent].push(page);
+            }
+        }
+        for page in 0..pages {
+            for _ in 0..6 {
+                links[page].extend(draw(Some(page), pages, of_topic[page]));
+            }
+        }
+        Self { of_topic, links }
+    }
+
+    fn targets(&self) -> usize {
+        self.of_topic.iter().filter(|of_topic| **of_topic).count()
+    }
+
+    fn url(page: usize) -> String {
+        format!("http://h{}.test/{page}", page % HOSTS)
+    }
+
+    fn page(&self, page: usize) -> Vec<u8> {
+        let links =
+            self.links[page].iter().map(|&target| format!("<p><a href=\"{}\">more</a>", Self::url(target)));
+        html(&format!("{}{}", text(self.of_topic[page], page), links.collect::<String>()))
+    }
+
+    /// Serves it beside examples of what it has, whose list is http://examples.test/.
+    fn serve(&self) -> Answers {
+        let web = self.clone();
+        Answers::start(move |host, path| {
+            let number = path[1..].parse::<usize>().ok();
+            match (host, number) {
+                ("examples.test", None) if path == "/" => {
+                    html(&(0..2 * EXAMPLES).fold(String::new(), |mut links, page| {
+                        let _ = write!(links, "<a href=/{page}>more</a>");
+                        links
+                    }))
+                }
+                ("examples.test", Some(page)) => html(&text(page % 2 == 0, page + 10_000)),
+                (_, Some(page)) if page < web.of_topic.len() => web.page(page),
+                _ => nothing(),
+            }
+        })
+    }
+}
+
+/// A text with the title of a page: of the topic, or of anything else.
+fn text(is_of_topic: bool, seed: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(seed as u64);
+    let mut text = format!("<title>Page {seed}</title><p>");
+    for _ in 0..60 {
+        let (kind, of) = if is_of_topic && random.f64() < 0.3 { ("pastry", 40) } else { ("thing", 300) };
+        let _ = write!(text, "{kind}{} ", letters(random.usize(..of)));
+    }
+    text
+}
+
+/// A number in letters: words are no numbers.
+fn letters(number: usize) -> String {
+    number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
+}
+
+/// The examples of the topic, a line each.
+fn examples() -> String {
+    (0..EXAMPLES).map(|page| format!("http://examples.test/{}\n", 2 * page)).collect()
+}
+
+/// An archive of the examples that has learned the topic from them.
+fn taught(served: &Answers) -> Archive {
+    let archive = Archive::new();
+    let seeds = ["http://examples.test/".to_owned()];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    let list = archive.file("topic.txt", examples());
+    archive.run("topic learn", &["pastry", "--from", list.to_str().unwrap()]).succeeded();
+    served.take_asked();
+    archive
+}
+
+/// A crawl of the planted web with one request at a time.
+fn crawl(archive: &Archive, served: &Answers, extra: &[&str]) -> Finished {
+    let mut options = served.at_once();
+    options.extend(["--scope", "any", "--workers", "1"].map(str::to_owned));
+    options.extend(extra.iter().map(|&option| option.to_owned()));
+    start(&mut archive.crawl(&[Planted::url(0)], &options)).wait().succeeded()
+}
+
+fn says(text: &str, words: &[&str]) {
+    words.iter().for_each(|word| assert!(text.contains(word), "'{word}' is not in: {text}"));
+}
+
+/// The pages of the planted web that were asked for, in their order.
+fn asked(served: &Answers) -> Vec<usize> {
+    let asked = served.take_asked();
+    asked.iter().filter_map(|asked| asked.strip_prefix('h')?.split_once('/')?.1.parse().ok()).collect()
+}
+
+#[test]
+fn a_topic_is_learned_and_asked_for() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = taught(&served);
+    let told = archive.json("topic list", &[""; 0]).remove(0);
+    assert_eq!((&told["topic"], &told["examples"]), (&"pastry".into(), &EXAMPLES.into()));
+    assert!(told["f1"].as_f64().unwrap() > 0.9, "{told}");
+    let shown = archive.json("topic show", &["pastry"]).remove(0);
+    let word = shown["words_for"][0][0].as_str().unwrap();
+    assert!(word.starts_with("pastry"), "{shown}");
+    assert!(shown["quality"]["calibration_error"].as_f64().unwrap() < 0.2, "{shown}");
+    says(&archive.run("topic show", &["pastry"]).succeeded().text(), &["words for it", "precision"]);
+    // Queries take it, and what it says comes true.
+    let rows = archive
+        .json("query", &["page topic(pastry) >= 0.5 order by topic(pastry) desc select url, topic(pastry)"]);
+    let found: HashSet<&str> = rows.iter().filter_map(|row| row["url"].as_str()).collect();
+    let lines = examples();
+    let truth: HashSet<&str> = lines.lines().collect();
+    assert!(found.intersection(&truth).count() >= EXAMPLES * 9 / 10, "{found:?}");
+    assert!(found.difference(&truth).count() <= EXAMPLES / 10, "{found:?}");
+    archive.run("query", &["page topic(bread) > 0.5"]).refused(2, &["no topic `bread`", "pastry"]);
+    archive.run("query", &["site topic(pastry) > 0.5"]).refused(2, &["only pages have topics"]);
+    // Pages that it was learned from are no test of it.
+    let list = archive.file("topic.txt", examples());
+    let list = list.to_str().unwrap();
+    archive.run("topic learn", &["half", "--from", list, "--against", "page url ends with '1'"]).succeeded();
+    let tested = archive.json("topic test", &["half", "--from", list]).remove(0);
+    assert_eq!(tested["positives"], 0);
+    assert!(tested["negatives"].as_u64().unwrap() >= 20, "{tested}");
+    archive.run("topic remove", &["half"]).succeeded();
+    archive.run("topic show", &["half"]).refused(1, &["no topic 'half'"]);
+    archive.run("topic learn", &["a/b", "--from", list]).refused(2, &["no name for a topic"]);
+    let few = archive.file("few.txt", "http://examples.test/2\n");
+    archive.run("topic learn", &["few", "--from", few.to_str().unwrap()]).refused(1, &["at least 5"]);
+}
+
+#[test]
+fn a_topic_is_learned_from_words_and_from_queries() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = Archive::new();
+    let mut options = vec!["--delay".to_owned(), "0".to_owned()];
+    options.extend(served.connection());
+    start(&mut archive.crawl(&["http://examples.test/".to_owned()], &options)).wait().succeeded();
+    archive.run("topic learn", &["searched", "--words", "pastrya"]).succeeded();
+    let [topic, others] = ["page text contains \"pastryb\"", "page not text contains \"pastryb\""];
+    archive.run("topic learn", &["asked", "--where", topic, "--against", others]).succeeded();
+    for name in ["searched", "asked"] {
+        let told = archive
+            .json("query", &[format!("page topic({name}) is not empty select url, topic({name}) as p")]);
+        let mean = |is_of_topic: bool| {
+            let pages = told.iter().filter(|row| {
+                let number = row["url"].as_str().unwrap().rsplit('/').next().unwrap().parse::<usize>();
+                number.is_ok_and(|number| number.is_multiple_of(2) == is_of_topic)
+            });
+            let chances: Vec<f64> = pages.filter_map(|row| row["p"].as_f64()).collect();
+            assert_eq!(chances.len(), EXAMPLES);
+            chances.iter().sum::<f64>() / EXAMPLES as f64
+        };
+        assert!(mean(true) > mean(false) + 0.2, "{name}: {} and {}", mean(true), mean(false));
+    }
+}
+
+#[test]
+fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = taught(&served);
+    archive.run("rebuild", &[""; 0]).succeeded();
+    archive.verify();
+    let query = "page topic(pastry) >= 0.5";
+    assert!(archive.json("query", &[query]).len() >= EXAMPLES * 9 / 10);
+    // What is damaged is found, and told apart from what is not there.
+    let file = archive.path.join("topics/pastry.topic");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[1..]).unwrap();
+    archive.run("topic show", &["pastry"]).refused(1, &["pastry.topic is damaged"]);
+    let verified = archive.run("verify", &[""; 0]);
+    assert_eq!(verified.code, Some(1));
+    says(&(verified.text() + &verified.errors), &["pastry.topic is damaged"]);
+    fs::write(&file, &bytes).unwrap();
+    archive.verify();
+    let gone = "url = \"http://examples.test/4\"";
+    archive.run("erase", &[gone, "--reason", "asked for", "--yes"]).succeeded();
+    assert!(!file.exists());
+    archive.verify();
+}
+
+/// Prints how much of the topic was found after a tenth, a quarter and half of the pages, mean of three webs.
+#[test]
+fn pages_of_the_topic_come_early() {
+    const MODES: [&str; 7] = ["none", "learned", "soft", "context", "fish", "shark", "tunnel:2"];
+    let mut table = "locality  mode      recall at 10 %  25 %  50 %\n".to_owned();
+    for locality in [0.9, 0.5, 0.0] {
+        let mut recalls = [[0.0; 3]; MODES.len()];
+        for seed in 11..14 {
+            let web = Planted::new(300, locality, seed);
+            let served = web.serve();
+            let taught = taught(&served);
+            for (mode, sums) in MODES.iter().zip(&mut recalls) {
+                let found = early(&taught, &served, &web, mode);
+                sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found / 3.0);
+            }
+        }
+        for (mode, [tenth, quarter, half]) in MODES.iter().zip(recalls) {
+            writeln!(table, "{locality:<9} {mode:<9} {tenth:14.2} {quarter:5.2} {half:5.2}").unwrap();
+        }
+        let [none, learned] = [recalls[0][1], recalls[1][1]];
+        // At no locality nothing is to be won, and chance alone has a deviation of .05.
+        assert!(learned > none + if locality > 0.8 { 0.3 } else { -0.1 }, "{table}");
+    }
+    println!("{table}");
+}
+
+/// How much of the topic a crawl had found after a tenth, a quarter and half of the pages.
+fn early(taught: &Archive, served: &Answers, web: &Planted, mode: &str) -> [f64; 3] {
+    let archive = taught.copy();
+    let focus = ["--topic", "pastry", "--topic-mode", mode];
+    let finished = crawl(&archive, served, if mode == "none" { &[] } else { &focus });
+    assert_eq!(mode != "none", finished.errors.contains("of the topic pastry"), "{}", finished.errors);
+    captures(&archive.path).are_single();
+    ledger_balances(&archive.path);
+    let order = asked(served);
+    if !mode.starts_with("tunnel") {
+        assert_eq!(order.len(), web.of_topic.len(), "{mode}: all pages are fetched in the end");
+    }
+    if mode == "learned" {
+        // Whatever it promises, one page of twenty is the one that is known for the longest time.
+        let mut known = web.links[0].clone();
+        known.retain({
+            let mut met = HashSet::from([0]);
+            move |page| met.insert(*page)
+        });
+        for (place, page) in known.iter().enumerate() {
+            let turn = order.iter().position(|asked| asked == page).unwrap();
+            assert!(turn <= 20 * (place + 1) + 1, "{page}, link {place} of the first page, came as {turn}");
+        }
+    }
+    let targets = web.targets() as f64;
+    [10, 25, 50].map(|share| {
+        let first = &order[..web.of_topic.len() * share / 100];
+        first.iter().filter(|page| web.of_topic[**page]).count() as f64 / targets
+    })
+}
+
+#[test]
+fn a_focused_crawl_that_is_killed_goes_on() {
+    let web = Planted::new(300, 0.9, 5);
+    let served = web.serve();
+    let archive = taught(&served);
+    let undisturbed = archive.copy();
+    crawl(&undisturbed, &served, &["--topic", "pastry"]);
+    let in_peace = asked(&served);
+    let mut options = served.at_once();
+    options.extend(["--scope", "any", "--workers", "1", "--topic", "pastry"].map(str::to_owned));
+    let mut running = start(&mut archive.crawl(&[Planted::url(0)], &options));
+    let mut before = Vec::new();
+    assert!(running.wait_until(|| {
+        before.extend(asked(&served));
+        before.len() >= 60
+    }));
+    running.kill();
+    before.extend(asked(&served));
+    // What waits is judged as by one who has seen all captures come: twice the same.
+    crawl(&archive, &served, &["--topic", "pastry", "--limit", "20"]);
+    before.extend(asked(&served));
+    let rows = archive.json("query", &["page captures = 0 and depth > 0 select url limit 5"]);
+    let waiting: Vec<&str> = rows.iter().filter_map(|row| row["url"].as_str()).collect();
+    for url in &waiting {
+        let why = || archive.json("why", &[url]).remove(0)["topic"].clone();
+        let told = why();
+        assert_eq!(told, why());
+        assert!(told["promise"].as_f64().is_some() && told["parts"][0][1].as_f64().is_some(), "{told}");
+    }
+    assert!(!waiting.is_empty());
+    crawl(&archive, &served, &["--topic", "pastry"]);
+    let after = asked(&served);
+    let seen: HashSet<usize> = before.iter().chain(&after).copied().collect();
+    assert_eq!(seen.len(), web.of_topic.len());
+    // It fetched first what it would have fetched first in peace, but for what is equal and what was under way.
+    // What was fetched shortly before the kill may have been fetched again.
+    let mut met = HashSet::new();
+    let once = before.into_iter().chain(after).filter(|page| met.insert(*page));
+    let disturbed: HashSet<usize> = once.take(100).collect();
+    let both = in_peace.iter().take(100).filter(|page| disturbed.contains(page)).count();
+    assert!(both >= 90, "{both} of the first 100 pages");
+    let why = archive.json("why", &[&Planted::url(0)]).remove(0);
+    assert!(why["topic"]["probability"].as_f64().unwrap() < 0.5, "{}", why["topic"]);
+    archive.verify();
+    ledger_balances(&archive.path);
+}
+
+#[test]
+fn a_crawl_ends_with_enough_pages_or_too_few() {
+    let web = Planted::new(300, 0.9, 3);
+    let served = web.serve();
+    let archive = taught(&served);
+    let found = crawl(&archive, &served, &["--topic", "pastry", "--stop-found", "5"]);
+    says(&found.errors, &["enough pages of the topic found", "5 of "]);
+    assert!(asked(&served).iter().filter(|&&page| web.of_topic[page]).count() <= 7);
+    let few = crawl(&archive, &served, &["--topic", "pastry", "--stop-harvest", "0.1/50"]);
+    says(&few.errors, &["too few of the last pages"]);
+    let order = asked(&served);
+    assert!(order.len() >= 50 && order.len() < 260, "{}", order.len());
+    for wrong in [["--stop-harvest", "2/50"], ["--stop-harvest", "0.1/0"], ["--topic-mode", "best"]] {
+        let seeds = [Planted::url(0)];
+        let options = [&["--topic", "pastry"], &wrong[..]].concat();
+        start(&mut archive.crawl(&seeds, &options)).wait().refused(2, &[]);
+    }
+    let seeds = [Planted::url(0)];
+    start(&mut archive.crawl(&seeds, &["--topic", "bread"])).wait().refused(2, &["no topic 'bread'"]);
+}
+
+#[test]
+fn hard_focus_says_what_it_leaves() {
+    let web = Planted::new(300, 0.9, 7);
+    let served = web.serve();
+    let archive = taught(&served);
+    crawl(&archive, &served, &["--topic", "pastry", "--topic-mode", "hard"]);
+    let order = asked(&served);
+    assert!(order.len() < 250, "{} of 300 pages", order.len());
+    let left = archive.json("query", &["page refusal = off-topic select url"]);
+    assert!(!left.is_empty());
+    // An unfocused crawl fetches them after all.
+    crawl(&archive, &served, &[]);
+    assert_eq!(order.len() + asked(&served).len(), 300);
+}
+
+/// A trap of endless pages full of the topic's words, beside pages of the topic on an honest host.
+#[test]
+fn a_trap_that_looks_relevant_costs_its_budget() {
+    let web = Planted::new(200, 0.9, 9);
+    let inner = web.clone();
+    let served = Answers::start(move |host, path| {
+        let number = path[1..].parse::<usize>().ok();
+        match (host, number) {
+            ("trap.test", _) if path != "/robots.txt" => {
+                let next = number.unwrap_or(0).saturating_add(1) % 1_000_000;
+                let stuffed = "pastrya pastryb pastryc pastryd pastrye ".repeat(200);
+                let links = (0..20).map(|link| format!("<a href=/{}>pastry pastrya</a> ", next + link));
+                html(&format!("<title>pastry {next}</title>{stuffed}{}", links.collect::<String>()))
+            }
+            ("h0.test", Some(0)) => {
+                let own = String::from_utf8(inner.page(0)).unwrap();
+                let body = own.split_once("\r\n\r\n").unwrap().1;
+                whole(
+                    200,
+                    "Content-Type: text/html\r\n",
+                    format!("{body}<a href=http://trap.test/1>pastry pastrya</a>").as_bytes(),
+                )
+            }
+            ("examples.test", None) if path == "/" => {
+                html(&(0..2 * EXAMPLES).map(|page| format!("<a href=/{page}>more</a>")).collect::<String>())
+            }
+            ("examples.test", Some(page)) => html(&text(page % 2 == 0, page + 10_000)),
+            (_, Some(page)) if page < inner.of_topic.len() => inner.page(page),
+            _ => nothing(),
+        }
+    });
+    let archive = taught(&served);
+    let mut options = served.at_once();
+    let further = [
+        "--scope",
+        "any",
+        "--workers",
+        "1",
+        "--topic",
+        "pastry",
+        "--pages-per-site",
+        "100",
+        "--limit",
+        "300",
+    ];
+    options.extend(further.map(str::to_owned));
+    start(&mut archive.crawl(&[Planted::url(0)], &options)).wait().succeeded();
+    let asked = served.take_asked();
+    let trapped = asked.iter().filter(|asked| asked.starts_with("trap.test")).count();
+    assert!((50..=101).contains(&trapped), "{trapped} pages of the trap");
+    let honest: HashSet<&String> = asked.iter().filter(|asked| asked.starts_with('h')).collect();
+    assert!(honest.len() >= 150, "{} of 200 honest pages", honest.len());
+}

@@ -176,9 +176,8 @@ pub(crate) struct Focused {
     order: Box<dyn Focus>,
     levels: Levels,
     seeds: Vec<(u32, String)>,
-    /// The pages that the order knows, and how many links it was told, both of this generation.
-    known: HashSet<u32>,
-    links: usize,
+    /// What the order was told of in this generation.
+    known: Known,
     /// Pages by when they became known, as far as their turn has not come.
     oldest: VecDeque<u32>,
     told: u64,
@@ -209,8 +208,7 @@ impl Focused {
             levels: Levels { range: policy.mode.range(), of: Vec::new(), changed: Vec::new() },
             policy: policy.clone(),
             seeds: seeds.collect::<Result<_, TopicError>>()?,
-            known: HashSet::new(),
-            links: 0,
+            known: Known::default(),
             oldest: VecDeque::new(),
             told: 0,
             generation: 0,
@@ -236,7 +234,7 @@ impl Focused {
     }
 
     fn learn_anew(&mut self, store: &Store, next: u32) -> Result<(), TopicError> {
-        (self.known, self.links) = (HashSet::new(), 0);
+        self.known = Known::default();
         let seeds: Vec<(u32, &str)> = self.seeds.iter().map(|(id, url)| (*id, url.as_str())).collect();
         self.order.begin(&seeds, &mut self.levels);
         let mut again = HashSet::new();
@@ -289,15 +287,14 @@ impl Focused {
         let mut leads = Vec::new();
         for lead in sight.leads(state)? {
             let target = state.page(UrlId(lead.target))?;
-            let fits =
-                self.links < LINKS_MAX && (self.known.len() < KNOWN_MAX || self.known.contains(&lead.target));
-            if lead.target != page.0 && target.flags.has_any(flags::PAGE) && fits {
-                self.links += 1;
-                if self.known.insert(lead.target) && self.levels.get(lead.target) == 0 {
-                    self.oldest.push_back(lead.target);
-                }
-                leads.push(lead);
+            if lead.target == page.0 || !target.flags.has_any(flags::PAGE) {
+                continue;
             }
+            let Some(is_new) = self.known.take(lead.target) else { continue };
+            if is_new && self.levels.get(lead.target) == 0 {
+                self.oldest.push_back(lead.target);
+            }
+            leads.push(lead);
         }
         self.levels.set(page.0, TOLD);
         let classes = [1.0 - chance, chance];
@@ -310,10 +307,11 @@ impl Focused {
         Ok(())
     }
 
-    /// Lets the page that is known for the longest time come next.
+    /// Lets the page that is known for the longest time come next, of those that are to be fetched.
     fn explore(&mut self) {
+        let least = u8::from(self.policy.mode.holds_back());
         while let Some(page) = self.oldest.pop_front() {
-            if self.levels.get(page) < EXPLORED {
+            if (least..EXPLORED).contains(&self.levels.get(page)) {
                 self.levels.set(page, EXPLORED);
                 self.levels.changed.push(page);
                 return;
@@ -388,6 +386,25 @@ pub(crate) fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status)
 }
 
+/// Pages and links that an order was told of.
+#[derive(Debug, Default)]
+struct Known {
+    pages: HashSet<u32>,
+    links: usize,
+}
+
+impl Known {
+    /// Counts a link to a page, and says whether that is new; none if either is one too many.
+    fn take(&mut self, target: u32) -> Option<bool> {
+        let is_known = self.pages.contains(&target);
+        if self.links == LINKS_MAX || !is_known && self.pages.len() == KNOWN_MAX {
+            return None;
+        }
+        self.links += 1;
+        Some(!is_known && self.pages.insert(target))
+    }
+}
+
 /// Levels of all pages that an order knows, a byte each; 0 is none.
 struct Levels {
     range: (f64, f64),
@@ -447,6 +464,15 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn what_an_order_knows_is_bounded() {
+        let mut known = Known::default();
+        assert!((0..KNOWN_MAX as u32).all(|page| known.take(page) == Some(true)));
+        assert_eq!((known.take(KNOWN_MAX as u32), known.take(0)), (None, Some(false)));
+        assert!((known.links..LINKS_MAX).all(|_| known.take(1) == Some(false)));
+        assert_eq!(known.take(1), None);
     }
 
     #[test]

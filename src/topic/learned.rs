@@ -132,6 +132,7 @@ impl Default for Tuning {
             (Part::NameInAnchor, 1.5),
             (Part::NameInUrl, 1.0),
             (Part::NameInHeading, 0.3),
+            (Part::Parent, 0.4),
             (Part::LeadRate, 0.1),
             (Part::Siblings, 0.3),
             (Part::Beside, 0.5),

@@ -191,20 +191,26 @@ fn examples<'a>(
     Ok(examples)
 }
 
-/// The words of the examples' texts that say most for the topic, and against it.
+/// The words of the examples' texts that say most for the topic, and against it: what a word says counts by the share of the
+/// examples of that kind that have it.
 #[expect(clippy::type_complexity, reason = "two lists of the same")]
 fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>, Vec<(String, f64)>) {
-    let all: HashSet<String> = examples
-        .iter()
-        .flat_map(|example| example.text.text.split(|c: char| !c.is_alphanumeric()))
-        .filter(|word| word.chars().any(char::is_alphabetic))
-        .map(str::to_lowercase)
-        .collect();
-    let mut told: Vec<(String, f64)> = all
+    let mut sums = [0.0; 2];
+    let mut found: HashMap<String, [f64; 2]> = HashMap::new();
+    for example in examples {
+        sums[example.class] += 1.0;
+        let words = example.text.text.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| word.chars().any(char::is_alphabetic)).map(str::to_lowercase);
+        for word in words.collect::<HashSet<String>>() {
+            found.entry(word).or_default()[example.class] += 1.0;
+        }
+    }
+    let mut told: Vec<(String, f64)> = found
         .into_iter()
-        .map(|word| {
+        .map(|(word, found)| {
             let says = knowledge.word(&word, CLASS);
-            (word, says)
+            let class = if says > 0.0 { CLASS } else { 1 - CLASS };
+            (word, says * found[class] / sums[class])
         })
         .collect();
     told.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -107,7 +107,7 @@ pub struct About {
     pub examples: Vec<String>,
     /// URLs of other pages it was learned from.
     pub against: Vec<String>,
-    /// Words that speak most for the topic, with what they say in log-odds.
+    /// Words that speak most for the topic: what they say, times the share of its examples that have them.
     pub words_for: Vec<(String, f64)>,
     /// Words that speak most against it.
     pub words_against: Vec<(String, f64)>,

@@ -5,7 +5,7 @@
 //! they have another origin, which knows nothing of the application.
 //!
 //! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
-//! at most ([`opened`]). There is no way to change anything, and nothing is ever fetched.
+//! at most (`opened`). There is no way to change anything, and nothing is ever fetched.
 
 mod http;
 mod opened;

@@ -88,7 +88,8 @@ impl<'a> Asked<'a> {
     /// A page, or its data.
     fn reply(&self, title: &str, data: &impl Serialize, content: impl FnOnce() -> Markup) -> Reply {
         if !self.wants_json {
-            return Reply::html(200, title, self.parameter("q"), &content());
+            let words = if self.path == "/search" { self.parameter("q") } else { "" };
+            return Reply::html(200, title, words, &content());
         }
         match serde_json::to_vec(data) {
             Ok(mut json) => {

@@ -402,8 +402,8 @@ fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Out
         if capture.status == 200 && !parsed.text.is_empty() {
             let page = UrlId(u32::try_from(number)?);
             let (url, title, text) = (capture.url.to_string(), parsed.title, parsed.text);
-            let (headings, links) = (String::new(), Vec::new());
-            writer.add(&Document { page, replaces: false, url, title, text, headings, links })?;
+            let (headings, elements, links) = (String::new(), String::new(), Vec::new());
+            writer.add(&Document { page, replaces: false, url, title, text, headings, elements, links })?;
         }
     }
     writer.commit(captures.len() as u64)?;

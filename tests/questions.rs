@@ -80,7 +80,8 @@ fn pages(is_february: bool) -> Pages {
         true => answer("404 Not Found", "Server: nginx\r\nContent-Type: text/plain\r\n", "gone"),
     };
     let robots = answer("200 OK", "Content-Type: text/plain\r\n", "User-agent: *\nDisallow: /private/\n");
-    let catalogue = "<?xml version='1.0'?><books><book><author>Eco</author></book></books>";
+    let catalogue = "<?xml version='1.0'?><books><book><author>Eco</author><title>The Name of the Rose</title></book>\
+                     <book><author>Calvino</author><title>Invisible Cities</title></book></books>";
     HashMap::from([
         (("www.lib.test", "/robots.txt"), robots),
         (("www.lib.test", "/"), start),
@@ -249,7 +250,12 @@ fn of_a_librarian() -> Vec<Question> {
             Some("page type = html and status = 200 and title is empty select url"),
             json!([[lib("/list?sid=42")]]),
         ),
-        (L, "Which books by Eco are in the catalogue, by its XML?", None, json!([])),
+        (
+            L,
+            "Which books by Eco are in the catalogue, by its XML?",
+            Some("page //book[author contains Eco] select //book[author contains Eco]/title"),
+            json!([["The Name of the Rose"]]),
+        ),
     ]
 }
 
@@ -402,7 +408,12 @@ fn of_a_researcher() -> Vec<Question> {
             R,
             "Which titles are longer than twelve letters?",
             Some("page length(title) > 12 order by title select lower(title) as title"),
-            json!([["hours (changed)"], ["hours (changed)"], ["university of test"]]),
+            json!([
+                ["hours (changed)"],
+                ["hours (changed)"],
+                ["the name of the rose"],
+                ["university of test"]
+            ]),
         ),
         (R, "Which words stood on a page in January and are gone?", None, json!([])),
     ]

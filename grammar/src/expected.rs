@@ -173,6 +173,9 @@ fn phrases(rules: &[Rule]) -> Vec<&'static str> {
     say(!condition && !comparison && has(&[Rule::OPEN]), "(");
     say(has(&[Rule::COMMA]), "a comma");
     say(has(&[Rule::CLOSE]), ")");
+    say(has(&[Rule::WITHOUT]), "]");
+    let element = [Rule::path_name, Rule::relative, Rule::path_negation, Rule::path_test];
+    say(has(&element) && !value, "an element, an @attribute or *");
     say(!comparison && has(&[Rule::AND]), "and");
     say(!comparison && has(&[Rule::OR]), "or");
     say(has(&[Rule::ASC]), "asc");

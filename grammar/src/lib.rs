@@ -57,8 +57,9 @@ pub use lenient::parse_lenient;
 pub use suggest::nearest;
 pub use tokens::{DEPTH_MAX, TEXT_BYTES_MAX};
 pub use tree::{
-    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
-    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Target, Test, Unit,
+    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others, Path,
+    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Step, Target, Test,
+    Unit,
 };
 
 use syntax::{Rule, Syntax};

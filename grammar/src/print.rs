@@ -8,7 +8,7 @@ use chrono::Timelike;
 
 use crate::tokens;
 use crate::tree::{
-    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
+    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others, Path,
     Precision, Quantifier, Query, Related, Relation, Selection, Sign, Target, Test, Unit,
 };
 
@@ -84,6 +84,7 @@ impl Display for Expr {
         match self {
             Self::Literal(literal) => literal.fmt(f),
             Self::Field(field) => field.fmt(f),
+            Self::Path(path) => path.fmt(f),
             Self::Call { function, distinct, argument } => {
                 let distinct = if *distinct { "distinct " } else { "" };
                 match argument {
@@ -197,8 +198,29 @@ fn joined(
     Ok(())
 }
 
+impl Display for Path {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, step) in self.steps.iter().enumerate() {
+            let is_first = self.is_relative && index == 0;
+            f.write_str(match step.is_deep {
+                true if is_first => ".//",
+                true => "//",
+                false if is_first && tokens::is_reserved(&step.name) => "./",
+                false if is_first => "",
+                false => "/",
+            })?;
+            f.write_str(&step.name)?;
+            step.predicates.iter().try_for_each(|predicate| write!(f, "[{predicate}]"))?;
+        }
+        if self.steps.is_empty() { f.write_str(".") } else { Ok(()) }
+    }
+}
+
 impl Display for Test {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let (Expr::Path(path), Check::Empty { negated: true }) = (&self.left.value, &self.check.value) {
+            return path.fmt(f);
+        }
         write!(f, "{} {}", self.left.value, self.check.value)
     }
 }

@@ -9,8 +9,8 @@ use crate::error::ParseError;
 use crate::literal;
 use crate::syntax::Rule;
 use crate::tree::{
-    Check, Comparison, Condition, Direction, End, Expr, Field, Literal, OrderKey, Others, Quantifier, Query,
-    Related, Relation, Sample, Selection, Sign, Spanned, Target, Test,
+    Check, Comparison, Condition, Direction, End, Expr, Field, Literal, OrderKey, Others, Path, Quantifier,
+    Query, Related, Relation, Sample, Selection, Sign, Spanned, Step, Target, Test,
 };
 
 /// Reads the pairs of one text.
@@ -113,9 +113,15 @@ impl Reader<'_> {
     /// `or` of `and` of `not`; chains are flat however they were grouped.
     fn condition(&self, pair: Pair<'_, Rule>) -> Parsed<Condition> {
         let mut any = Vec::new();
-        for conjunction in pair.into_inner().filter(|part| part.as_rule() == Rule::conjunction) {
+        for conjunction in pair
+            .into_inner()
+            .filter(|part| matches!(part.as_rule(), Rule::conjunction | Rule::path_conjunction))
+        {
             let mut all = Vec::new();
-            for negation in conjunction.into_inner().filter(|part| part.as_rule() == Rule::negation) {
+            for negation in conjunction
+                .into_inner()
+                .filter(|part| matches!(part.as_rule(), Rule::negation | Rule::path_negation))
+            {
                 match self.negation(negation)? {
                     Condition::All(parts) => all.extend(parts),
                     part => all.push(part),
@@ -135,8 +141,11 @@ impl Reader<'_> {
         for part in pair.into_inner() {
             match part.as_rule() {
                 Rule::NOT => negated = !negated,
-                Rule::group => {
-                    for inner in part.into_inner().filter(|inner| inner.as_rule() == Rule::condition) {
+                Rule::group | Rule::path_group => {
+                    let is_inner = |inner: &Pair<'_, Rule>| {
+                        matches!(inner.as_rule(), Rule::condition | Rule::path_condition)
+                    };
+                    for inner in part.into_inner().filter(is_inner) {
                         condition = self.condition(inner)?;
                     }
                 }
@@ -144,7 +153,7 @@ impl Reader<'_> {
                     let span = span(&part);
                     condition = Condition::Related(Spanned::new(self.relation(part)?, span));
                 }
-                Rule::test => {
+                Rule::test | Rule::path_test => {
                     if let Some(test) = self.test(part)? {
                         condition = Condition::Test(test);
                     }
@@ -183,6 +192,12 @@ impl Reader<'_> {
         for part in pair.into_inner() {
             match part.as_rule() {
                 Rule::left => left = Some(self.sum(part)?),
+                Rule::path | Rule::relative => {
+                    let span = span(&part);
+                    let exists = Spanned::new(Check::Empty { negated: true }, span.clone());
+                    check = Some(exists);
+                    left = Some(Spanned::new(Expr::Path(self.path(part)?), span));
+                }
                 Rule::check => {
                     let span = span(&part);
                     check = part.into_inner().next().map(|inner| self.check(inner)).transpose()?.flatten();
@@ -246,6 +261,7 @@ impl Reader<'_> {
         let span = span(&pair);
         let expr = match pair.as_rule() {
             Rule::field | Rule::two_words => Expr::Field(Field::new(pair.as_str())),
+            Rule::path => Expr::Path(self.path(pair)?),
             Rule::bare_word if !is_text => Expr::Field(Field::new(pair.as_str())),
             Rule::call => {
                 let (mut function, mut distinct, mut argument) = (String::new(), false, None);
@@ -262,6 +278,42 @@ impl Reader<'_> {
             _ => Expr::Literal(self.literal(pair)?),
         };
         Ok(Spanned::new(expr, span))
+    }
+
+    /// Reads the rule `path` or `relative`.
+    fn path(&self, pair: Pair<'_, Rule>) -> Parsed<Path> {
+        let mut path = Path { is_relative: pair.as_rule() == Rule::relative, steps: Vec::new() };
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::path_step => path.steps.push(self.step(part)?),
+                Rule::path_name => path.steps.push(Step::to(part.as_str())),
+                Rule::predicate => {
+                    let predicate = self.predicate(part)?;
+                    if let Some(step) = path.steps.last_mut() {
+                        step.predicates.extend(predicate);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(path)
+    }
+
+    fn step(&self, pair: Pair<'_, Rule>) -> Parsed<Step> {
+        let mut step = Step::to("");
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::DEEP => step.is_deep = true,
+                Rule::path_name => part.as_str().clone_into(&mut step.name),
+                Rule::predicate => step.predicates.extend(self.predicate(part)?),
+                _ => {}
+            }
+        }
+        Ok(step)
+    }
+
+    fn predicate(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Condition>> {
+        Ok(self.each(pair, Rule::path_condition, Self::condition)?.pop())
     }
 
     fn selection(&self, pair: Pair<'_, Rule>) -> Parsed<Selection> {
@@ -364,6 +416,12 @@ fn one_or(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> C
             join(parts)
         }
         None => join(parts),
+    }
+}
+
+impl Step {
+    fn to(name: &str) -> Self {
+        Self { is_deep: false, name: name.to_owned(), predicates: Vec::new() }
     }
 }
 

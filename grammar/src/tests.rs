@@ -101,6 +101,23 @@ const CANONICAL: &[(&str, &str)] = &[
         "page links > 3 and link = 2 and host = x and versions * 2 > 3",
     ),
     ("orders > 3 and android = 1", "page orders > 3 and android = 1"),
+    (
+        "//book[ author contains 'Eco' ]/title contains rose",
+        "page //book[author contains \"Eco\"]/title contains \"rose\"",
+    ),
+    (
+        "/Feed/entry[@xml:lang = 'fr' and not (.//x-y or ./from is empty)][price >= 10]//* limit 3",
+        "page /Feed/entry[@xml:lang = fr and not (.//x-y or ./from is empty)][price >= 10]//* limit 3",
+    ),
+    (
+        "not //a is not empty and (//b[. between 1 and 2] is empty)",
+        "page not //a and //b[. between 1 and 2] is empty",
+    ),
+    (
+        "select //title, length(//a/@href) as n from pages //a",
+        "page //a select //title, length(//a/@href) as n",
+    ),
+    ("captures / 2 > 1 order by //dc:* desc", "page captures / 2 > 1 order by //dc:* desc"),
 ];
 
 #[test]

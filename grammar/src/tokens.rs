@@ -11,7 +11,7 @@ use crate::error::ParseError;
 /// Longest text of a query, in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// Deepest nesting of parentheses.
+/// Deepest nesting of parentheses and brackets.
 pub const DEPTH_MAX: usize = 64;
 
 const RESERVED: [&str; 21] = [
@@ -78,8 +78,8 @@ pub(crate) fn scan(text: &str) -> Scan {
                 }
                 Kind::Text
             }
-            '(' => Kind::Open,
-            ')' => Kind::Close,
+            '(' | '[' => Kind::Open,
+            ')' | ']' => Kind::Close,
             ',' => Kind::Comma,
             _ if is_sign(character) => {
                 while characters.next_if(|&(_, c)| is_sign(c)).is_some() {}
@@ -121,7 +121,7 @@ fn is_sign(character: char) -> bool {
 fn continues_word(text: &str, at: usize, character: char) -> bool {
     !is_space(character)
         && !is_sign(character)
-        && !matches!(character, '(' | ')' | ',' | '"' | '\'')
+        && !matches!(character, '(' | ')' | '[' | ']' | ',' | '"' | '\'')
         && !text[at..].starts_with("--")
 }
 
@@ -145,13 +145,23 @@ pub(crate) fn check(text: &str) -> Result<Vec<Token>, ParseError> {
             }
             Kind::Open => open.push(token.span.clone()),
             Kind::Close if open.pop().is_none() => {
-                return Err(ParseError::new(text, token.span.clone(), "there is no ( that this ) closes"));
+                let message = match &text[token.span.clone()] {
+                    "]" => "there is no [ that this ] closes",
+                    _ => "there is no ( that this ) closes",
+                };
+                return Err(ParseError::new(text, token.span.clone(), message));
             }
             _ => {}
         }
     }
     match open.pop() {
-        Some(span) => Err(ParseError::new(text, span, "this ( is never closed: expected )")),
+        Some(span) => {
+            let message = match &text[span.clone()] {
+                "[" => "this [ is never closed: expected ]",
+                _ => "this ( is never closed: expected )",
+            };
+            Err(ParseError::new(text, span, message))
+        }
         None => Ok(tokens),
     }
 }

@@ -171,6 +171,8 @@ pub enum Expr {
     Literal(Literal),
     /// A field, also one of something else: `site.importance`.
     Field(Field),
+    /// `//book/@year`
+    Path(Path),
     /// `length(title)`, `count(distinct host)`
     Call {
         /// The function's name in small letters.
@@ -182,6 +184,28 @@ pub enum Expr {
     },
     /// `last_seen - first_seen`
     Arithmetic(Box<Spanned<Expr>>, Sign, Box<Spanned<Expr>>),
+}
+
+/// Elements or attributes of an XML document.
+///
+/// In a [`Condition`] of a step, all tests are of paths that start at the step's element.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Whether it starts at the element around it, not at the document.
+    pub is_relative: bool,
+    /// From there; none for the element around it itself.
+    pub steps: Vec<Step>,
+}
+
+/// A step to children, or to all that is below (`//`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Whether it leads to all that is below.
+    pub is_deep: bool,
+    /// The name of an element, or of an attribute after `@`, maybe with a prefix; `*` for any.
+    pub name: String,
+    /// What has to be true of it.
+    pub predicates: Vec<Condition>,
 }
 
 /// A sign of arithmetic.

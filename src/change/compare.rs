@@ -1,5 +1,7 @@
 //! Versions of a page, from the archive, side by side.
 
+use std::borrow::Cow;
+
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
@@ -10,7 +12,7 @@ use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::access::Access;
 use crate::ledger::capture_flags;
-use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_xml_tree};
+use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_elements, with_xml_tree};
 use crate::reading;
 
 /// Bytes that a payload may decode to.
@@ -165,6 +167,19 @@ pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> 
     Ok(reading::in_time(move || stored.version().parsed).unwrap_or_default())
 }
 
+/// Hands the tree of a capture to `read`, if it is an XML document with elements to ask for.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn with_tree<T>(
+    store: &Store,
+    capture: &Capture,
+    read: impl FnOnce(&roxmltree::Document<'_>) -> T,
+) -> Result<Option<T>, VersionError> {
+    let stored = Stored::read(store, capture)?;
+    Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
+}
+
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.
 ///
 /// # Errors
@@ -215,9 +230,13 @@ impl Stored {
         Ok(Self { url: store.state().url(capture.url)?, head, payload: record.payload() })
     }
 
-    fn version(self) -> Version {
+    fn body(&self) -> Cow<'_, [u8]> {
         let coding = self.head.get("Content-Encoding").unwrap_or_default();
-        let mut body = decode_content(&self.payload, coding, DECODED_BYTES_MAX).body.into_owned();
+        decode_content(&self.payload, coding, DECODED_BYTES_MAX).body
+    }
+
+    fn version(self) -> Version {
+        let mut body = self.body().into_owned();
         let headers: Vec<(&str, &[u8])> =
             self.head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         let parsed = match Url::parse(&self.url) {

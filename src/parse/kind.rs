@@ -113,6 +113,12 @@ impl DocumentKind {
         matches!(self, Self::Html | Self::Xml | Self::Feed | Self::OaiPmh | Self::Text)
     }
 
+    /// Whether it can be asked for by its elements: XML but for sitemaps, which only list URLs.
+    #[must_use]
+    pub fn has_elements(self) -> bool {
+        matches!(self, Self::Xml | Self::Feed | Self::OaiPmh)
+    }
+
     /// Whether anything is read of such a document but its first bytes.
     #[must_use]
     pub(crate) fn is_parsed(self) -> bool {

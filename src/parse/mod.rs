@@ -45,6 +45,7 @@ pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
+pub use self::xml::{ELEMENT_NAMES_MAX, Elements};
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +132,8 @@ pub struct Parsed {
     pub similarity: u64,
     /// The items of a feed, sitemap or list, as far as they are dated.
     pub entries: Vec<Entry>,
+    /// The elements of an XML document by name; none of other documents, and of those with too many.
+    pub elements: Option<Vec<Elements>>,
     /// What was cut, repaired or not understood.
     pub problems: Vec<Problem>,
 }
@@ -272,6 +275,24 @@ pub fn with_xml_tree<T>(
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
     let (text, _) = charset::decode(body, &charset);
     xml::with_tree(text.trim_start(), limits, |tree, _, _| read(tree)).ok()
+}
+
+/// Hands the tree of an XML document to `read`, if it can be asked for by its elements ([`DocumentKind::has_elements`]).
+pub fn with_elements<T>(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    read: impl FnOnce(&roxmltree::Document<'_>) -> T,
+) -> Option<T> {
+    let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
+    if DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body) != DocumentKind::Xml {
+        return None;
+    }
+    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
+    let (text, _) = charset::decode(body, &charset);
+    let read =
+        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
+    xml::with_tree(text.trim_start(), limits, read).ok().flatten()
 }
 
 /// A document that is being read.

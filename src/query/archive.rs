@@ -13,10 +13,11 @@ use super::Plan;
 use super::batch::Batch;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::prefilter::{self, Test};
-use super::rows::{Chosen, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
+use crate::change::with_tree;
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
@@ -375,6 +376,10 @@ impl Rows for ArchiveRows<'_> {
 
     fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {
         self.record_of(capture)
+    }
+
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
+        with_tree(self.store, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
     }
 }
 

@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use super::Instant;
 use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
-use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 
 /// See the module.
@@ -195,6 +195,10 @@ impl Rows for AsOf<'_> {
     fn history(&self, page: UrlId) -> Result<Iter<'_, CaptureRow>, RowsError> {
         let history = self.rows.history(page)?;
         Ok(Box::new(history.skip_while(|capture| capture.as_ref().is_ok_and(|it| it.time >= self.before))))
+    }
+
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
+        self.rows.document(capture, read)
     }
 
     fn record(&self, capture: CaptureId) -> Result<Record, RowsError> {

@@ -69,21 +69,28 @@ impl<'a> Checker<'a> {
         {
             return self.search(test);
         }
+        if let Written::Path(path) = &test.left.value {
+            return self.elements(path, test);
+        }
         let left = self.typing.expr(&test.left)?;
-        if let Check::Empty { negated } = test.check.value {
-            return Ok(negate(Filter::Known(left.expr), !negated));
+        self.typed_test(&left, &test.check)
+    }
+
+    pub(super) fn typed_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+        if let Check::Empty { negated } = check.value {
+            return Ok(negate(Filter::Known(left.expr.clone()), !negated));
         }
         match left.kind {
             ColumnKind::Number | ColumnKind::Span => {
-                let number = |typing: &Typing<'_>, other: &Spanned<Written>| number(typing, &left, other);
-                self.ordered(&left, &test.check, true, number, Filter::Number)
+                let number = |typing: &Typing<'_>, other: &Spanned<Written>| number(typing, left, other);
+                self.ordered(left, check, true, number, Filter::Number)
             }
             ColumnKind::Time => {
-                let time = |typing: &Typing<'_>, other: &Spanned<Written>| time(typing, &left, other);
-                self.ordered(&left, &test.check, false, time, Filter::Time)
+                let time = |typing: &Typing<'_>, other: &Spanned<Written>| time(typing, left, other);
+                self.ordered(left, check, false, time, Filter::Time)
             }
-            ColumnKind::Text => self.text_test(&left, &test.check),
-            ColumnKind::Choice => self.choice_test(&left, &test.check),
+            ColumnKind::Text => self.text_test(left, check),
+            ColumnKind::Choice => self.choice_test(left, check),
         }
     }
 

@@ -5,6 +5,8 @@ use chrono::{Datelike, Local, TimeDelta};
 
 use super::Instant;
 use super::columns::{Column, Cost, Path};
+use super::elements::{Content, ElementPath};
+use super::filter::Filter;
 use super::rows::RowsError;
 use super::times::Zone;
 use super::value::Value;
@@ -21,6 +23,10 @@ pub(crate) enum Expr {
     Header(String),
     /// How probably a page is of a topic, by its name.
     Topic(String),
+    /// The texts of elements of an XML document.
+    Elements(Box<ElementPath>),
+    /// What stands in an element or attribute, in a condition on it.
+    Content(Content),
     Call(Function, Box<Expr>),
     Arithmetic(Box<Expr>, Sign, Box<Expr>),
     /// What the rows of a group have in common, by its place in the plan.
@@ -52,6 +58,24 @@ pub(crate) trait Subject {
     fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Result<bool, RowsError>;
     fn key(&self, index: usize) -> Value;
     fn aggregate(&self, index: usize) -> Value;
+
+    /// Whether a path leads to something of which a filter holds.
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
+        let _ = (path, filter);
+        Ok(false)
+    }
+
+    /// The texts of all that a path leads to.
+    fn elements(&self, path: &ElementPath) -> Result<Value, RowsError> {
+        let _ = path;
+        Ok(Value::Empty)
+    }
+
+    /// What stands in it.
+    fn content(&self, content: Content) -> Value {
+        let _ = content;
+        Value::Empty
+    }
 }
 
 impl Expr {
@@ -61,6 +85,8 @@ impl Expr {
             Self::Field(path) => subject.field(*path)?,
             Self::Header(name) => subject.header(name)?,
             Self::Topic(name) => subject.topic(name)?,
+            Self::Elements(path) => subject.elements(path)?,
+            Self::Content(content) => subject.content(*content),
             Self::Call(function, argument) => function.of(&argument.value(subject)?),
             Self::Arithmetic(left, sign, right) => {
                 calculated(&left.value(subject)?, *sign, &right.value(subject)?)
@@ -86,7 +112,8 @@ impl Expr {
             // What another row has is looked up first.
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
-            Self::Header(_) | Self::Topic(_) => Cost::Record,
+            Self::Content(_) => Cost::Look,
+            Self::Header(_) | Self::Topic(_) | Self::Elements(_) => Cost::Record,
             Self::Call(_, argument) => argument.cost(),
             Self::Arithmetic(left, _, right) => left.cost().max(right.cost()),
         }

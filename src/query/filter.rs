@@ -12,11 +12,13 @@ use regex::Regex;
 
 use super::Instant;
 use super::columns::{Column, Cost};
+use super::elements::ElementPath;
 use super::expr::{Expr, Subject};
 use super::glob::Glob;
 use super::rows::RowsError;
 use super::value::Value;
 use crate::ledger::host_name;
+use crate::search::words;
 
 /// A condition ready to run.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub(crate) enum Filter {
     },
     /// The search of the plan with this index found it.
     Hit(usize),
+    /// A path leads to something in the document of which this holds.
+    Some(Box<ElementPath>, Option<Box<Filter>>),
     /// The content changed between these times.
     Changed(Option<Instant>, Option<Instant>),
 }
@@ -70,6 +74,11 @@ pub(crate) enum TextTestKind {
     Ends(String),
     /// All or any of these are somewhere in it.
     Contains {
+        all: bool,
+        texts: Vec<String>,
+    },
+    /// The words of all or any of these stand in a row in it.
+    Words {
         all: bool,
         texts: Vec<String>,
     },
@@ -113,6 +122,7 @@ impl Filter {
                 order.is_some_and(|order| fits(order, *comparison))
             }
             Self::Hit(search) => subject.hit(*search),
+            Self::Some(path, filter) => subject.some(path, filter.as_deref())?,
             Self::Changed(from, until) => subject.changed(*from, *until)?,
         })
     }
@@ -137,6 +147,7 @@ impl Filter {
             Self::Compare { left, right, .. } => of(left) + of(right),
             Self::Hit(_) => 2,
             Self::Changed(..) => 20,
+            Self::Some(..) => 1000,
             Self::Not(part) => part.cost(),
             Self::Any(parts) | Self::All(parts) => {
                 parts.iter().fold(0, |sum, part| sum.saturating_add(part.cost()))
@@ -197,6 +208,14 @@ impl TextTest {
             TextTestKind::Contains { all, texts } => {
                 let text = folded();
                 let has = |wanted: &String| text.contains(wanted);
+                if *all { texts.iter().all(has) } else { texts.iter().any(has) }
+            }
+            TextTestKind::Words { all, texts } => {
+                let said = words(text);
+                let has = |wanted: &String| {
+                    let wanted = words(wanted);
+                    !wanted.is_empty() && said.windows(wanted.len()).any(|run| run == wanted)
+                };
                 if *all { texts.iter().all(has) } else { texts.iter().any(has) }
             }
         }

@@ -10,24 +10,31 @@ pub(crate) type Found = Vec<(UrlId, f32)>;
 /// The findings of all searches of a plan.
 #[derive(Default)]
 pub(crate) struct Hits {
-    searches: Vec<(Found, bool)>,
+    /// None for one that may find any page.
+    searches: Vec<Option<(Found, bool)>>,
 }
 
 impl Hits {
     /// Adds the findings of the next search, which `scores` or does not.
     pub(crate) fn push(&mut self, mut found: Found, scores: bool) {
         found.sort_unstable_by_key(|(id, _)| *id);
-        self.searches.push((found, scores));
+        self.searches.push(Some((found, scores)));
+    }
+
+    /// Adds a search that may find any page.
+    pub(crate) fn push_any(&mut self) {
+        self.searches.push(None);
     }
 
     /// Whether the search at `index` found a page.
     pub(crate) fn has(&self, index: usize, id: UrlId) -> bool {
-        self.searches.get(index).is_some_and(|(found, _)| bm25(found, id).is_some())
+        let search = self.searches.get(index);
+        search.is_some_and(|search| search.as_ref().is_none_or(|(found, _)| bm25(found, id).is_some()))
     }
 
     /// The sum of BM25 over all searches that count for the score.
     pub(crate) fn bm25(&self, id: UrlId) -> f64 {
-        let scoring = self.searches.iter().filter(|(_, scores)| *scores);
+        let scoring = self.searches.iter().flatten().filter(|(_, scores)| *scores);
         scoring.filter_map(|(found, _)| bm25(found, id)).map(f64::from).sum()
     }
 
@@ -35,7 +42,7 @@ impl Hits {
     pub(crate) fn candidates(&self, filter: &Filter) -> Option<Vec<UrlId>> {
         match filter {
             Filter::Hit(index) => {
-                let (found, _) = self.searches.get(*index)?;
+                let (found, _) = self.searches.get(*index)?.as_ref()?;
                 Some(found.iter().map(|(id, _)| *id).collect())
             }
             Filter::All(parts) => {

@@ -25,6 +25,8 @@ mod captures;
 mod checks;
 mod columns;
 mod details;
+mod element_checks;
+mod elements;
 mod execute;
 mod expr;
 mod filter;
@@ -47,6 +49,8 @@ mod typed;
 mod value;
 
 #[cfg(test)]
+mod element_tests;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
@@ -54,18 +58,20 @@ mod tests;
 pub use archive::{ArchiveRows, ArchiveRowsError};
 pub use columns::ColumnKind;
 pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+pub use elements::NODES_LOOKED_AT_MAX;
 pub use execute::Answer;
 pub use groups::GATHERED_BYTES_MAX;
 pub use help::{fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
-pub use rows::{Chosen, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 pub use times::Zone;
 pub use value::Value;
 
 use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 
+use crate::search::elements::ElementQuery;
 use crate::search::{self, TextQuery};
 
 /// A time.
@@ -78,11 +84,24 @@ pub trait FullText {
     /// # Errors
     /// When the index cannot be read.
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
+
+    /// Every page whose elements may be as `query` wants them, in any order; nothing when the index does not know.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn documents(&self, query: &ElementQuery) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let _ = query;
+        Ok(None)
+    }
 }
 
 impl FullText for search::Reader {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
+    }
+
+    fn documents(&self, query: &ElementQuery) -> Result<Option<Vec<UrlId>>, RowsError> {
+        Ok(Some(self.with_elements(query)?))
     }
 }
 

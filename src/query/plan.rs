@@ -13,6 +13,7 @@ use super::times::{self, Zone};
 use super::typed::{Checked, Grouping, Typed};
 use super::{Error, Instant};
 use crate::search::TextQuery;
+use crate::search::elements::ElementQuery;
 
 /// What a query means depends on when and where it is asked, and of which store.
 #[derive(Clone, Debug)]
@@ -83,6 +84,8 @@ pub(crate) enum Search {
     Pages(Relation, Box<Plan>),
     /// Another page has the same content.
     Duplicates,
+    /// XML documents whose elements may be as this wants them.
+    Elements(ElementQuery),
 }
 
 /// What stands over a column of the answer.
@@ -140,11 +143,11 @@ impl Plan {
         })
     }
 
-    /// Whether the plan needs the full-text index.
+    /// Whether the plan searches the full-text index.
     #[must_use]
     pub fn searches_text(&self) -> bool {
         self.searches.iter().any(|search| match search {
-            Search::Text { .. } => true,
+            Search::Text { .. } | Search::Elements(_) => true,
             Search::Pages(_, plan) => plan.searches_text(),
             Search::Url(..) | Search::Duplicates => false,
         })
@@ -207,7 +210,7 @@ fn gathers(written: &Written) -> bool {
         }
         Written::Field(field) => field.name() == "count",
         Written::Arithmetic(left, _, right) => gathers(&left.value) || gathers(&right.value),
-        Written::Literal(_) => false,
+        Written::Literal(_) | Written::Path(_) => false,
     }
 }
 

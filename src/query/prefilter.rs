@@ -80,7 +80,11 @@ impl Test {
                 Some(column) => Self::text(column, test, state)?,
                 None => None,
             },
-            Filter::Known(_) | Filter::Compare { .. } | Filter::Hit(_) | Filter::Changed(..) => None,
+            Filter::Known(_)
+            | Filter::Compare { .. }
+            | Filter::Hit(_)
+            | Filter::Some(..)
+            | Filter::Changed(..) => None,
         })
     }
 

@@ -31,6 +31,17 @@ impl Plan {
                     related(rows, *relation, &others.into_iter().collect())?
                 }
                 Search::Duplicates => duplicates(rows)?,
+                Search::Elements(query) => {
+                    // Without an index each document is read.
+                    let documents = full_text.map(|index| index.documents(query)).transpose();
+                    match documents.map_err(Error::Search)?.flatten() {
+                        Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
+                        None => {
+                            hits.push_any();
+                            continue;
+                        }
+                    }
+                }
             };
             hits.push(found, search.scores());
         }

@@ -165,6 +165,9 @@ pub struct Chosen<'a> {
     pub are_selected: bool,
 }
 
+/// What reads the tree of an XML document.
+pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
+
 /// What a store knows of pages and sites.
 ///
 /// Implementers may give pages and sites in any order, each once. Callers must not expect two iterations to agree while
@@ -202,6 +205,15 @@ pub trait Rows {
     /// # Errors
     /// An item is an error when the store cannot be read; callers stop there.
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
+
+    /// Hands the tree of an XML document that a capture brought to `read`; of anything else nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read, and what `read` reports.
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
+        let _ = (capture, read);
+        Ok(())
+    }
 
     /// No page is more important than this. Used to stop early; infinity, the default, never does.
     fn importance_max(&self) -> f64 {

@@ -9,9 +9,11 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
 use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::elements::{self, ElementPath};
 use super::expr::{self, Subject};
+use super::filter::Filter;
 use super::hits::Hits;
-use super::rows::{PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, Standing};
@@ -286,6 +288,21 @@ impl RowSubject<'_> {
         })
     }
 
+    /// Hands its XML document to a function, if it has one.
+    fn document(&self, read: &mut DocumentReader<'_>) -> Found<()> {
+        let capture = match self.row {
+            Row::Page(page) if matches!(page.kind, Some(PageType::Xml | PageType::Feed)) => {
+                self.world.newest(page)?
+            }
+            Row::Capture(capture) => Some(capture.clone()),
+            _ => None,
+        };
+        match capture {
+            Some(capture) if capture.status == Some(200) => self.world.rows.document(capture.id, read),
+            _ => Ok(()),
+        }
+    }
+
     fn page(&self) -> Option<UrlId> {
         match self.row {
             Row::Page(page) => Some(page.id),
@@ -327,6 +344,24 @@ impl Subject for RowSubject<'_> {
 
     fn hit(&self, search: usize) -> bool {
         self.page().is_some_and(|page| self.world.hits.has(search, page))
+    }
+
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Found<bool> {
+        let mut is_there = false;
+        self.document(&mut |tree| {
+            is_there = elements::has(tree, path, filter)?;
+            Ok(())
+        })?;
+        Ok(is_there)
+    }
+
+    fn elements(&self, path: &ElementPath) -> Found<Value> {
+        let mut texts = Value::Empty;
+        self.document(&mut |tree| {
+            texts = elements::texts(tree, path)?;
+            Ok(())
+        })?;
+        Ok(texts)
     }
 
     fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Found<bool> {

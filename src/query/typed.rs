@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
 
+use super::checks::Checker;
 use super::columns::{Column, ColumnKind, Columns, Path, TEXT, shown};
 use super::expr::{Expr, Function};
 use super::groups::{Aggregate, Gather};
@@ -71,6 +72,14 @@ impl Typing<'_> {
                     shown: literal.to_string(),
                     span,
                 })
+            }
+            Written::Path(path) => {
+                if self.grouping.is_some() {
+                    let message = "the documents of a group differ in their elements: group by them, too";
+                    return Err(self.mistake(&span, message));
+                }
+                // Conditions in it are on elements, and search for nothing.
+                Checker::new(self.text, self.columns, self.context, self.is_past).texts(path, written)
             }
             Written::Call { function, distinct, argument } => {
                 self.call(function, *distinct, argument.as_deref(), span)

@@ -8,7 +8,7 @@ use archive_storage::{State, StateError, UrlId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::parse::Parsed;
-use crate::search::Document;
+use crate::search::{Document, elements};
 
 /// What a document can be found by, and what it says of others.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Text {
     title: String,
     text: String,
     headings: String,
+    /// Of an XML document: see [`elements::terms`].
+    elements: String,
     /// URLs that it links to, their hashes, and what the links say.
     links: Vec<(String, u64, String)>,
 }
@@ -41,23 +43,28 @@ impl Text {
             (link.url.clone(), link.hash, text.replace('\n', " "))
         };
         let links = links.into_iter().map(owned).collect();
-        Some(Self { title: parsed.title.clone(), text, headings, links })
+        let elements = match parsed.kind.has_elements() {
+            true => elements::terms(parsed.elements.take()),
+            false => String::new(),
+        };
+        Some(Self { title: parsed.title.clone(), text, headings, elements, links })
     }
 
     /// Bytes of memory that it takes, about.
     pub(crate) fn bytes(&self) -> u64 {
         let links: usize = self.links.iter().map(|(url, _, said)| url.len() + said.len() + 64).sum();
-        (self.text.len() + self.headings.len() + links) as u64
+        (self.text.len() + self.headings.len() + self.elements.len() + links) as u64
     }
 
     /// The document of a page, in which links to unknown URLs are left out.
     pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
-        let Self { title, text, headings, links } = self;
+        let Self { title, text, headings, elements, links } = self;
         let mut known = Vec::with_capacity(links.len());
         for (url, hash, said) in links {
             known.extend(state.known(&url, hash)?.map(|target| (target, said)));
         }
-        Ok(Document { page, replaces: true, url: url.to_owned(), title, text, headings, links: known })
+        let url = url.to_owned();
+        Ok(Document { page, replaces: true, url, title, text, headings, elements, links: known })
     }
 }
 

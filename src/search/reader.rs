@@ -11,6 +11,7 @@ use tantivy::directory::MmapDirectory;
 use tantivy::snippet::SnippetGenerator;
 use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader};
 
+use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
 use super::{TextQuery, terms, writer};
@@ -131,6 +132,18 @@ impl Reader {
         guarded(&self.folder, || {
             self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
         })
+    }
+
+    /// Every page whose elements may be as `query` wants them, in no order.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn with_elements(&self, query: &ElementQuery) -> Result<Vec<UrlId>, Error> {
+        let query = elements::compile(query, self.fields);
+        let found = guarded(&self.folder, || {
+            self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+        })?;
+        Ok(found.into_iter().map(|(page, _)| page).collect())
     }
 
     /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come

@@ -3,7 +3,7 @@
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::tokenizer::TokenizerManager;
+use tantivy::tokenizer::{TokenizerManager, WhitespaceTokenizer};
 use tantivy::{Index, IndexSettings};
 
 use super::labels::Labels;
@@ -14,6 +14,8 @@ use super::words;
 const TOKENIZER: &str = "words-1";
 /// The same for labels.
 const LABEL_TOKENIZER: &str = "labels-1";
+/// The same for elements, whose words are made before.
+const ELEMENT_TOKENIZER: &str = "elements-1";
 
 /// Where a document's parts go.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Fields {
     pub(crate) url: Field,
     /// What names the page and its parts: its title and headings, a label each.
     pub(crate) labels: Field,
+    /// Elements of an XML document: see `elements`.
+    pub(crate) elements: Field,
     /// What its links say, a label each.
     pub(crate) links: Field,
     /// The pages that these links lead to, by the lines of `links`.
@@ -41,6 +45,8 @@ impl Fields {
         let text = TextOptions::default().set_indexing_options(indexing(TOKENIZER));
         let labels = indexing(LABEL_TOKENIZER).set_fieldnorms(false);
         let labels = TextOptions::default().set_indexing_options(labels);
+        let elements = TextFieldIndexing::default().set_tokenizer(ELEMENT_TOKENIZER).set_fieldnorms(false);
+        let elements = TextOptions::default().set_indexing_options(elements);
         let mut schema = Schema::builder();
         let fields = Self {
             page: schema.add_u64_field("page", NumericOptions::default() | FAST | INDEXED),
@@ -48,6 +54,7 @@ impl Fields {
             body: schema.add_text_field("body", text.clone()),
             url: schema.add_text_field("url", text),
             labels: schema.add_text_field("labels", labels.clone()),
+            elements: schema.add_text_field("elements", elements),
             links: schema.add_text_field("links", labels),
             targets: schema.add_u64_field("targets", NumericOptions::default() | FAST),
         };
@@ -60,6 +67,7 @@ pub(crate) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register(TOKENIZER, words::analyzer());
     tokenizers.register(LABEL_TOKENIZER, Labels::default());
+    tokenizers.register(ELEMENT_TOKENIZER, WhitespaceTokenizer::default());
     // The engine looks this one up for fields without text, too, and never uses it.
     tokenizers.register("default", words::analyzer());
     tokenizers

@@ -16,6 +16,7 @@ fn document(page: u32, title: &str, text: &str) -> Document {
         title: title.to_owned(),
         text: text.to_owned(),
         headings: String::new(),
+        elements: String::new(),
         links: Vec::new(),
     }
 }

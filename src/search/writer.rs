@@ -62,6 +62,8 @@ pub struct Document {
     pub text: String,
     /// What names its parts, a line each.
     pub headings: String,
+    /// Of an XML document, its elements: see [`super::elements::terms`].
+    pub elements: String,
     /// What its links say, and to which pages they lead.
     pub links: Vec<(UrlId, String)>,
 }
@@ -145,6 +147,7 @@ impl Writer {
         entry.add_text(self.fields.url, &document.url);
         entry.add_text(self.fields.title, cut(&document.title));
         entry.add_text(self.fields.body, cut(&document.text));
+        entry.add_text(self.fields.elements, &document.elements);
         let labels = format!("{}\n{}", cut(&document.title), document.headings);
         entry.add_text(self.fields.labels, &labels);
         let mut links = String::new();
@@ -154,7 +157,8 @@ impl Writer {
             links.push('\n');
         }
         entry.add_text(self.fields.links, &links);
-        let texts = [document.url.len(), document.title.len(), labels.len(), links.len()];
+        let texts =
+            [document.url.len(), document.title.len(), labels.len(), document.elements.len(), links.len()];
         let bytes = texts.iter().sum::<usize>() + document.text.len().min(TEXT_BYTES_MAX);
         let held = Backlog::hold(&self.backlog, bytes, self.backlog_bytes_max);
         let added = self.writer.add_document(Waiting { entry, _held: held });

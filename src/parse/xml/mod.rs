@@ -7,6 +7,7 @@
 
 mod bases;
 mod doctype;
+mod elements;
 mod entities;
 mod feed;
 mod generic;
@@ -20,9 +21,10 @@ mod tree;
 mod walk;
 
 use encoding_rs::Encoding;
-use roxmltree::{Document as Tree, Error, ParsingOptions, TextPos};
+use roxmltree::{Document as Tree, Error, Node, ParsingOptions, TextPos};
 
 use self::doctype::Doctype;
+pub use self::elements::{ELEMENT_NAMES_MAX, Elements};
 use self::entities::Plain;
 use self::pieces::{Piece, Pieces};
 use self::walk::{XHTML, XML};
@@ -128,12 +130,22 @@ fn offset_of(text: &str, position: TextPos, error: &Error) -> usize {
     line.char_indices().nth(column + 1).map_or(text.len(), |(at, _)| line_start + at)
 }
 
+fn is_html(root: Node<'_, '_>, text: &str) -> bool {
+    matches!(root.tag_name().namespace(), Some(XHTML) | None)
+        // With a prefix it is none to a reader of HTML.
+        && text[root.range().start + 1..].starts_with("html")
+        && root.tag_name().name() == "html"
+}
+
+/// Whether a tree is of a document that can be asked for by its elements.
+pub(super) fn has_elements(tree: &Tree<'_>, text: &str) -> bool {
+    let root = tree.root_element();
+    !is_html(root, text) && !sitemap::is_root(root)
+}
+
 fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
     let root = tree.root_element();
-    let is_html = matches!(root.tag_name().namespace(), Some(XHTML) | None)
-        // With a prefix it is none to a reader of HTML.
-        && text[root.range().start + 1..].starts_with("html");
-    if is_html && root.tag_name().name() == "html" {
+    if is_html(root, text) {
         document.parsed.kind = DocumentKind::Html;
         return document.read_html_text(text, encoding, Syntax::Xml);
     }
@@ -164,6 +176,9 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         document.parsed.title =
             title.map(|node| one_line(&walk::text_of(node), TITLE_BYTES_MAX)).unwrap_or_default();
         document.set_text(tree::text(tree), Marks::default());
+    }
+    if document.parsed.kind.has_elements() {
+        document.parsed.elements = elements::elements(tree, document.limits.text_bytes_max);
     }
     document.parsed.signature = tree::signature(tree);
 }

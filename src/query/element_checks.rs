@@ -1,0 +1,154 @@
+//! Conditions on elements and attributes of XML documents.
+
+use archive_grammar::{Check, Condition, Expr as Written, Literal, Path, Quantifier, Spanned, Target, Test};
+
+use super::checks::{Checker, negate};
+use super::columns::{ColumnKind, plural};
+use super::elements::{Content, ElementPath, ElementStep, wanted};
+use super::expr::Expr;
+use super::filter::{Filter, TextTest, TextTestKind};
+use super::plan::Search;
+use super::typed::{Checked, Typed};
+use crate::search;
+
+impl Checker<'_> {
+    /// `//book[author contains "Eco"]/title contains rose`
+    pub(super) fn elements(&mut self, path: &Path, test: &Test) -> Checked<Filter> {
+        self.expect_documents(&test.left)?;
+        let (filter, negated) = self.place_test(path, test)?;
+        // What the index knows are the newest versions.
+        let filter = match &filter {
+            Filter::Some(path, inner)
+                if self.typing.columns.target == Target::Pages && !self.typing.is_past =>
+            {
+                self.searches.push(Search::Elements(wanted(path, inner.as_deref(), None)));
+                Filter::All(vec![Filter::Hit(self.searches.len() - 1), filter])
+            }
+            _ => filter,
+        };
+        Ok(negate(filter, negated))
+    }
+
+    /// What stands where a path leads to, as a text.
+    pub(super) fn texts(&mut self, path: &Path, written: &Spanned<Written>) -> Checked<Typed> {
+        self.expect_documents(written)?;
+        let path = self.path(path, &written.span)?;
+        Ok(Typed {
+            shown: path.written.clone(),
+            expr: Expr::Elements(Box::new(path)),
+            kind: ColumnKind::Text,
+            folds_case: true,
+            span: written.span.clone(),
+        })
+    }
+
+    fn expect_documents(&self, written: &Spanned<Written>) -> Checked<()> {
+        let target = self.typing.columns.target;
+        if matches!(target, Target::Pages | Target::Captures | Target::Versions) {
+            return Ok(());
+        }
+        let message = format!("only pages, captures and versions have elements, not {}", plural(target));
+        Err(self.typing.mistake(&written.span, message))
+    }
+
+    fn path(&mut self, path: &Path, span: &std::ops::Range<usize>) -> Checked<ElementPath> {
+        let mut steps: Vec<ElementStep> = Vec::new();
+        for step in &path.steps {
+            if steps.last().is_some_and(|before| before.is_attribute) {
+                return Err(self.typing.mistake(span, "nothing stands within an attribute"));
+            }
+            let filters = step.predicates.iter().map(|predicate| self.within(predicate));
+            let filters = filters.collect::<Checked<_>>()?;
+            steps.push(ElementStep::of(step, filters));
+        }
+        Ok(ElementPath { written: path.to_string(), steps })
+    }
+
+    /// A condition between brackets.
+    fn within(&mut self, condition: &Condition) -> Checked<Filter> {
+        let mut each = |parts: &[Condition]| -> Checked<Vec<Filter>> {
+            parts.iter().map(|part| self.within(part)).collect()
+        };
+        Ok(match condition {
+            Condition::All(parts) => Filter::All(each(parts)?),
+            Condition::Any(parts) => Filter::Any(each(parts)?),
+            Condition::Not(part) => Filter::Not(Box::new(self.within(part)?)),
+            Condition::Test(test) => {
+                // The grammar has nothing else there.
+                let Written::Path(path) = &test.left.value else { return Ok(Filter::Any(Vec::new())) };
+                let (filter, negated) = self.place_test(path, test)?;
+                negate(filter, negated)
+            }
+            Condition::Related(_) => Filter::Any(Vec::new()),
+        })
+    }
+
+    /// That a path leads to something that passes a check, and whether this must not be.
+    fn place_test(&mut self, path: &Path, test: &Test) -> Checked<(Filter, bool)> {
+        let path = self.path(path, &test.left.span)?;
+        if let Check::Empty { negated } = test.check.value {
+            return Ok((Filter::Some(Box::new(path), None), !negated));
+        }
+        Ok(match self.content_test(&path, test)? {
+            Filter::Not(filter) => (Filter::Some(Box::new(path), Some(filter)), true),
+            filter => (Filter::Some(Box::new(path), Some(Box::new(filter))), false),
+        })
+    }
+
+    fn content_test(&mut self, path: &ElementPath, test: &Test) -> Checked<Filter> {
+        if let Check::Contains { negated, quantifier, texts } = &test.check.value {
+            for text in texts {
+                if search::words(&text.value).is_empty() {
+                    return Err(self
+                        .typing
+                        .mistake(&text.span, "there is no word to search for in this text"));
+                }
+            }
+            let texts = texts.iter().map(|text| text.value.clone()).collect();
+            let kind = TextTestKind::Words { all: *quantifier == Quantifier::All, texts };
+            let test = TextTest { kind, folds_case: true };
+            return Ok(negate(Filter::Text(Expr::Content(Content::Text), test), *negated));
+        }
+        let (content, kind) = match compared_with(&test.check.value) {
+            Some(Literal::Number(_)) => (Content::Number, ColumnKind::Number),
+            Some(Literal::Moment(_) | Literal::Ago(_)) => (Content::Time, ColumnKind::Time),
+            _ => (Content::Text, ColumnKind::Text),
+        };
+        let left = Typed {
+            expr: Expr::Content(content),
+            kind,
+            folds_case: true,
+            shown: path.written.clone(),
+            span: test.left.span.clone(),
+        };
+        let filter = self.typed_test(&left, &test.check)?;
+        if compares_rows(&filter) {
+            let message = "what stands in elements is compared with numbers, dates and texts";
+            return Err(self.typing.mistake(&test.check.span, message));
+        }
+        Ok(filter)
+    }
+}
+
+/// The value that says how an element is to be read.
+fn compared_with(check: &Check) -> Option<&Literal> {
+    match check {
+        Check::Compare(_, value) | Check::Between { low: value, .. } | Check::Since { from: value, .. } => {
+            match &value.value {
+                Written::Literal(literal) => Some(literal),
+                _ => None,
+            }
+        }
+        Check::In { values, .. } => values.first().map(|value| &value.value),
+        _ => None,
+    }
+}
+
+fn compares_rows(filter: &Filter) -> bool {
+    match filter {
+        Filter::Compare { .. } => true,
+        Filter::All(parts) | Filter::Any(parts) => parts.iter().any(compares_rows),
+        Filter::Not(part) => compares_rows(part),
+        _ => false,
+    }
+}

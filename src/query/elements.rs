@@ -1,0 +1,333 @@
+//! Elements and attributes of XML documents: paths to them, and what has to be true of what stands there.
+//!
+//! The text of an element is that of all texts in it, one space between; so its words are those that the index knows of, and what
+//! the index finds (`wanted`) is never less than what the documents themselves then show.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use roxmltree::{Attribute, Document, Node};
+
+use super::Instant;
+use super::columns::Path;
+use super::expr::{Expr, Subject};
+use super::filter::{Filter, TextTestKind};
+use super::rows::RowsError;
+use super::value::Value;
+use crate::parse::parse_date;
+use crate::search::elements::ElementQuery;
+use crate::search::words;
+
+/// Nodes that paths may look at in one document.
+pub const NODES_LOOKED_AT_MAX: u64 = 50_000_000;
+
+/// What stands between the texts of several elements.
+const BETWEEN: &str = " | ";
+
+/// Bytes of the texts of all elements that a path finds in one document; further ones are left out.
+const TEXTS_BYTES_MAX: usize = 1 << 20;
+
+/// Namespaces by the prefixes that people know them by.
+const NAMESPACES: [(&str, &str); 16] = [
+    ("atom", "http://www.w3.org/2005/Atom"),
+    ("content", "http://purl.org/rss/1.0/modules/content/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("db", "http://docbook.org/ns/docbook"),
+    ("mods", "http://www.loc.gov/mods/v3"),
+    ("mets", "http://www.loc.gov/METS/"),
+    ("oai", "http://www.openarchives.org/OAI/2.0/"),
+    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("svg", "http://www.w3.org/2000/svg"),
+    ("tei", "http://www.tei-c.org/ns/1.0"),
+    ("xhtml", "http://www.w3.org/1999/xhtml"),
+    ("xlink", "http://www.w3.org/1999/xlink"),
+    ("xml", "http://www.w3.org/XML/1998/namespace"),
+];
+
+/// A path ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementPath {
+    /// As it was written, in its canonical form.
+    pub(crate) written: String,
+    pub(crate) steps: Vec<ElementStep>,
+}
+
+impl PartialEq for ElementPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+/// A step of a path.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementStep {
+    pub(crate) is_deep: bool,
+    pub(crate) is_attribute: bool,
+    pub(crate) prefix: Option<String>,
+    /// None for any.
+    pub(crate) name: Option<String>,
+    /// What has to be true of it.
+    pub(crate) filters: Vec<Filter>,
+}
+
+impl ElementStep {
+    pub(crate) fn of(step: &archive_grammar::Step, filters: Vec<Filter>) -> Self {
+        let whole = step.name.strip_prefix('@');
+        let (prefix, name) = match whole.unwrap_or(&step.name).split_once(':') {
+            Some((prefix, name)) => (Some(prefix.to_owned()), name),
+            None => (None, whole.unwrap_or(&step.name)),
+        };
+        let name = Some(name.to_owned()).filter(|name| name != "*");
+        Self { is_deep: step.is_deep, is_attribute: whole.is_some(), prefix, name, filters }
+    }
+
+    fn fits(&self, name: &str, namespace: Option<&str>, node: Node<'_, '_>) -> bool {
+        self.name.as_deref().is_none_or(|wanted| wanted == name)
+            && self.prefix.as_deref().is_none_or(|prefix| {
+                let known = NAMESPACES.iter().find(|(known, _)| *known == prefix).map(|(_, uri)| *uri);
+                namespace.is_some()
+                    && (namespace == known || namespace == node.lookup_namespace_uri(Some(prefix)))
+            })
+    }
+}
+
+/// An element or attribute that a path found.
+#[derive(Clone, Copy)]
+enum Place<'a, 'i> {
+    Element(Node<'a, 'i>),
+    Attribute(Attribute<'a, 'i>),
+}
+
+impl<'a> Place<'a, '_> {
+    fn text(&self) -> Cow<'a, str> {
+        match self {
+            Self::Attribute(attribute) => Cow::Borrowed(attribute.value()),
+            Self::Element(node) => {
+                let texts = node.descendants().filter(Node::is_text).filter_map(|text| text.text());
+                Cow::Owned(texts.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+}
+
+/// An element or attribute as a condition sees it.
+pub(crate) struct PlaceSubject<'a, 'i> {
+    place: Place<'a, 'i>,
+    looked_at: &'a Cell<u64>,
+}
+
+impl<'a, 'i> PlaceSubject<'a, 'i> {
+    /// Hands each place that `path` leads to from here to `visit`, until that says true; whether it did.
+    fn each(
+        &self,
+        path: &ElementPath,
+        visit: &mut dyn FnMut(&Self) -> Result<bool, RowsError>,
+    ) -> Result<bool, RowsError> {
+        let mut places = vec![self.place];
+        for (index, step) in path.steps.iter().enumerate() {
+            let is_last = index + 1 == path.steps.len();
+            let mut found = Vec::new();
+            let mut covered = 0;
+            for place in &places {
+                let Place::Element(node) = *place else { continue };
+                // What is below a place is below those around it, too.
+                if step.is_deep && node.range().end <= covered {
+                    continue;
+                }
+                covered = node.range().end;
+                for place in self.below(node, step)? {
+                    let subject = PlaceSubject { place, looked_at: self.looked_at };
+                    if !all_hold(&step.filters, &subject)? {
+                        continue;
+                    }
+                    if is_last {
+                        if visit(&subject)? {
+                            return Ok(true);
+                        }
+                    } else {
+                        found.push(place);
+                    }
+                }
+            }
+            if !is_last {
+                // Children of what stands in one another come in no order.
+                found.sort_by_key(|place| match place {
+                    Place::Element(node) => node.id().get(),
+                    Place::Attribute(_) => 0,
+                });
+            }
+            places = found;
+        }
+        if path.steps.is_empty() { visit(self) } else { Ok(false) }
+    }
+
+    /// What a step leads to from an element, but for its conditions.
+    fn below(&self, node: Node<'a, 'i>, step: &ElementStep) -> Result<Vec<Place<'a, 'i>>, RowsError> {
+        let mut found = Vec::new();
+        let look = |node: Node<'a, 'i>, found: &mut Vec<_>| {
+            self.looked_at.set(self.looked_at.get() + 1);
+            if self.looked_at.get() > NODES_LOOKED_AT_MAX {
+                let message = format!(
+                    "the paths of the query look at more than {NODES_LOOKED_AT_MAX} nodes of one document"
+                );
+                return Err(RowsError::from(message));
+            }
+            if step.is_attribute {
+                let attributes = node.attributes();
+                let fits = attributes.filter(|it| step.fits(it.name(), it.namespace(), node));
+                found.extend(fits.map(Place::Attribute));
+            } else if node.is_element() {
+                let name = node.tag_name();
+                if step.fits(name.name(), name.namespace(), node) {
+                    found.push(Place::Element(node));
+                }
+            }
+            Ok(())
+        };
+        match (step.is_deep, step.is_attribute) {
+            (false, true) => look(node, &mut found)?,
+            (false, false) => node.children().try_for_each(|child| look(child, &mut found))?,
+            (true, is_attribute) => {
+                node.descendants()
+                    .skip(usize::from(!is_attribute))
+                    .try_for_each(|it| look(it, &mut found))?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn all_hold(filters: &[Filter], subject: &dyn Subject) -> Result<bool, RowsError> {
+    for filter in filters {
+        if !filter.holds(subject)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a path leads to anything in a document of which `filter` holds.
+pub(crate) fn has(
+    tree: &Document<'_>,
+    path: &ElementPath,
+    filter: Option<&Filter>,
+) -> Result<bool, RowsError> {
+    let looked_at = Cell::new(0);
+    let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
+    root.some(path, filter)
+}
+
+/// The texts of all that a path leads to in a document.
+pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Result<Value, RowsError> {
+    let looked_at = Cell::new(0);
+    let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
+    let mut texts: Option<String> = None;
+    root.each(path, &mut |subject| {
+        let text = subject.place.text();
+        match &mut texts {
+            None => texts = Some(text.into_owned()),
+            Some(texts) => texts.extend([BETWEEN, &text]),
+        }
+        Ok(texts.as_ref().is_some_and(|texts| texts.len() > TEXTS_BYTES_MAX))
+    })?;
+    Ok(texts.map_or(Value::Empty, Value::Text))
+}
+
+impl Subject for PlaceSubject<'_, '_> {
+    fn field(&self, _: Path) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
+    fn header(&self, _: &str) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
+    fn topic(&self, _: &str) -> Result<Value, RowsError> {
+        Ok(Value::Empty)
+    }
+
+    fn hit(&self, _: usize) -> bool {
+        // A condition in a path is no search of its own.
+        false
+    }
+
+    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Result<bool, RowsError> {
+        Ok(false)
+    }
+
+    fn key(&self, _: usize) -> Value {
+        Value::Empty
+    }
+
+    fn aggregate(&self, _: usize) -> Value {
+        Value::Empty
+    }
+
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
+        self.each(path, &mut |subject| filter.map_or(Ok(true), |filter| filter.holds(subject)))
+    }
+
+    fn content(&self, sort: Content) -> Value {
+        let text = self.place.text();
+        match sort {
+            Content::Text => Value::Text(text.into_owned()),
+            Content::Number => text.trim().parse().map_or(Value::Empty, Value::Number),
+            Content::Time => parse_date(text.trim())
+                .and_then(|seconds| Instant::from_timestamp(seconds, 0))
+                .map_or(Value::Empty, Value::Time),
+        }
+    }
+}
+
+/// As what the text of an element is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Text,
+    Number,
+    Time,
+}
+
+/// What a document has in which a path leads to something of which `filter` holds. `around` is the name of the element at which
+/// the path starts, if that is known.
+pub(crate) fn wanted(path: &ElementPath, filter: Option<&Filter>, around: Option<&str>) -> ElementQuery {
+    let mut parts = Vec::new();
+    let mut around = around.map(str::to_owned);
+    for step in &path.steps {
+        around =
+            step.name.as_ref().map(|name| if step.is_attribute { format!("@{name}") } else { name.clone() });
+        parts.extend(around.clone().map(ElementQuery::Named));
+        // The words of attributes are only told with their names.
+        let place = around.as_deref();
+        if place.is_some() || !step.is_attribute {
+            parts.extend(step.filters.iter().map(|filter| wanted_by(filter, place)));
+        }
+    }
+    let is_any_attribute = around.is_none() && path.steps.last().is_some_and(|step| step.is_attribute);
+    parts.extend(filter.filter(|_| !is_any_attribute).map(|filter| wanted_by(filter, around.as_deref())));
+    ElementQuery::All(parts)
+}
+
+fn wanted_by(filter: &Filter, around: Option<&str>) -> ElementQuery {
+    let words_of = |text: &String| {
+        let words = words(text).into_iter().map(|word| ElementQuery::Word(around.map(str::to_owned), word));
+        ElementQuery::All(words.collect())
+    };
+    match filter {
+        Filter::All(parts) => ElementQuery::All(parts.iter().map(|part| wanted_by(part, around)).collect()),
+        Filter::Any(parts) => ElementQuery::Any(parts.iter().map(|part| wanted_by(part, around)).collect()),
+        Filter::Some(path, filter) => wanted(path, filter.as_deref(), around),
+        Filter::Text(Expr::Content(_), test) => match &test.kind {
+            TextTestKind::Is(texts) | TextTestKind::Words { all: false, texts } => {
+                ElementQuery::Any(texts.iter().map(words_of).collect())
+            }
+            TextTestKind::Words { all: true, texts } => {
+                ElementQuery::All(texts.iter().map(words_of).collect())
+            }
+            _ => ElementQuery::All(Vec::new()),
+        },
+        _ => ElementQuery::All(Vec::new()),
+    }
+}

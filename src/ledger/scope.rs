@@ -57,7 +57,8 @@ pub struct Scope {
     rules: Vec<ScopeRule>,
     hosts: HashMap<String, u8>,
     sites: HashMap<String, u8>,
-    patterns: Vec<(Regex, u8)>,
+    /// By pattern: thousands of seeds mostly have one in common.
+    patterns: HashMap<String, (Regex, u8)>,
     any: Option<u8>,
 }
 
@@ -89,8 +90,12 @@ impl Scope {
                 }
             }
             ScopeKind::Regex(pattern) => {
-                // Patterns were compiled when they were read; one that an older version took is left out.
-                self.patterns.extend(Regex::new(pattern).ok().map(|regex| (regex, rule.max_depth)));
+                if let Some((_, depth)) = self.patterns.get_mut(pattern) {
+                    raise(depth);
+                } else if let Ok(regex) = Regex::new(pattern) {
+                    // Patterns were compiled when they were read; one that an older version took is left out.
+                    self.patterns.insert(pattern.clone(), (regex, rule.max_depth));
+                }
             }
         }
     }
@@ -115,7 +120,7 @@ impl Scope {
         if fixed.is_some_and(|max| depth <= max) {
             return ScopeVerdict::Inside;
         }
-        let matching = self.patterns.iter().filter(|(regex, _)| regex.is_match(url)).map(|(_, max)| *max);
+        let matching = self.patterns.values().filter(|(regex, _)| regex.is_match(url)).map(|(_, max)| *max);
         match fixed.into_iter().chain(matching).max() {
             Some(max) if depth <= max => ScopeVerdict::Inside,
             Some(max) => ScopeVerdict::TooDeep { max },

@@ -35,6 +35,11 @@ impl HostGroup {
         hash & ((1 << self.depth) - 1) == self.bits
     }
 
+    /// What such a group has of something that all hosts share.
+    pub(super) fn share(self, of: usize) -> usize {
+        of >> self.depth
+    }
+
     /// Its two halves.
     pub(super) fn split(self) -> [Self; 2] {
         let depth = self.depth + 1;

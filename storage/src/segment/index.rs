@@ -133,8 +133,10 @@ impl Index {
         self.lines.extend_from_slice(line.as_bytes());
         self.lines.push(b'\n');
         if self.lines.len() >= PACKED_AT_BYTES
-            && let Ok(packed) = bulk::compress(&self.lines, PACKING_LEVEL)
+            && let Ok(mut packed) = bulk::compress(&self.lines, PACKING_LEVEL)
         {
+            // It has the room that lines take which do not compress.
+            packed.shrink_to_fit();
             self.packed.push(packed);
             self.lines.clear();
         }

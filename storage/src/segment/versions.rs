@@ -40,7 +40,8 @@ const SHRINKING_ALONE: u64 = 6;
 /// What closing a segment and opening the next one costs besides the dictionary, in bytes. It keeps segments of small
 /// archives from becoming tiny.
 const SEGMENT_COST_BYTES: u64 = 32 << 10;
-/// Pages that are kept in mind, 72 bytes each; when there are more, those captured least go.
+/// Pages that are kept in mind, by all groups of hosts together; when there are more, those captured least go. Each takes 72 bytes,
+/// and twice as many in a table that has just grown.
 pub(super) const PAGES_MAX: usize = 1 << 18;
 
 /// A page's newest version.
@@ -97,6 +98,8 @@ impl FirstCaptures {
 pub(super) struct Versions {
     guard: Guard,
     pages: HashMap<u64, Version>,
+    /// The share of [`PAGES_MAX`] that this group of hosts has.
+    pages_max: usize,
     order: u64,
     has_dictionary: bool,
     /// Bytes that recaptures took above what they would have taken.
@@ -117,6 +120,7 @@ impl Versions {
         Self {
             guard,
             pages: HashMap::new(),
+            pages_max: PAGES_MAX,
             order: 0,
             has_dictionary: false,
             excess: 0,
@@ -149,7 +153,7 @@ impl Versions {
         let (host, order) = (host_hash(url), self.order);
         let version =
             Version { location, host, is_due: false, plain_length, captures: 1, least: u64::MAX, order };
-        if self.pages.len() < PAGES_MAX || self.pages.contains_key(&url_hash(url)) {
+        if self.pages.len() < self.pages_max || self.pages.contains_key(&url_hash(url)) {
             self.pages.insert(url_hash(url), version);
         }
     }
@@ -226,7 +230,7 @@ impl Versions {
             version.captures /= 2;
             version.least = u64::MAX;
         }
-        if self.pages.len() > PAGES_MAX / 2 {
+        if self.pages.len() > self.pages_max / 2 {
             self.pages.retain(|_, version| version.captures > 0 || version.is_due);
         }
     }
@@ -247,6 +251,9 @@ impl Versions {
         let mut other = Self::new(self.guard);
         other.order = self.order;
         other.pages = self.pages.extract_if(|_, version| hosts.holds(version.host)).collect();
+        other.pages_max = hosts.share(PAGES_MAX);
+        self.pages_max = self.pages_max.min(other.pages_max);
+        self.pages.shrink_to_fit();
         other
     }
 
@@ -320,6 +327,23 @@ mod tests {
 
     fn at(length: u32) -> Location {
         Location { segment: SegmentId(0), offset: 0, length }
+    }
+
+    #[test]
+    fn all_groups_together_keep_so_many_pages_in_mind() {
+        let mut whole = Versions::new(Guard::default());
+        let groups = HostGroup::first(4);
+        let mut parts: Vec<Versions> = groups.iter().map(|hosts| whole.split_off(*hosts)).collect();
+        assert_eq!(parts.iter().map(|part| part.pages_max).sum::<usize>(), PAGES_MAX);
+        let part = &mut parts[0];
+        part.pages_max = 10;
+        for page in 0..20 {
+            part.count(&format!("http://a/{page}"), 1000, at(100));
+        }
+        assert_eq!(part.pages.len(), 10);
+        part.count("http://a/0", 1000, at(100));
+        part.rotate(None);
+        assert_eq!(part.pages.len(), 1, "what came once makes room");
     }
 
     fn round(versions: &mut Versions, packed: u32) {

@@ -1,11 +1,12 @@
 //! What people decide is what the next crawl and refresh do, and what queries know.
 
 use std::fs;
+use std::process::Command;
 
 use archive_testweb::Config;
 
 use crate::support::program::start;
-use crate::support::{Archive, TestWeb};
+use crate::support::{Archive, TestWeb, installed};
 
 /// Sites of one host and 12 pages each.
 fn web(sites: u32) -> Config {
@@ -188,4 +189,65 @@ fn sites_like_the_chosen_ones_are_suggested() {
         assert!((0.0..=1.0).contains(&row["probability"].as_f64().unwrap()), "{row}");
     }
     assert!(archive.run("review suggest", &[""; 0]).succeeded().text().contains("because"));
+}
+
+#[test]
+fn what_a_spreadsheet_program_saves_comes_back() {
+    let Some(office) = installed("soffice") else { return };
+    let (_served, archive) = crawled(3);
+    let names = sites(&archive);
+    let sheet = archive.folder().join("review.csv");
+    archive.run("review export", &["--output", &sheet.display().to_string()]).succeeded();
+    let text = fs::read_to_string(&sheet).unwrap();
+    let text =
+        text.replace(&format!("{},,,,", names[0]), &format!("{},4,\"'=1+1, \"\"good\"\"\",keep,", names[0]));
+    let text = text.replace(&format!("{},,,,", names[1]), &format!("{},1,,,", names[1]));
+    fs::write(&sheet, text).unwrap();
+    let saved = archive.folder().join("saved");
+    for (form, from) in [("xlsx", &sheet), ("ods", &sheet), ("csv", &saved.join("review.ods"))] {
+        let profile = format!("-env:UserInstallation=file://{}", archive.folder().join("office").display());
+        let mut convert = Command::new(&office);
+        convert.args([&profile, "--headless", "--convert-to", form, "--outdir"]).arg(&saved).arg(from);
+        assert!(convert.output().unwrap().status.success());
+        let file = saved.join(format!("review.{form}")).display().to_string();
+        let ratings: Vec<_> = archive
+            .json("review check", &[file.as_str()])
+            .into_iter()
+            .map(|row| {
+                (row["site"].as_str().unwrap().to_owned(), row["rating"].as_u64(), row["comment"].clone())
+            })
+            .collect();
+        let mut expected =
+            [(names[0].clone(), Some(4), "=1+1, \"good\"".into()), (names[1].clone(), Some(1), "".into())];
+        expected.sort_by_key(|(name, ..)| ratings.iter().position(|(site, ..)| site == name));
+        assert_eq!(ratings, expected, "{form}");
+        archive.run("review import", &[file.as_str(), "--by", form, "--overwrite"]).succeeded();
+    }
+    let rows = archive.json("query", &["site rated_by = \"csv, ods, xlsx\""]);
+    assert_eq!(rows.len(), 2, "three people rated both: {rows:?}");
+}
+
+#[test]
+fn raters_and_measures_get_scores() {
+    let (_served, archive) = crawled(6);
+    let names = sites(&archive);
+    for (rater, ratings) in [("anna", "432143"), ("ben", "432143"), ("carl", "123412")] {
+        for (site, rating) in names.iter().zip(ratings.chars()) {
+            archive.run("review set", &[site, "--rating", &rating.to_string(), "--by", rater]).succeeded();
+        }
+    }
+    let told =
+        archive.json("review score", &["--by", "importance", "--by", "captures / pages", "--repeat", "20"]);
+    let of = |key: &str| told.iter().filter(|line| !line[key].is_null()).collect::<Vec<_>>();
+    let raters: Vec<_> =
+        of("rater").into_iter().map(|it| (it["rater"].clone(), it["like_others"].as_f64())).collect();
+    assert_eq!(raters[2], ("carl".into(), Some(0.0)));
+    assert_eq!(of("measure").len(), 2);
+    assert_eq!(of("site").len(), 6, "carl sees all sites otherwise");
+    assert!(of("confusion")[0]["alpha_ordinal"].as_f64().unwrap() < 0.3);
+    let table = archive.run("review score", &[""; 0]);
+    let table = String::from_utf8_lossy(&table.output).into_owned();
+    assert!(table.contains("Krippendorff's alpha") && table.contains("importance_sum / pages"));
+    let wrong = archive.run("review score", &["--by", "nothing"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.errors);
 }

@@ -1,14 +1,14 @@
 //! Replayed pages in a real browser: scripts get what they ask for from the archive, and nothing goes to the live web.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::imports::import;
 use crate::support::program::start;
 use crate::support::served::Served;
 use crate::support::warc::response;
-use crate::support::{Archive, skip};
+use crate::support::{Archive, installed};
 
 const DAY: &str = "2014-01-03T03:03:21Z";
 const STAMP: &str = "20140103030321";
@@ -44,17 +44,6 @@ addEventListener("load", () => setTimeout(() =>
 setTimeout(() => { location.href = "http://live.example/away"; }, 100);
 </script>"#;
 
-/// Chromium, if it is on this machine.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.exists());
-    if found.is_none() {
-        skip("there is no chromium");
-    }
-    found
-}
-
 /// The document that a browser has of a page in the end, and the hosts that it wanted to reach.
 fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) {
     let log = folder.join("net.json");
@@ -77,7 +66,7 @@ fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) 
 
 #[test]
 fn scripts_get_what_they_ask_for_and_nothing_leaves() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = installed("chromium") else { return };
     let archive = Archive::new();
     let page = |id: &str, url: &str, body: &str| response(&format!("urn:uuid:{id}"), url, DAY, body);
     let records = [

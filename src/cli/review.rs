@@ -1,6 +1,7 @@
 //! `archive review`: sites for librarians to rate, what they decide, and what they would.
 
 mod decide;
+mod score;
 mod suggest;
 
 use std::fs;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Undo(decide::UndoArgs),
     Log(decide::LogArgs),
     Suggest(suggest::Args),
+    Score(score::Args),
 }
 
 /// Write sites by importance with sample pages and room for a rating from 1 to 4.
@@ -98,6 +100,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Undo(args) => decide::undo(args)?,
         Command::Log(args) => decide::log(args)?,
         Command::Suggest(args) => suggest::run(args)?,
+        Command::Score(args) => score::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,8 +2,9 @@
 //!
 //! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] tell classes of them apart,
 //! [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
-//! are.
+//! are, [`agreement`] how far people agree.
 
+pub mod agreement;
 mod bayes;
 mod calibration;
 mod logistic;

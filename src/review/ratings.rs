@@ -8,6 +8,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use encoding_rs::{Encoding, WINDOWS_1252};
 
 use super::csv::unguarded;
+use super::workbook;
 use crate::decisions::Verdict;
 
 /// Largest file of ratings, in bytes.
@@ -106,7 +107,7 @@ impl Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Reads ratings from a CSV file with the columns `site`, `rating` and, if they are there, `comment`, `verdict` and
+/// Reads ratings from a CSV file, or the first sheet of an XLSX or ODS workbook, with the columns `site`, `rating` and, if they are there, `comment`, `verdict` and
 /// `exported`, in any order and among any others. The separator may be a comma, semicolon or tab; the text UTF-8, UTF-16 with a byte order mark, or
 /// Windows-1252. Records with neither rating nor comment nor verdict are left out.
 ///
@@ -116,6 +117,9 @@ impl std::error::Error for Mistakes {}
 pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
     if file.len() > RATINGS_BYTES_MAX {
         return Err(Mistakes::one(1, format!("the file is larger than {RATINGS_BYTES_MAX} bytes")));
+    }
+    if let Some(rows) = workbook::rows(file) {
+        return from_rows(&rows.map_err(|what| Mistakes::one(1, what))?);
     }
     let text = decoded(file);
     let mut reader = csv::ReaderBuilder::new()
@@ -138,6 +142,20 @@ pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
         None => Err(Mistakes::one(1, "the file is empty: expected the columns site and rating")),
         Some(_) => found.finish(),
     }
+}
+
+/// The ratings of a workbook's rows.
+fn from_rows(rows: &[workbook::Row]) -> Result<Vec<Rating>, Mistakes> {
+    let Some(((line, header), rows)) = rows.split_first() else {
+        return Err(Mistakes::one(1, "the sheet is empty: expected the columns site and rating"));
+    };
+    let record = |row: &Vec<String>| csv::StringRecord::from(row.as_slice());
+    let columns = Columns::of(&record(header)).map_err(|what| Mistakes::one(*line, what))?;
+    let mut found = Found::default();
+    for (line, row) in rows {
+        found.add(*line, &columns, &record(row));
+    }
+    found.finish()
 }
 
 /// Counts lines up to rising offsets. The reader's own count is one too low where lines end in CR LF.

@@ -108,6 +108,16 @@ pub(crate) fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// A program, if it is on this machine.
+pub(crate) fn installed(program: &str) -> Option<std::path::PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists());
+    if found.is_none() {
+        skip(&format!("there is no {program}"));
+    }
+    found
+}
+
 /// How often a test kills what it is about: `$ARCHIVE_KILLS` times, or `usual` times.
 pub(crate) fn kills(usual: u64) -> u64 {
     env::var("ARCHIVE_KILLS").map_or(usual, |kills| kills.parse().expect("a number"))

@@ -90,7 +90,8 @@ pub(crate) struct LogArgs {
 /// Take ratings, comments and verdicts from a sheet that was filled in.
 ///
 /// A site on which anybody decided after the sheet was exported is a conflict: it is shown, and left as it is unless
-/// --overwrite is given. So is every site with a decision where the sheet does not say when it was exported.
+/// --overwrite is given. Where the sheet does not say when it was exported, a conflict is what would replace a verdict, or a rating by
+/// the same person.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review import ratings.csv --by anna
@@ -221,8 +222,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
             .parse()
             .map_err(|problem| UsageError(format!("{}, line {}: {problem}", args.file.display(), line)))?;
         let exported = rating.exported;
-        let new_one = decision(&args.by, What::Said(Box::new(said(subject.clone(), rating))));
-        match since(&known, &subject, exported) {
+        let said = said(subject.clone(), rating);
+        let collides = exported.is_some() || replaces(&known, args.by.by.trim(), &said);
+        let new_one = decision(&args.by, What::Said(Box::new(said)));
+        match since(&known, &subject, exported).filter(|_| collides) {
             // The same sheet once more.
             Some(other) if other.by == new_one.by && other.what == new_one.what => {}
             Some(other) if !args.overwrite => conflicts.push((line, subject, other)),
@@ -261,6 +264,14 @@ fn since(known: &Decisions, subject: &Subject, exported: Option<DateTime<Utc>>) 
     let newest = usize::try_from(known.newest(subject)).ok()?.checked_sub(1)?;
     let decision = known.log().get(newest)?;
     exported.is_none_or(|exported| decision.time >= exported).then(|| decision.clone())
+}
+
+/// Whether something that was decided would no longer count: a rating by the same person, or a verdict.
+fn replaces(known: &Decisions, by: &str, said: &Said) -> bool {
+    known.on(&said.on).is_some_and(|standing| {
+        said.rating.is_some() && standing.ratings.contains_key(by)
+            || said.verdict.is_some() && standing.verdict.is_some()
+    })
 }
 
 fn said(subject: Subject, rating: Rating) -> Said {

@@ -1,0 +1,171 @@
+//! `archive review score`: how far raters agree, and what rates like them.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use archive::decisions::Decisions;
+use archive::query::{Question, Value};
+use archive::review::score::{Agreement, MeasureScore, Ratings};
+use archive_storage::Store;
+use chrono::Utc;
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::super::options::{ArchiveArgs, ReaderArgs};
+use super::super::{UsageError, output};
+
+/// What is judged unless something else is asked for: a site's importance by links between sites, and by that of its pages.
+const MEASURES: [&str; 4] = ["importance", "importance_sum", "importance_max", "importance_sum / pages"];
+
+/// Sites that people rate differently and that are named.
+const DISAGREEMENTS_MAX: usize = 10;
+
+/// Say how far raters agree, and how well numbers such as importance rate like them.
+///
+/// A rater's score is the share of sites that they rate like the mean of the others. A number becomes ratings by three
+/// thresholds, fitted on one half of the rated sites and judged on the other; the mean and interval are of many such halves.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive review score
+  archive review score --by importance --by 'captures / pages' --by html
+  archive review score --json")]
+pub(crate) struct Args {
+    /// What to judge: a calculation on sites, as in a query; may be given several times
+    #[arg(long, value_name = "EXPRESSION")]
+    by: Vec<String>,
+    /// Halves to judge on
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: u32,
+    /// Start of the random numbers that divide the halves
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rng: u64,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// One JSON object a rater, a measure, a site that raters differ on, and one for their agreement
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    measure: String,
+    #[serde(flatten)]
+    score: MeasureScore,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let path = &args.archive.path;
+    let ratings = Ratings::of_sites(&Decisions::read(path)?);
+    if ratings.sites().next().is_none() {
+        return Err(UsageError(
+            "nobody has rated a site yet: `archive review set SITE --rating 4`".to_owned(),
+        )
+        .into());
+    }
+    let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
+    let numbers = numbers(path, args, &measures)?;
+    let scores = measures.into_iter().zip(numbers).filter_map(|(measure, numbers)| {
+        let score = ratings.measure(&numbers, args.repeat as usize, args.rng)?;
+        Some(Measured { measure, score })
+    });
+    let scores: Vec<Measured> = scores.collect();
+    if args.json {
+        ratings.raters().iter().try_for_each(output::json_line)?;
+        output::json_line(&ratings.agreement())?;
+        scores.iter().try_for_each(output::json_line)?;
+        return ratings.disagreements(usize::MAX).iter().try_for_each(output::json_line);
+    }
+    print_raters(&ratings)?;
+    print_agreement(&ratings.agreement())?;
+    print_measures(&scores)?;
+    print_disagreements(&ratings)
+}
+
+/// What each calculation comes to for each site.
+fn numbers(path: &Path, args: &Args, measures: &[String]) -> anyhow::Result<Vec<HashMap<String, f64>>> {
+    let store = Store::read_only(path)?;
+    let access = args.reader.access(path)?;
+    let mut numbers = Vec::new();
+    for measure in measures {
+        let query = format!("site select site, {measure}");
+        let answer = Question::new(&store, access.clone(), &query, Utc::now())?.answer()?;
+        let number = |value: &Value| value.as_number();
+        let rows = answer.rows.iter().filter_map(|row| match row.as_slice() {
+            [Value::Text(site), value] => Some((site.clone(), number(value)?)),
+            _ => None,
+        });
+        numbers.push(rows.collect());
+    }
+    Ok(numbers)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn print_raters(ratings: &Ratings) -> anyhow::Result<()> {
+    let mut table =
+        output::table(&["rater", "sites rated", "by others too", "like the others", "points higher"]);
+    output::align(&mut table, &[1, 2, 3, 4], CellAlignment::Right);
+    for score in ratings.raters() {
+        table.add_row([
+            score.rater,
+            score.rated.to_string(),
+            score.judged.to_string(),
+            score.like_others.map_or("-".to_owned(), percent),
+            score.higher.map_or("-".to_owned(), |points| format!("{points:+.2}")),
+        ]);
+    }
+    output::print(&table)
+}
+
+fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
+    let Agreement { alpha_ordinal: Some(ordinal), alpha_interval: Some(interval), confusion } = agreement
+    else {
+        return output::line(
+            "\nNobody could differ: no two people have rated the same sites, or all ratings are alike.",
+        );
+    };
+    output::line(&format!(
+        "\nKrippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)"
+    ))?;
+    let mut table = output::table(&["rated", "1 by another", "2", "3", "4"]);
+    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
+    for (rating, row) in confusion.iter().enumerate() {
+        table.add_row([(rating + 1).to_string()].into_iter().chain(row.iter().map(u64::to_string)));
+    }
+    output::print(&table)
+}
+
+fn print_measures(scores: &[Measured]) -> anyhow::Result<()> {
+    output::line("")?;
+    let mut table =
+        output::table(&["measure", "sites", "like the reference", "95 % of halves", "commonest rating"]);
+    output::align(&mut table, &[1, 2, 3, 4], CellAlignment::Right);
+    for Measured { measure, score } in scores {
+        table.add_row([
+            measure.clone(),
+            score.sites.to_string(),
+            percent(score.like_reference),
+            format!("{} - {}", percent(score.interval.0), percent(score.interval.1)),
+            percent(score.commonest),
+        ]);
+    }
+    output::print(&table)
+}
+
+fn print_disagreements(ratings: &Ratings) -> anyhow::Result<()> {
+    let apart = ratings.disagreements(DISAGREEMENTS_MAX);
+    if apart.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    let mut table = output::table(&["rated differently", "by"]);
+    for site in apart {
+        let by: Vec<String> = site.ratings.iter().map(|(who, rating)| format!("{who} {rating}")).collect();
+        table.add_row([site.site, by.join(", ")]);
+    }
+    output::print(&table)
+}

@@ -1,0 +1,255 @@
+//! Scores of raters and of measures, as the OPIC paper has them (section 5: an automatic librarian beside people).
+//!
+//! The reference of a site is the mean of its ratings. A rater's score is the share of sites that they rate like the reference,
+//! which their own rating takes no part in. A measure becomes ratings by three thresholds; these are fitted on one half of the rated
+//! sites and judged on the other, again and again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use fastrand::Rng;
+use serde::Serialize;
+
+use crate::decisions::{Decisions, Subject};
+use crate::learn::agreement::{Level, Thresholds, alpha};
+
+/// Ratings there are: 1 to 4.
+const RATINGS: usize = 4;
+
+/// Who rated what how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ratings(BTreeMap<String, BTreeMap<String, u8>>);
+
+/// How a rater rates beside others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RaterScore {
+    /// Their name.
+    pub rater: String,
+    /// What they rated.
+    pub rated: usize,
+    /// What of it others rated too.
+    pub judged: usize,
+    /// The share of that which they rated like the mean of the others; none if there is nothing.
+    pub like_others: Option<f64>,
+    /// How much more they give on average than the others, in points.
+    pub higher: Option<f64>,
+}
+
+/// How well a measure rates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasureScore {
+    /// Rated sites of which it is known.
+    pub sites: usize,
+    /// Mean share of sites rated like the reference.
+    pub like_reference: f64,
+    /// Between these lie 95 of 100 of the shares.
+    pub interval: (f64, f64),
+    /// The share if every site got the commonest rating of the half that is learned from.
+    pub commonest: f64,
+}
+
+/// What raters agree in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Krippendorff's alpha by order of the ratings; none where nobody could differ.
+    pub alpha_ordinal: Option<f64>,
+    /// The same by their differences.
+    pub alpha_interval: Option<f64>,
+    /// How often one person gave the rating of the row and another that of the column to the same site, from 1 to 4.
+    pub confusion: [[u64; RATINGS]; RATINGS],
+}
+
+/// A site that people rate differently.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Disagreement {
+    /// The site.
+    pub site: String,
+    /// Who gave what.
+    pub ratings: BTreeMap<String, u8>,
+}
+
+impl Ratings {
+    /// The ratings of sites, each person's newest.
+    #[must_use]
+    pub fn of_sites(decisions: &Decisions) -> Self {
+        let sites = decisions.subjects().filter_map(|(subject, standing)| match subject {
+            Subject::Site(name) if !standing.ratings.is_empty() => {
+                let ratings = standing.ratings.iter().map(|(who, rated)| (who.clone(), rated.rating));
+                Some((name.clone(), ratings.collect()))
+            }
+            _ => None,
+        });
+        Self(sites.collect())
+    }
+
+    /// The rated sites.
+    pub fn sites(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The score of each rater, by name.
+    #[must_use]
+    pub fn raters(&self) -> Vec<RaterScore> {
+        let names: BTreeSet<&String> = self.0.values().flat_map(BTreeMap::keys).collect();
+        names.into_iter().map(|name| self.rater(name)).collect()
+    }
+
+    fn rater(&self, name: &str) -> RaterScore {
+        let (mut rated, mut judged, mut like, mut higher) = (0, 0, 0, 0.0);
+        for ratings in self.0.values() {
+            let Some(own) = ratings.get(name) else { continue };
+            rated += 1;
+            let others: Vec<u8> =
+                ratings.iter().filter(|(who, _)| *who != name).map(|(_, rating)| *rating).collect();
+            if let Some(mean) = mean(&others) {
+                judged += 1;
+                like += usize::from(nearest(mean) == usize::from(*own));
+                higher += f64::from(*own) - mean;
+            }
+        }
+        let share = |sum: f64| (judged > 0).then(|| sum / judged as f64);
+        RaterScore {
+            rater: name.to_owned(),
+            rated,
+            judged,
+            like_others: share(like as f64),
+            higher: share(higher),
+        }
+    }
+
+    /// What raters agree in.
+    #[must_use]
+    pub fn agreement(&self) -> Agreement {
+        let things: Vec<Vec<u8>> =
+            self.0.values().map(|ratings| ratings.values().copied().collect()).collect();
+        let mut confusion = [[0; RATINGS]; RATINGS];
+        for ratings in &things {
+            for (one, left) in ratings.iter().enumerate() {
+                for (other, right) in ratings.iter().enumerate() {
+                    if let (true, Some(count)) = (one != other, cell(&mut confusion, *left, *right)) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        Agreement {
+            alpha_ordinal: alpha(&things, Level::Ordinal),
+            alpha_interval: alpha(&things, Level::Interval),
+            confusion,
+        }
+    }
+
+    /// Sites whose ratings lie farthest apart, at most so many.
+    #[must_use]
+    pub fn disagreements(&self, limit: usize) -> Vec<Disagreement> {
+        let spread = |ratings: &BTreeMap<String, u8>| {
+            ratings.values().max().zip(ratings.values().min()).map_or(0, |(max, min)| max - min)
+        };
+        let mut apart: Vec<_> = self.0.iter().filter(|(_, ratings)| spread(ratings) > 0).collect();
+        apart.sort_by(|left, right| spread(right.1).cmp(&spread(left.1)).then(left.0.cmp(right.0)));
+        let told = apart.into_iter().take(limit);
+        told.map(|(site, ratings)| Disagreement { site: site.clone(), ratings: ratings.clone() }).collect()
+    }
+
+    /// The score of a measure that has a number for sites, over `repeat` halves; none with fewer than two rated sites of which it has
+    /// one.
+    #[must_use]
+    pub fn measure(&self, numbers: &HashMap<String, f64>, repeat: usize, rng: u64) -> Option<MeasureScore> {
+        let mut pairs: Vec<(f64, usize)> = Vec::new();
+        for (site, ratings) in &self.0 {
+            let ratings: Vec<u8> = ratings.values().copied().collect();
+            let pair = numbers.get(site).zip(mean(&ratings));
+            pairs.extend(pair.map(|(number, mean)| (*number, nearest(mean) - 1)));
+        }
+        if pairs.len() < 2 || repeat == 0 {
+            return None;
+        }
+        let mut random = Rng::with_seed(rng);
+        let (mut shares, mut commonest) = (Vec::new(), 0.0);
+        for _ in 0..repeat {
+            random.shuffle(&mut pairs);
+            let (learned, judged) = pairs.split_at(pairs.len() / 2);
+            let thresholds = Thresholds::fit(learned, RATINGS);
+            let right = judged.iter().filter(|(number, class)| thresholds.class(*number) == *class).count();
+            shares.push(right as f64 / judged.len() as f64);
+            let count = |class: usize| learned.iter().filter(|(_, of)| *of == class).count();
+            let common = (0..RATINGS).rev().max_by_key(|class| count(*class));
+            let right = judged.iter().filter(|(_, class)| Some(*class) == common).count();
+            commonest += right as f64 / judged.len() as f64;
+        }
+        shares.sort_by(f64::total_cmp);
+        let at = |share: f64| shares[((shares.len() - 1) as f64 * share).round() as usize];
+        Some(MeasureScore {
+            sites: pairs.len(),
+            like_reference: shares.iter().sum::<f64>() / repeat as f64,
+            interval: (at(0.025), at(0.975)),
+            commonest: commonest / repeat as f64,
+        })
+    }
+}
+
+fn cell(table: &mut [[u64; RATINGS]; RATINGS], left: u8, right: u8) -> Option<&mut u64> {
+    table.get_mut(usize::from(left).checked_sub(1)?)?.get_mut(usize::from(right).checked_sub(1)?)
+}
+
+fn mean(ratings: &[u8]) -> Option<f64> {
+    let sum: f64 = ratings.iter().map(|rating| f64::from(*rating)).sum();
+    (!ratings.is_empty()).then(|| sum / ratings.len() as f64)
+}
+
+/// The rating nearest to a mean; of two equally near ones the higher.
+fn nearest(mean: f64) -> usize {
+    (mean.round() as usize).clamp(1, RATINGS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratings(given: &[(&str, &[(&str, u8)])]) -> Ratings {
+        let sites = given.iter().map(|(site, ratings)| {
+            ((*site).to_owned(), ratings.iter().map(|(who, rating)| ((*who).to_owned(), *rating)).collect())
+        });
+        Ratings(sites.collect())
+    }
+
+    #[test]
+    fn raters_are_judged_by_the_others() {
+        let ratings = ratings(&[
+            ("a", &[("anna", 4), ("ben", 4), ("carl", 3)]),
+            ("b", &[("anna", 1), ("ben", 2), ("carl", 1)]),
+            ("c", &[("anna", 2)]),
+            ("d", &[("ben", 1), ("carl", 4)]),
+        ]);
+        let scores = ratings.raters();
+        let told: Vec<_> = scores
+            .iter()
+            .map(|it| (it.rater.as_str(), it.rated, it.judged, it.like_others.unwrap()))
+            .collect();
+        // The mean of 4 and 3 is rated 4, that of 2 and 1 is 2.
+        assert_eq!(told, [("anna", 3, 2, 0.5), ("ben", 3, 3, 1.0 / 3.0), ("carl", 3, 3, 0.0)]);
+        assert_eq!(scores[0].higher, Some((0.5 - 0.5) / 2.0));
+        let agreement = ratings.agreement();
+        assert_eq!(agreement.confusion[0], [2, 2, 0, 1]);
+        assert_eq!(agreement.confusion[3], [1, 0, 2, 2]);
+        let apart: Vec<String> = ratings.disagreements(2).into_iter().map(|it| it.site).collect();
+        assert_eq!(apart, ["d", "a"]);
+    }
+
+    #[test]
+    fn a_measure_that_knows_is_told_from_one_that_does_not() {
+        let mut random = Rng::with_seed(1);
+        let (mut given, mut knows, mut guesses) = (BTreeMap::new(), HashMap::new(), HashMap::new());
+        for site in 0..200 {
+            let (name, rating) = (format!("site-{site}"), random.u8(1..5));
+            given.insert(name.clone(), BTreeMap::from([("anna".to_owned(), rating)]));
+            knows.insert(name.clone(), f64::from(rating) * 10.0 + random.f64());
+            guesses.insert(name, random.f64());
+        }
+        let ratings = Ratings(given);
+        let score = ratings.measure(&knows, 50, 1).unwrap();
+        assert_eq!((score.sites, score.like_reference, score.interval), (200, 1.0, (1.0, 1.0)));
+        let score = ratings.measure(&guesses, 50, 1).unwrap();
+        assert!(score.like_reference < 0.4 && score.interval.0 < score.like_reference, "{score:?}");
+        assert_eq!(ratings.measure(&HashMap::new(), 50, 1), None);
+    }
+}

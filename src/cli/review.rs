@@ -1,6 +1,7 @@
 //! `archive review`: sites for librarians to rate, what they decide, and what they would.
 
 mod decide;
+mod next;
 mod suggest;
 
 use std::fs;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Set(decide::SetArgs),
     Undo(decide::UndoArgs),
     Log(decide::LogArgs),
+    Next(next::Args),
     Suggest(suggest::Args),
 }
 
@@ -97,6 +99,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Set(args) => decide::set(args)?,
         Command::Undo(args) => decide::undo(args)?,
         Command::Log(args) => decide::log(args)?,
+        Command::Next(args) => next::run(args)?,
         Command::Suggest(args) => suggest::run(args)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -5,16 +5,18 @@
 //! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
 //! spreadsheet program did to it: another separator, another encoding, other columns beside.
 //!
-//! [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
+//! [`next`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
 
 mod csv;
 mod html;
 pub mod learned;
+pub mod next;
 mod ratings;
 mod sheet;
 
 #[cfg(test)]
 mod tests;
 
+pub use next::next;
 pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};
 pub use sheet::{Entry, SAMPLES_MAX, Sample, Sheet};

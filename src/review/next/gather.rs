@@ -1,0 +1,317 @@
+//! What the pages of each site come to for a reviewer, from one pass over the tables of pages and visits.
+
+use std::collections::HashMap;
+
+use archive_storage::{Page, SiteId, State, UrlId, Visit};
+
+use super::NextError;
+use super::past::Past;
+use super::words;
+use crate::access::Access;
+use crate::ledger::{Refusal, aliases, page_flags as flags};
+use crate::parse::DocumentKind;
+use crate::prepared::Pages;
+
+/// A version that keeps less of its page than this has shrunk,
+const SHRUNK: f64 = 1.0 / 3.0;
+/// if there were at least so many bytes to lose.
+const SHRUNK_BYTES_MIN: u32 = 2048;
+
+/// Pages of a site that say the same, from which on they are taken for error pages,
+const SAME_MIN: u32 = 4;
+/// if they are not longer than this.
+const SAME_BYTES_MAX: u32 = 16 << 10;
+
+/// Different contents of pages that are told apart; pages beyond are not compared.
+const CONTENTS_MAX: usize = 1 << 21;
+
+/// Pages by which to see what is wrong with a site.
+const SUSPECTS_MAX: usize = 3;
+
+/// What may have happened to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Happened {
+    /// It appeared.
+    New,
+    /// Its content changed.
+    Changed,
+    /// It is said not to be there any more.
+    Gone,
+    /// It fails, or its server does.
+    Failing,
+    /// Whoever asks for it has to log in.
+    Login,
+    /// It leads to another site.
+    Moved,
+    /// Where it was, every page says the same.
+    Same,
+    /// Most of it is gone.
+    Shrunk,
+    /// robots.txt forbids it, and did not before.
+    Closed,
+}
+
+const HAPPENED: usize = Happened::Closed as usize + 1;
+
+/// Some pages of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    pub(super) pages: u32,
+    /// Their importance together.
+    pub(super) importance: f64,
+    /// Those among them that have lost their account, and with it their importance.
+    lost: u32,
+}
+
+/// What the pages of a site come to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gathered {
+    /// When it was decided on last, seconds since 1970; 0 for never. What happened before is not told.
+    pub(super) since: u32,
+    /// Its known pages, captured or not.
+    pub(super) all: Tally,
+    pub(super) captured: Tally,
+    happened: [Tally; HAPPENED],
+    /// Pictures, style sheets and scripts of its pages, and those of them that are missing.
+    pub(super) requisites: u32,
+    pub(super) requisites_missing: u32,
+    /// When its robots.txt changed last.
+    robots_changed: u32,
+    /// Its most important captured page.
+    pub(super) best: Option<(UrlId, f64)>,
+    /// Important pages to which something happened.
+    pub(super) suspects: Vec<(UrlId, f64)>,
+}
+
+impl Gathered {
+    /// Pages to which this happened.
+    pub(super) fn of(&self, what: Happened) -> Tally {
+        self.happened[what as usize]
+    }
+
+    fn note(&mut self, what: Happened, id: UrlId, importance: Option<f64>) {
+        self.happened[what as usize].add(importance);
+        if matches!(what, Happened::New | Happened::Changed) {
+            return;
+        }
+        let importance = importance.unwrap_or(0.0);
+        let place = self.suspects.partition_point(|(_, other)| *other >= importance);
+        if place < SUSPECTS_MAX {
+            self.suspects.insert(place, (id, importance));
+            self.suspects.truncate(SUSPECTS_MAX);
+        }
+    }
+
+    /// Gives pages that have lost their account the mean importance of the others, or that of their site.
+    fn settle(&mut self, site_importance: f64) {
+        if self.robots_changed <= self.since {
+            self.happened[Happened::Closed as usize] = Tally::default();
+        }
+        let others = self.all.pages - self.all.lost;
+        let mean = if others > 0 { self.all.importance / f64::from(others) } else { site_importance };
+        for tally in self.happened.iter_mut().chain([&mut self.all, &mut self.captured]) {
+            tally.importance += f64::from(tally.lost) * mean;
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, importance: Option<f64>) {
+        self.pages += 1;
+        self.importance += importance.unwrap_or(0.0);
+        self.lost += u32::from(importance.is_none());
+    }
+}
+
+/// Pages of a site with one content.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    first: UrlId,
+    tally: Tally,
+}
+
+struct Pass<'a> {
+    pages: Pages<'a>,
+    past: Vec<Past>,
+    /// What URLs stand for that have no account of their own.
+    stands_for: HashMap<UrlId, UrlId>,
+    is_login: HashMap<UrlId, bool>,
+    alike: HashMap<(SiteId, u64), Alike>,
+    sites: Vec<Gathered>,
+}
+
+/// What the pages of each site come to, by the site's number; `since` says when each was decided on.
+pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<Gathered>, NextError> {
+    let sites = since.iter().map(|&since| Gathered { since, ..Gathered::default() }).collect();
+    let stands_for = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
+    let mut pass = Pass {
+        pages: Pages::open(state)?,
+        past: Past::of_all(state)?,
+        stands_for,
+        is_login: HashMap::new(),
+        alike: HashMap::new(),
+        sites,
+    };
+    for known in state.pages_with_visits() {
+        let (id, page, visit) = known?;
+        if access.shows_page(state, visit.as_ref())? {
+            pass.see(id, &page, visit.as_ref())?;
+        }
+    }
+    pass.finish(state)
+}
+
+impl Pass<'_> {
+    fn see(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), NextError> {
+        let visit = visit.filter(|visit| visit.captures > 0);
+        if page.flags.has_any(flags::REQUISITE) {
+            return self.see_requisite(id, page, visit);
+        }
+        let number = self.pages.site_of(id, page)?;
+        if page.flags.has_any(flags::ROBOTS) {
+            if let (Some(site), Some(visit)) = (self.sites.get_mut(number.index()), visit) {
+                site.robots_changed = site.robots_changed.max(visit.last_changed);
+            }
+            return Ok(());
+        }
+        if !flags::is_page(page.flags) {
+            return Ok(());
+        }
+        let own = self.pages.credits().importance(page, visit);
+        let happened = match visit {
+            Some(visit) => self.happened(id, page, visit, number)?,
+            None => None,
+        };
+        let Some(site) = self.sites.get_mut(number.index()) else { return Ok(()) };
+        // What stands for another page of the site counts with that one.
+        let is_counted = own.is_some() || happened.is_some_and(|what| what != Happened::Changed);
+        if !is_counted {
+            return Ok(());
+        }
+        site.all.add(own);
+        let was_captured = happened.is_some() || Past::of(&self.past, id).was_good();
+        let Some(visit) = visit.filter(|_| was_captured) else { return Ok(()) };
+        site.captured.add(own);
+        if site.best.is_none_or(|(_, best)| own.is_some_and(|own| own > best)) {
+            site.best = Some((id, own.unwrap_or(0.0)));
+        }
+        if visit.first_seen > site.since {
+            site.note(Happened::New, id, own);
+        }
+        if let Some(what) = happened {
+            site.note(what, id, own);
+        }
+        Ok(())
+    }
+
+    /// What happened to a captured page since its site was decided on, if anything.
+    fn happened(
+        &mut self,
+        id: UrlId,
+        page: &Page,
+        visit: &Visit,
+        number: SiteId,
+    ) -> Result<Option<Happened>, NextError> {
+        let Some(since) = self.sites.get(number.index()).map(|site| site.since) else { return Ok(None) };
+        let past = Past::of(&self.past, id);
+        if past.failing_since > 0 {
+            let what = self.failure(id, page, visit, number)?;
+            // What never was there is missed by nobody, but for pages behind a login.
+            let counts = past.was_good() || what == Some(Happened::Login);
+            return Ok(what.filter(|_| counts && past.failing_since > since));
+        }
+        if flags::refusal_code(page.flags) == Refusal::Robots.code() {
+            return Ok(Some(Happened::Closed));
+        }
+        let is_document = DocumentKind::from_code(visit.kind) == DocumentKind::Html;
+        if !is_document || visit.last_changed <= since {
+            return Ok(None);
+        }
+        if past.bytes <= SAME_BYTES_MAX {
+            let own = self.pages.credits().importance(page, Some(visit));
+            self.compare(id, visit, number, own);
+        }
+        let is_shrunk = past.kept() < SHRUNK && past.bytes_before >= SHRUNK_BYTES_MIN;
+        Ok(if is_shrunk { Some(Happened::Shrunk) } else { (visit.versions > 1).then_some(Happened::Changed) })
+    }
+
+    /// What a page is now that its newest capture is no good one.
+    fn failure(
+        &mut self,
+        id: UrlId,
+        page: &Page,
+        visit: &Visit,
+        number: SiteId,
+    ) -> Result<Option<Happened>, NextError> {
+        Ok(match visit.status {
+            401 | 403 => Some(Happened::Login),
+            404 | 410 => Some(Happened::Gone),
+            300..=399 if page.flags.has_any(flags::ALIAS) => {
+                let Some(&target) = self.stands_for.get(&id) else { return Ok(None) };
+                if self.asks_to_log_in(target)? {
+                    return Ok(Some(Happened::Login));
+                }
+                let other = self.pages.site_of(target, &self.pages.state().page(target)?)?;
+                (other != number).then_some(Happened::Moved)
+            }
+            300..=399 => None,
+            _ => Some(Happened::Failing),
+        })
+    }
+
+    fn asks_to_log_in(&mut self, target: UrlId) -> Result<bool, NextError> {
+        if let Some(known) = self.is_login.get(&target) {
+            return Ok(*known);
+        }
+        let is_login = words::is_login(&self.pages.state().url(target)?);
+        self.is_login.insert(target, is_login);
+        Ok(is_login)
+    }
+
+    /// Puts a page to those of its site with the same content.
+    fn compare(&mut self, id: UrlId, visit: &Visit, number: SiteId, importance: Option<f64>) {
+        let key = (number, visit.signature);
+        if visit.signature == 0 || (self.alike.len() >= CONTENTS_MAX && !self.alike.contains_key(&key)) {
+            return;
+        }
+        let alike = self.alike.entry(key).or_insert(Alike { first: id, tally: Tally::default() });
+        // A page that stands for another one here adds to the number, and no importance of its own.
+        alike.tally.pages += 1;
+        alike.tally.importance += importance.unwrap_or(0.0);
+    }
+
+    fn see_requisite(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), NextError> {
+        let Some(via) = page.via else { return Ok(()) };
+        let state = self.pages.state();
+        let number = self.pages.site_of(via, &state.page(via)?)?;
+        let Some(site) = self.sites.get_mut(number.index()) else { return Ok(()) };
+        let past = Past::of(&self.past, id);
+        let is_redirect = visit.is_some_and(|visit| (300..400).contains(&visit.status));
+        site.requisites += 1;
+        let is_missing = if past.was_good() || visit.is_some() {
+            past.failing_since > site.since && !is_redirect
+        } else {
+            // When something else was in the way, nobody noted.
+            site.since == 0 && flags::refusal_code(page.flags) != 0
+        };
+        site.requisites_missing += u32::from(is_missing);
+        Ok(())
+    }
+
+    fn finish(mut self, state: &State) -> Result<Vec<Gathered>, NextError> {
+        for ((number, _), alike) in &self.alike {
+            let Some(site) = self.sites.get_mut(number.index()) else { continue };
+            if alike.tally.pages >= SAME_MIN {
+                let same = &mut site.happened[Happened::Same as usize];
+                same.pages += alike.tally.pages;
+                same.importance += alike.tally.importance;
+                site.suspects.insert(0, (alike.first, alike.tally.importance));
+                site.suspects.truncate(SUSPECTS_MAX);
+            }
+        }
+        for (site, known) in self.sites.iter_mut().zip(state.sites()) {
+            site.settle(self.pages.credits().site_importance(&known?.2));
+        }
+        Ok(self.sites)
+    }
+}

@@ -1,7 +1,7 @@
 //! Why a site is worth a look: each reason is a small function over what is known of the site.
 
 use super::gather::{Gathered, Happened, Tally};
-use super::words;
+use super::{MOST, words};
 use crate::decisions::{Standing, Verdict};
 
 /// Requisites of a site that may be missing without a word: there is always one.
@@ -16,7 +16,7 @@ const RATINGS_APART: u8 = 2;
 /// Between these the automatic librarian does not know.
 const UNSURE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
 
-/// Sites with more pages are no parked domains.
+/// Sites with more pages are no parked domains, unless most of them say the same.
 const PARKED_PAGES_MAX: u32 = 10;
 
 /// What speaks for looking at a site.
@@ -249,7 +249,8 @@ fn moved(known: &Known<'_>) -> Option<Found> {
 
 fn parked(known: &Known<'_>) -> Option<Found> {
     let is_small = known.pages.captured.pages <= PARKED_PAGES_MAX;
-    let is_parked = is_small && is_captured(known) && words::is_parked(known.title);
+    let says_one_thing = share(known, known.pages.of(Happened::Same)) > MOST;
+    let is_parked = (is_small || says_one_thing) && is_captured(known) && words::is_parked(known.title);
     Found::new(Reason::Parked, f64::from(u8::from(is_parked)), format!("titled \"{}\"", known.title))
 }
 

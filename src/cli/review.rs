@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Import(decide::ImportArgs),
     Set(decide::SetArgs),
     Undo(decide::UndoArgs),
+    Learn(suggest::LearnArgs),
     Log(decide::LogArgs),
     Next(next::Args),
     Suggest(suggest::Args),
@@ -99,6 +100,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Set(args) => decide::set(args)?,
         Command::Undo(args) => decide::undo(args)?,
         Command::Log(args) => decide::log(args)?,
+        Command::Learn(args) => suggest::learn(args)?,
         Command::Next(args) => next::run(args)?,
         Command::Suggest(args) => suggest::run(args)?,
     }

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
-use archive_storage::{CaptureId, HostId, LinkTarget, Location, Page, Site, State, StateError, UrlId, Visit};
+use archive_storage::{
+    CaptureId, HostId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit,
+};
 
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
@@ -22,8 +24,9 @@ use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
 use super::settings::{
-    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_obey_nofollow,
-    read_setting, write_favoured, write_setting,
+    FAVOURED_MAX, FAVOURED_SITES_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured,
+    read_favoured_sites, read_obey_nofollow, read_setting, write_favoured, write_favoured_sites,
+    write_setting,
 };
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
@@ -76,6 +79,8 @@ pub struct Credits {
     pub(super) rules: CashRules,
     /// Pages that a query favours, with their bonus.
     pub(super) favoured: HashMap<UrlId, f64>,
+    /// Sites that people's opinion favours, with their bonus.
+    pub(super) favoured_sites: HashMap<SiteId, f64>,
     scope: Scope,
     /// Whether links that ask not to be followed are not.
     pub(super) obey_nofollow: bool,
@@ -104,6 +109,7 @@ impl Credits {
             pages,
             sites,
             favoured: read_favoured(state),
+            favoured_sites: read_favoured_sites(state),
             rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: read_obey_nofollow(state)?,
@@ -162,6 +168,22 @@ impl Credits {
         self.pages = Ledger::resume(self.pages.numbers(), rules.policy());
         self.favoured = favoured.iter().map(|&id| (id, bonus)).collect();
         self.rules = rules;
+        Ok(())
+    }
+
+    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 those with the highest.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn favour_sites(
+        &mut self,
+        state: &mut State,
+        mut sites: Vec<(SiteId, f64)>,
+    ) -> Result<(), CreditError> {
+        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sites.truncate(FAVOURED_SITES_MAX);
+        write_favoured_sites(state, &sites)?;
+        self.favoured_sites = read_favoured_sites(state);
         Ok(())
     }
 

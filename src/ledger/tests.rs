@@ -377,6 +377,30 @@ fn favoured_pages_get_more_and_the_total_stays() {
 }
 
 #[test]
+fn favoured_sites_get_more_and_the_total_stays() {
+    let mut books = Books::new();
+    let seeds =
+        ["http://a.test/", "http://b.test/end", "http://c.test/", "http://d.test/"].map(str::to_owned);
+    books.credits.add_seeds(&mut books.state, &seeds).unwrap();
+    let site = |books: &Books, name| books.state.find_site(name).unwrap().unwrap();
+    let sites = vec![(site(&books, "c.test"), 0.6), (site(&books, "d.test"), 0.3)];
+    books.credits.favour_sites(&mut books.state, sites).unwrap();
+    // Something for the virtual page to pay from.
+    books.capture("http://b.test/end", 200, 1, &[]);
+    let pages = ["http://a.test/x", "http://c.test/new", "http://d.test/new"];
+    books.capture("http://a.test/", 200, 2, &pages.map(anchor));
+    let [plain, most, more] = pages.map(|url| books.cash(url) - crate::importance::ENDOWMENT);
+    assert!(most > more && more > plain, "{plain} {more} {most}");
+    books.credits.audit(&books.state).unwrap();
+    // The sites are there when the archive is opened again.
+    let again = Credits::open(&books.state).unwrap();
+    assert_eq!(again.favoured_sites.len(), 2);
+    books.credits.favour_sites(&mut books.state, Vec::new()).unwrap();
+    assert!(books.credits.favoured_sites.is_empty());
+    books.credits.audit(&books.state).unwrap();
+}
+
+#[test]
 fn sites_are_what_the_archive_began_with() {
     let mut books = Books::new();
     let by_path = CashRules { sites: SiteRule::Path(1), ..CashRules::default() };

@@ -10,6 +10,7 @@
 mod csv;
 mod html;
 pub mod learned;
+mod librarian;
 pub mod next;
 mod ratings;
 mod sheet;
@@ -17,6 +18,7 @@ mod sheet;
 #[cfg(test)]
 mod tests;
 
+pub use librarian::{Librarian, LibrarianError, favoured_sites};
 pub use next::next;
 pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};
 pub use sheet::{Entry, SAMPLES_MAX, Sample, Sheet};

@@ -19,9 +19,6 @@ use crate::learn::Binary;
 use names::{Name, Names};
 use signs::Web;
 
-/// The column of sites that keeps what was learned, and its name in queries.
-pub const LIKELY: &str = "likely";
-
 /// Chosen hosts from which something can be learned.
 pub const CHOSEN_MIN: usize = 5;
 

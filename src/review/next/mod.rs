@@ -16,9 +16,8 @@ mod words;
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::Serialize;
 
-use super::learned::LIKELY;
 use crate::access::Access;
-use crate::columns::{self, Column, ColumnError, Kind};
+use crate::columns::{self, Column, ColumnError, Kind, LIKELY};
 use crate::decisions::{Decisions, Standing, Subject};
 use crate::ledger::CreditError;
 use gather::{Gathered, Happened, gather};

@@ -193,6 +193,11 @@ fn what_went_wrong_is_found_in_few_rows() {
         .succeeded();
 
     let rows = archive.json("review next", &["--limit", "100000"]);
+    let first = rows[0]["site"].as_str().unwrap();
+    let only = archive.json("review next", &["--query", &format!("site site = \"{first}\"")]);
+    assert_eq!(only, rows[..1], "among the sites of a query");
+    let table = archive.run("review next", &["--limit", "3"]).succeeded();
+    assert!(table.text().contains(first) && table.errors.contains("These 3 of "), "{}", table.errors);
     let ours: Vec<String> = rows.iter().map(|row| row["site"].as_str().unwrap().to_owned()).collect();
     for (site, trouble) in &troubles {
         let (_, reason) = TROUBLES.into_iter().find(|(known, _)| known == trouble).unwrap();
@@ -200,6 +205,12 @@ fn what_went_wrong_is_found_in_few_rows() {
         let is_told =
             row["reasons"].as_array().is_some_and(|all| all.iter().any(|why| why["reason"] == reason));
         assert!(is_told, "{site} {trouble:?}: {row:?}");
+        let advice = match trouble {
+            Trouble::Parked => "reject",
+            Trouble::Gone | Trouble::Moved | Trouble::Down => "delist",
+            _ => "investigate",
+        };
+        assert_eq!(row["advice"], advice, "{site} {trouble:?}: {row:?}");
     }
     // Where others lead to, nobody reads.
     let mut after = Sites::of(&archive);

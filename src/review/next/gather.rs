@@ -94,7 +94,10 @@ impl Gathered {
         if matches!(what, Happened::New | Happened::Changed) {
             return;
         }
-        let importance = importance.unwrap_or(0.0);
+        self.suspect(id, importance.unwrap_or(0.0));
+    }
+
+    fn suspect(&mut self, id: UrlId, importance: f64) {
         let place = self.suspects.partition_point(|(_, other)| *other >= importance);
         if place < SUSPECTS_MAX {
             self.suspects.insert(place, (id, importance));
@@ -123,11 +126,34 @@ impl Tally {
     }
 }
 
-/// Pages of a site with one content.
-#[derive(Clone, Copy, Debug)]
-struct Alike {
-    first: UrlId,
-    tally: Tally,
+/// Pages by their site and content, as far as there is room.
+#[derive(Debug)]
+struct Contents {
+    most: usize,
+    pages: HashMap<(SiteId, u64), (UrlId, Tally)>,
+}
+
+impl Contents {
+    fn new(most: usize) -> Self {
+        Self { most, pages: HashMap::new() }
+    }
+
+    /// Adds a page. One that stands for another one here adds to the number, and no importance of its own.
+    fn add(&mut self, site: SiteId, signature: u64, page: UrlId, importance: Option<f64>) {
+        let key = (site, signature);
+        if signature == 0 || (self.pages.len() >= self.most && !self.pages.contains_key(&key)) {
+            return;
+        }
+        let (_, tally) = self.pages.entry(key).or_insert((page, Tally::default()));
+        tally.pages += 1;
+        tally.importance += importance.unwrap_or(0.0);
+    }
+
+    /// Pages that say the same as others of their site: the site, one of them, and all together.
+    fn alike(&self) -> impl Iterator<Item = (SiteId, UrlId, Tally)> + '_ {
+        let alike = self.pages.iter().filter(|(_, (_, tally))| tally.pages >= SAME_MIN);
+        alike.map(|((site, _), (first, tally))| (*site, *first, *tally))
+    }
 }
 
 struct Pass<'a> {
@@ -136,7 +162,7 @@ struct Pass<'a> {
     /// What URLs stand for that have no account of their own.
     stands_for: HashMap<UrlId, UrlId>,
     is_login: HashMap<UrlId, bool>,
-    alike: HashMap<(SiteId, u64), Alike>,
+    contents: Contents,
     sites: Vec<Gathered>,
 }
 
@@ -149,7 +175,7 @@ pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Ve
         past: Past::of_all(state)?,
         stands_for,
         is_login: HashMap::new(),
-        alike: HashMap::new(),
+        contents: Contents::new(CONTENTS_MAX),
         sites,
     };
     for known in state.pages_with_visits() {
@@ -229,7 +255,7 @@ impl Pass<'_> {
         }
         if past.bytes <= SAME_BYTES_MAX {
             let own = self.pages.credits().importance(page, Some(visit));
-            self.compare(id, visit, number, own);
+            self.contents.add(number, visit.signature, id, own);
         }
         let is_shrunk = past.kept() < SHRUNK && past.bytes_before >= SHRUNK_BYTES_MIN;
         Ok(if is_shrunk { Some(Happened::Shrunk) } else { (visit.versions > 1).then_some(Happened::Changed) })
@@ -268,18 +294,6 @@ impl Pass<'_> {
         Ok(is_login)
     }
 
-    /// Puts a page to those of its site with the same content.
-    fn compare(&mut self, id: UrlId, visit: &Visit, number: SiteId, importance: Option<f64>) {
-        let key = (number, visit.signature);
-        if visit.signature == 0 || (self.alike.len() >= CONTENTS_MAX && !self.alike.contains_key(&key)) {
-            return;
-        }
-        let alike = self.alike.entry(key).or_insert(Alike { first: id, tally: Tally::default() });
-        // A page that stands for another one here adds to the number, and no importance of its own.
-        alike.tally.pages += 1;
-        alike.tally.importance += importance.unwrap_or(0.0);
-    }
-
     fn see_requisite(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), NextError> {
         let Some(via) = page.via else { return Ok(()) };
         let state = self.pages.state();
@@ -299,19 +313,52 @@ impl Pass<'_> {
     }
 
     fn finish(mut self, state: &State) -> Result<Vec<Gathered>, NextError> {
-        for ((number, _), alike) in &self.alike {
+        for (number, first, alike) in self.contents.alike() {
             let Some(site) = self.sites.get_mut(number.index()) else { continue };
-            if alike.tally.pages >= SAME_MIN {
-                let same = &mut site.happened[Happened::Same as usize];
-                same.pages += alike.tally.pages;
-                same.importance += alike.tally.importance;
-                site.suspects.insert(0, (alike.first, alike.tally.importance));
-                site.suspects.truncate(SUSPECTS_MAX);
-            }
+            let same = &mut site.happened[Happened::Same as usize];
+            same.pages += alike.pages;
+            same.importance += alike.importance;
+            site.suspect(first, alike.importance);
         }
         for (site, known) in self.sites.iter_mut().zip(state.sites()) {
             site.settle(self.pages.credits().site_importance(&known?.2));
         }
         Ok(self.sites)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_compared_as_far_as_there_is_room() {
+        let mut contents = Contents::new(2);
+        for page in 0..SAME_MIN {
+            contents.add(SiteId(0), 7, UrlId(page), (page > 0).then_some(2.0));
+            contents.add(SiteId(0), 8, UrlId(10 + page), None);
+            // There is no room for these, and nothing to compare.
+            contents.add(SiteId(1), 7, UrlId(20 + page), None);
+            contents.add(SiteId(0), 0, UrlId(30 + page), None);
+        }
+        let mut alike: Vec<_> = contents.alike().collect();
+        alike.sort_by_key(|(_, first, _)| *first);
+        assert_eq!(alike.iter().map(|(_, first, _)| first.0).collect::<Vec<_>>(), [0, 10]);
+        assert_eq!((alike[0].2.pages, alike[0].2.importance), (SAME_MIN, 6.0));
+    }
+
+    #[test]
+    fn pages_without_an_account_count_as_the_mean_of_the_others() {
+        let mut site = Gathered::default();
+        for importance in [Some(3.0), Some(1.0), None] {
+            site.all.add(importance);
+        }
+        site.note(Happened::Gone, UrlId(2), None);
+        site.settle(9.0);
+        assert_eq!((site.all.importance, site.of(Happened::Gone).importance), (6.0, 2.0));
+        let mut gone = Gathered::default();
+        gone.all.add(None);
+        gone.settle(9.0);
+        assert_eq!(gone.all.importance, 9.0);
     }
 }

@@ -13,6 +13,8 @@ mod past;
 mod reasons;
 mod words;
 
+use std::collections::HashSet;
+
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::Serialize;
 
@@ -148,11 +150,17 @@ impl Next {
     }
 }
 
-/// The sites of an archive that gain most by a look, at most `limit`, most first; equal ones by name.
+/// The sites of an archive that gain most by a look, all or some of them, at most `limit`, most first; equal ones by name.
 ///
 /// # Errors
 /// When the archive cannot be read.
-pub fn next(store: &Store, access: &Access, decisions: &Decisions, limit: usize) -> Result<Next, NextError> {
+pub fn next(
+    store: &Store,
+    access: &Access,
+    decisions: &Decisions,
+    among: Option<&HashSet<SiteId>>,
+    limit: usize,
+) -> Result<Next, NextError> {
     let state = store.state();
     let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
     let subject = |name: &String| Subject::Site(name.clone());
@@ -163,10 +171,14 @@ pub fn next(store: &Store, access: &Access, decisions: &Decisions, limit: usize)
     let mut titles = state.title_cursor();
     let mut waiting = Vec::new();
     for (number, (name, pages)) in names.iter().zip(&gathered).enumerate() {
+        let site = SiteId(number as u32);
+        if among.is_some_and(|among| !among.contains(&site)) {
+            continue;
+        }
         let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
         let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
         let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title };
-        waiting.extend(Waiting::of(SiteId(number as u32), &known));
+        waiting.extend(Waiting::of(site, &known));
     }
     waiting.sort_by(|a, b| {
         b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
@@ -224,7 +236,7 @@ impl Waiting {
         titles: &mut TitleCursor<'_>,
     ) -> Result<Row, NextError> {
         let mut shown: Vec<UrlId> = pages.suspects.iter().chain(&pages.best).map(|(page, _)| *page).collect();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         shown.retain(|page| seen.insert(*page));
         let samples = shown
             .into_iter()

@@ -4,6 +4,9 @@ use super::gather::{Gathered, Happened, Tally};
 use super::{MOST, words};
 use crate::decisions::{Standing, Verdict};
 
+/// What is about less of a site than this is not worth a word.
+const SHARE_MIN: f64 = 0.01;
+
 /// Requisites of a site that may be missing without a word: there is always one.
 const REQUISITES_SHARE_MIN: f64 = 0.05;
 
@@ -94,7 +97,7 @@ pub(super) struct Found {
 
 impl Found {
     fn new(reason: Reason, share: f64, words: String) -> Option<Self> {
-        (share > 0.0).then(|| Self { reason, share: share.min(1.0), words })
+        (share >= SHARE_MIN).then(|| Self { reason, share: share.min(1.0), words })
     }
 
     /// How probably the look is worth it.
@@ -269,4 +272,64 @@ fn best_share(known: &Known<'_>) -> f64 {
     let mut best = Tally::default();
     (best.pages, best.importance) = (pages, importance);
     share(known, best)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::Utc;
+
+    use super::*;
+    use crate::decisions::Rated;
+
+    fn pages(captured: u32, known: u32) -> Gathered {
+        let mut pages = Gathered::default();
+        (pages.captured.pages, pages.captured.importance) = (captured, f64::from(captured));
+        (pages.all.pages, pages.all.importance) = (known, f64::from(known));
+        pages
+    }
+
+    fn rated(ratings: &[(&str, u8)]) -> Standing {
+        let rated =
+            |(by, rating): &(&str, u8)| ((*by).to_owned(), Rated { rating: *rating, time: Utc::now() });
+        Standing { ratings: ratings.iter().map(rated).collect(), ..Standing::default() }
+    }
+
+    fn told(known: &Known<'_>) -> Vec<(Reason, String)> {
+        reasons(known).into_iter().map(|found| (found.reason, found.words)).collect()
+    }
+
+    #[test]
+    fn people_who_differ_are_heard_until_there_is_a_verdict() {
+        let pages = pages(3, 3);
+        let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
+        let told = |standing: &Standing| {
+            told(&Known { pages: &pages, standing: Some(standing), likely: Some(0.5), title: "" })
+        };
+        assert_eq!(told(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
+        standing.verdict = Some((Verdict::Keep, "eva".to_owned(), String::new()));
+        assert_eq!(told(&standing), []);
+        assert_eq!(told(&rated(&[("anna", 4), ("ben", 3)])), []);
+        standing.verdict = Some((Verdict::Investigate, "eva".to_owned(), "is it mirrored?".to_owned()));
+        let words = "eva wants it to be looked at: is it mirrored?";
+        assert_eq!(told(&standing), [(Reason::Asked, words.to_owned())]);
+    }
+
+    #[test]
+    fn what_nobody_decided_on_is_told_with_what_the_librarian_thinks() {
+        let (captured, linked) = (pages(3, 3), pages(0, 2));
+        let known = |pages, likely, title| Known { pages, standing: None, likely, title };
+        let unsure = (Reason::Unsure, "the automatic librarian is unsure (40 %)".to_owned());
+        let unrated = (Reason::Unrated, "nobody has decided on it".to_owned());
+        assert_eq!(told(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);
+        assert_eq!(told(&known(&captured, Some(0.01), "")), [unrated]);
+        let candidate = "2 of its pages are linked to, and nobody asked for it";
+        assert_eq!(told(&known(&linked, None, "")), [(Reason::Candidate, candidate.to_owned())]);
+        let likelier = |likely| reasons(&known(&linked, Some(likely), ""))[0].worth();
+        assert!(likelier(0.9) > likelier(0.1));
+        assert_eq!(told(&known(&captured, None, "Domain for sale"))[0].0, Reason::Parked);
+        let mut walled = pages(20, 20);
+        walled.best = Some((archive_storage::UrlId(0), 10.0));
+        assert_eq!(told(&known(&walled, None, "Sign in"))[0].0, Reason::Wall);
+        assert_eq!(told(&known(&walled, None, "404 Not found"))[0].0, Reason::SoftErrors);
+    }
 }

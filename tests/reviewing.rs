@@ -244,3 +244,42 @@ fn what_went_wrong_is_found_in_few_rows() {
     // With few sites in trouble another order may be lucky.
     assert!(found.0 * if damage.len() > 50 { 4 } else { 2 } <= best, "{found:?} rows against {best}");
 }
+
+#[test]
+fn what_nobody_reviewed_is_told_by_what_it_is() {
+    let server = Answers::start(|host, path| match (host.split(':').next().unwrap_or_default(), path) {
+        (_, "/robots.txt") | (_, "/sitemap.xml") => answers::nothing(),
+        ("good.test", _) => answers::html(
+            "<title>Good</title><a href='/more'>more</a><a href='http://dead.test/'>dead</a><a href='http://other.test/'>other</a>",
+        ),
+        ("dead.test", _) => answers::whole(503, "", b"no"),
+        ("club.test", _) => answers::html("<title>Sign in</title><p>Members only."),
+        _ => answers::html("<title>Parked domain</title><p>Buy it."),
+    });
+    let archive = Archive::new();
+    let seeds = ["good", "dead", "club", "parked"].map(|name| format!("http://{name}.test/ scope=host"));
+    start(&mut archive.crawl(&seeds, &server.at_once())).wait();
+    let told = |more: &[&str]| {
+        let rows = archive.json("review next", more);
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        rows.iter()
+            .map(|row| (text(&row["site"]), (text(&row["reasons"][0]["reason"]), text(&row["advice"]))))
+            .collect()
+    };
+    let row = |site: &str, reason: &str, advice: &str| {
+        (format!("{site}.test"), (reason.to_owned(), advice.to_owned()))
+    };
+    let all: BTreeMap<_, _> = told(&[]);
+    let expected = [
+        row("good", "unrated", "archive"),
+        row("dead", "empty", "investigate"),
+        row("club", "wall", "investigate"),
+        row("parked", "parked", "reject"),
+        row("other", "candidate", "investigate"),
+    ];
+    assert_eq!(all, expected.into());
+    // What is hidden is told to archivists alone.
+    std::fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"test,good\"\n").unwrap();
+    assert!(!told(&[]).contains_key("good.test"));
+    assert_eq!(told(&["--as-archivist"]), all);
+}

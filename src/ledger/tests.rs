@@ -7,6 +7,7 @@ use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureId, CaptureKind, Location, Mode, PageFlags, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::settings::FAVOURED_SITES_MAX;
 use super::*;
 use crate::importance::Imbalance;
 use crate::parse::{DocumentKind, LinkKind};
@@ -395,6 +396,10 @@ fn favoured_sites_get_more_and_the_total_stays() {
     // The sites are there when the archive is opened again.
     let again = Credits::open(&books.state).unwrap();
     assert_eq!(again.favoured_sites.len(), 2);
+    let many = (0..=FAVOURED_SITES_MAX as u32).map(|site| (archive_storage::SiteId(site), f64::from(site)));
+    books.credits.favour_sites(&mut books.state, many.collect()).unwrap();
+    let kept = |site| books.credits.favoured_sites.contains_key(&archive_storage::SiteId(site));
+    assert!(books.credits.favoured_sites.len() == FAVOURED_SITES_MAX && kept(1) && !kept(0));
     books.credits.favour_sites(&mut books.state, Vec::new()).unwrap();
     assert!(books.credits.favoured_sites.is_empty());
     books.credits.audit(&books.state).unwrap();

@@ -61,6 +61,16 @@ pub(super) struct Tally {
     pub(super) importance: f64,
     /// Those among them that have lost their account, and with it their importance.
     lost: u32,
+    /// Those whose account is that of another page of the site, which has their importance.
+    joined: u32,
+}
+
+/// Whose importance counts for a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Account {
+    Own(f64),
+    Lost,
+    Joined,
 }
 
 /// What the pages of a site come to.
@@ -72,6 +82,10 @@ pub(super) struct Gathered {
     pub(super) all: Tally,
     pub(super) captured: Tally,
     happened: [Tally; HAPPENED],
+    /// Pages that were asked for, or would have been, and gave nothing.
+    pub(super) empty: u32,
+    /// Pages of the crawl's scope.
+    pub(super) in_scope: u32,
     /// Pictures, style sheets and scripts of its pages, and those of them that are missing.
     pub(super) requisites: u32,
     pub(super) requisites_missing: u32,
@@ -89,12 +103,12 @@ impl Gathered {
         self.happened[what as usize]
     }
 
-    fn note(&mut self, what: Happened, id: UrlId, importance: Option<f64>) {
-        self.happened[what as usize].add(importance);
+    fn note(&mut self, what: Happened, id: UrlId, account: Account) {
+        self.happened[what as usize].add(account);
         if matches!(what, Happened::New | Happened::Changed) {
             return;
         }
-        self.suspect(id, importance.unwrap_or(0.0));
+        self.suspect(id, account.importance());
     }
 
     fn suspect(&mut self, id: UrlId, importance: f64) {
@@ -105,24 +119,38 @@ impl Gathered {
         }
     }
 
-    /// Gives pages that have lost their account the mean importance of the others, or that of their site.
+    /// Gives pages that have lost their account the mean importance of the others, or that of their site, and those that share one
+    /// their part of it.
     fn settle(&mut self, site_importance: f64) {
         if self.robots_changed <= self.since {
             self.happened[Happened::Closed as usize] = Tally::default();
         }
-        let others = self.all.pages - self.all.lost;
-        let mean = if others > 0 { self.all.importance / f64::from(others) } else { site_importance };
-        for tally in self.happened.iter_mut().chain([&mut self.all, &mut self.captured]) {
-            tally.importance += f64::from(tally.lost) * mean;
+        let with_account = self.all.pages - self.all.lost - self.all.joined;
+        let mean = |pages: u32, otherwise: f64| {
+            if with_account > 0 { self.all.importance / f64::from(pages) } else { otherwise }
+        };
+        let (own, part) = (mean(with_account, site_importance), mean(with_account + self.all.joined, 0.0));
+        for tally in [&mut self.all, &mut self.captured] {
+            tally.importance += f64::from(tally.lost) * own;
+        }
+        for tally in &mut self.happened {
+            tally.importance += f64::from(tally.lost) * own + f64::from(tally.joined) * part;
         }
     }
 }
 
 impl Tally {
-    fn add(&mut self, importance: Option<f64>) {
+    fn add(&mut self, account: Account) {
         self.pages += 1;
-        self.importance += importance.unwrap_or(0.0);
-        self.lost += u32::from(importance.is_none());
+        self.importance += account.importance();
+        self.lost += u32::from(account == Account::Lost);
+        self.joined += u32::from(account == Account::Joined);
+    }
+}
+
+impl Account {
+    fn importance(self) -> f64 {
+        if let Self::Own(importance) = self { importance } else { 0.0 }
     }
 }
 
@@ -203,31 +231,51 @@ impl Pass<'_> {
         if !flags::is_page(page.flags) {
             return Ok(());
         }
-        let own = self.pages.credits().importance(page, visit);
         let happened = match visit {
             Some(visit) => self.happened(id, page, visit, number)?,
             None => None,
         };
+        let account = self.account(id, page, visit, number)?;
+        let past = Past::of(&self.past, id);
         let Some(site) = self.sites.get_mut(number.index()) else { return Ok(()) };
+        site.in_scope += u32::from(page.flags.has_any(flags::IN_SCOPE));
+        if happened.is_none() && !past.was_good() {
+            site.empty += u32::from(is_empty(page, past, site.since));
+        }
         // What stands for another page of the site counts with that one.
-        let is_counted = own.is_some() || happened.is_some_and(|what| what != Happened::Changed);
-        if !is_counted {
+        if happened.is_none_or(|what| what == Happened::Changed) && !matches!(account, Account::Own(_)) {
             return Ok(());
         }
-        site.all.add(own);
-        let was_captured = happened.is_some() || Past::of(&self.past, id).was_good();
-        let Some(visit) = visit.filter(|_| was_captured) else { return Ok(()) };
-        site.captured.add(own);
-        if site.best.is_none_or(|(_, best)| own.is_some_and(|own| own > best)) {
-            site.best = Some((id, own.unwrap_or(0.0)));
+        site.all.add(account);
+        let Some(visit) = visit.filter(|_| happened.is_some() || past.was_good()) else { return Ok(()) };
+        site.captured.add(account);
+        if let Account::Own(own) = account
+            && site.best.is_none_or(|(_, best)| own > best)
+        {
+            site.best = Some((id, own));
         }
         if visit.first_seen > site.since {
-            site.note(Happened::New, id, own);
+            site.note(Happened::New, id, account);
         }
         if let Some(what) = happened {
-            site.note(what, id, own);
+            site.note(what, id, account);
         }
         Ok(())
+    }
+
+    fn account(
+        &self,
+        id: UrlId,
+        page: &Page,
+        visit: Option<&Visit>,
+        number: SiteId,
+    ) -> Result<Account, NextError> {
+        if let Some(own) = self.pages.credits().importance(page, visit) {
+            return Ok(Account::Own(own));
+        }
+        let Some(&other) = self.stands_for.get(&id) else { return Ok(Account::Lost) };
+        let of_other = self.pages.site_of(other, &self.pages.state().page(other)?)?;
+        Ok(if of_other == number { Account::Joined } else { Account::Lost })
     }
 
     /// What happened to a captured page since its site was decided on, if anything.
@@ -327,6 +375,16 @@ impl Pass<'_> {
     }
 }
 
+/// Whether a page that has nothing was asked for, or would have been.
+fn is_empty(page: &Page, past: Past, since: u32) -> bool {
+    if page.flags.has_any(flags::FETCHED) {
+        return past.failing_since > since;
+    }
+    let refusal = Refusal::from_code(flags::refusal_code(page.flags));
+    // When that was found, nobody noted.
+    since == 0 && matches!(refusal, Some(Refusal::Robots | Refusal::RobotsUnreachable | Refusal::Unresolved))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,16 +406,20 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_an_account_count_as_the_mean_of_the_others() {
+    fn pages_without_an_account_count_as_others_do() {
         let mut site = Gathered::default();
-        for importance in [Some(3.0), Some(1.0), None] {
-            site.all.add(importance);
+        for account in [Account::Own(3.0), Account::Own(1.0), Account::Lost, Account::Joined, Account::Joined]
+        {
+            site.all.add(account);
         }
-        site.note(Happened::Gone, UrlId(2), None);
+        site.note(Happened::Gone, UrlId(2), Account::Lost);
+        site.note(Happened::Login, UrlId(3), Account::Joined);
         site.settle(9.0);
+        // What is lost was worth the mean of those with an account; what joined another page has a part of all.
         assert_eq!((site.all.importance, site.of(Happened::Gone).importance), (6.0, 2.0));
+        assert_eq!(site.of(Happened::Login).importance, 1.0);
         let mut gone = Gathered::default();
-        gone.all.add(None);
+        gone.all.add(Account::Lost);
         gone.settle(9.0);
         assert_eq!(gone.all.importance, 9.0);
     }

@@ -57,6 +57,8 @@ pub enum Reason {
     Moved,
     /// It is a parked domain.
     Parked,
+    /// It was asked for and gave nothing.
+    Empty,
     /// Pages link to it, and nobody asked for it.
     Candidate,
 }
@@ -70,6 +72,7 @@ impl Reason {
             Self::SoftErrors | Self::Moved => 0.9,
             Self::Asked | Self::Wall | Self::Gone | Self::Closed => 0.8,
             Self::RatersDiffer | Self::Failing | Self::Shrunk => 0.7,
+            Self::Empty => 0.6,
             Self::Incomplete => 0.5,
             Self::Unsure => 0.4,
             Self::New => 0.3,
@@ -134,6 +137,7 @@ pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
         closed,
         moved,
         parked,
+        empty,
         candidate,
     ];
     let mut found: Vec<Found> = each.into_iter().filter_map(|reason| reason(known)).collect();
@@ -257,9 +261,17 @@ fn parked(known: &Known<'_>) -> Option<Found> {
     Found::new(Reason::Parked, f64::from(u8::from(is_parked)), format!("titled \"{}\"", known.title))
 }
 
+fn empty(known: &Known<'_>) -> Option<Found> {
+    let empty = known.pages.empty;
+    let is_empty = !is_captured(known) && empty > 0;
+    let pages = if empty == 1 { "a page was".to_owned() } else { format!("{empty} pages were") };
+    Found::new(Reason::Empty, f64::from(u8::from(is_empty)), format!("{pages} asked for, and nothing came"))
+}
+
 fn candidate(known: &Known<'_>) -> Option<Found> {
     let pages = known.pages.all.pages;
-    let is_candidate = !is_captured(known) && known.standing.is_none() && pages > 0;
+    let is_asked_for = is_captured(known) || known.pages.in_scope > 0;
+    let is_candidate = !is_asked_for && known.standing.is_none() && pages > 0;
     // Who is likely to be chosen is worth more.
     let share = if is_candidate { known.likely.map_or(0.5, |likely| likely.max(0.05)) } else { 0.0 };
     let pages = if pages == 1 { "a page of it is".to_owned() } else { format!("{pages} of its pages are") };

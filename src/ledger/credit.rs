@@ -24,9 +24,8 @@ use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
 use super::settings::{
-    FAVOURED_MAX, FAVOURED_SITES_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured,
-    read_favoured_sites, read_obey_nofollow, read_setting, write_favoured, write_favoured_sites,
-    write_setting,
+    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_favoured_sites,
+    read_obey_nofollow, read_setting, write_favoured, write_setting,
 };
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
@@ -168,22 +167,6 @@ impl Credits {
         self.pages = Ledger::resume(self.pages.numbers(), rules.policy());
         self.favoured = favoured.iter().map(|&id| (id, bonus)).collect();
         self.rules = rules;
-        Ok(())
-    }
-
-    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 those with the highest.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn favour_sites(
-        &mut self,
-        state: &mut State,
-        mut sites: Vec<(SiteId, f64)>,
-    ) -> Result<(), CreditError> {
-        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        sites.truncate(FAVOURED_SITES_MAX);
-        write_favoured_sites(state, &sites)?;
-        self.favoured_sites = read_favoured_sites(state);
         Ok(())
     }
 

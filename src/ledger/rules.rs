@@ -243,6 +243,8 @@ mod tests {
         let favour = |text: &str| text.parse::<Favour>().unwrap();
         assert_eq!(favour("news"), Favour { topic: Topic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
         assert_eq!(favour("xml*0.5"), Favour { topic: Topic::Xml, bonus: 0.5 });
+        assert_eq!(favour("rated*5"), Favour { topic: Topic::Rated, bonus: 5.0 });
+        assert_eq!(favour("likely").topic, Topic::Likely);
         assert_eq!(favour("(depth < 3)*4").topic, Topic::Query("depth < 3".to_owned()));
         assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
         for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {

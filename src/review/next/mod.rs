@@ -4,8 +4,8 @@
 //! ([`Reason`]) has a share of the site's importance that it is about, and a chance that the look changes what is thought of these
 //! pages; reasons count as independent: `gain = importance · (1 - Π (1 - chance · share))`.
 //!
-//! A site that somebody decided on drops out until something goes wrong after the decision. All is told from the tables of
-//! captures, pages and visits, each read once; only the pages that are shown have their URLs and titles looked up, and the most
+//! A site that somebody decided on drops out until something goes wrong after the decision. All is told from passes over the tables of
+//! captures, pages and visits; only the pages that are shown have their URLs and titles looked up, and the most
 //! important one of each site.
 
 mod gather;

@@ -6,7 +6,7 @@ use std::process::Command;
 use archive_testweb::Config;
 
 use crate::support::program::start;
-use crate::support::{Archive, TestWeb, installed};
+use crate::support::{Archive, TestWeb, installed, ledger_balances};
 
 /// Sites of one host and 12 pages each.
 fn web(sites: u32) -> Config {
@@ -189,6 +189,119 @@ fn sites_like_the_chosen_ones_are_suggested() {
         assert!((0.0..=1.0).contains(&row["probability"].as_f64().unwrap()), "{row}");
     }
     assert!(archive.run("review suggest", &[""; 0]).succeeded().text().contains("because"));
+
+    let unknown = archive.run("query", &["site likely > 0.5"]);
+    assert!(unknown.code == Some(2) && unknown.errors.contains("archive review learn"), "{}", unknown.errors);
+    let kept = archive.json("review learn", &[""; 0]).remove(0);
+    assert_eq!((&kept["chosen"], &kept["sites"]), (&6.into(), &6.into()), "{kept}");
+    let rows = archive.json("query", &["site likely >= 0 select site, likely order by likely desc"]);
+    assert_eq!(rows.len(), 6);
+    for (suggestion, row) in suggested.iter().zip(&rows) {
+        assert_eq!(suggestion["site"], row["site"]);
+        let [a, b] = [&suggestion["probability"], &row["likely"]].map(|value| value.as_f64().unwrap());
+        assert!((a - b).abs() < 1e-6, "{suggestion} {row}");
+    }
+    // Pages are as likely as their sites.
+    let pages = archive.json("query", &["count page likely >= 0 and captures > 0"]);
+    let expected: Vec<String> = names[6..].iter().map(|name| format!("site = \"{name}\"")).collect();
+    let expected = format!("count page captures > 0 and ({})", expected.join(" or "));
+    assert_eq!(pages[0]["count"], archive.json("query", &[&expected])[0]["count"]);
+    assert!(archive.run("review suggest", &[""; 0]).succeeded().errors.contains("`likely` in queries is of"));
+}
+
+#[test]
+fn a_crawl_may_favour_what_people_rate_high_and_no_cash_is_made() {
+    let served = TestWeb::start(Config { host_size_exponent: 0.0, sites: 12, ..Config::plain(17, 12, 1200) });
+    let seeds = served.web.seeds(12);
+    let found = |favours: &[&str]| {
+        let archive = Archive::new();
+        let crawl = |more: &[&str]| {
+            let options = [&["--workers", "1"], more].concat();
+            let options: Vec<String> =
+                options.into_iter().map(str::to_owned).chain(served.at_once()).collect();
+            start(&mut archive.crawl(&seeds, &options)).wait();
+            ledger_balances(&archive.path);
+        };
+        crawl(&["--limit", "60"]);
+        let names = sites(&archive);
+        for name in &names[..3] {
+            set(&archive, name, &["--rating", "4"]);
+        }
+        for name in &names[3..6] {
+            set(&archive, name, &["--rating", "1"]);
+        }
+        crawl(&[&["--limit", "300"], favours].concat());
+        let pages = archive.json("query", &["site pages > 0 select pages order by site"]);
+        let pages: Vec<u64> = pages.iter().map(|row| row["pages"].as_u64().unwrap()).collect();
+        (pages[..3].iter().sum::<u64>(), pages.iter().sum::<u64>())
+    };
+    let (plain, all) = found(&[]);
+    let (favoured, as_many) = found(&["--favour", "rated*20"]);
+    println!(
+        "of {all} pages {plain} are of sites that were rated high, and {favoured} of {as_many} where these are favoured"
+    );
+    assert!(5 * favoured > 6 * plain, "{plain} {favoured}");
+}
+
+#[test]
+fn each_decision_does_what_it_says_to_the_next_crawl_and_to_the_next_refresh() {
+    let served = TestWeb::start(Config { host_size_exponent: 0.0, ..web(8) });
+    let archive = Archive::new();
+    let seeds: Vec<String> =
+        served.web.seeds(8).into_iter().map(|home| format!("{home} scope=host")).collect();
+    let crawl = |budget: &str| {
+        let options = [&served.at_once()[..], &["--pages-per-host", budget].map(str::to_owned)].concat();
+        start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    };
+    crawl("3");
+    let names = sites(&archive);
+    let decisions: [&[&str]; 8] = [
+        &["--verdict", "keep"],
+        &["--verdict", "often"],
+        &["--verdict", "drop"],
+        &["--verdict", "never"],
+        &["--verdict", "investigate"],
+        &["--rating", "4"],
+        &["--rating", "1"],
+        &["--tag", "nothing"],
+    ];
+    for (site, decision) in names.iter().zip(decisions) {
+        set(&archive, site, decision);
+    }
+    let counted = |field: &str| {
+        let rows = archive.json("query", &[&format!("site pages > 0 select {field} order by site")]);
+        rows.iter().map(|row| row[field].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let begun = counted("pages");
+    assert!(begun.iter().all(|pages| *pages < 12), "{begun:?}");
+    crawl("4");
+    let pages = counted("pages");
+    let [keep, often, drop, never, investigate, best, worst, plain] =
+        <[u64; 8]>::try_from(pages.clone()).unwrap();
+    assert!(keep >= 12, "{pages:?}");
+    assert_eq!((drop, never, worst), (begun[2], begun[3], begun[6]), "{pages:?}");
+    assert!(often > begun[1] && investigate > begun[4] && plain > begun[7], "{pages:?}");
+    assert!(best >= 2 * begun[5] && best > plain, "{pages:?}");
+
+    let before = counted("captures");
+    let options =
+        [&served.at_once()[..], &["--budget", "20", "--shortest", "0s"].map(str::to_owned)].concat();
+    archive.run("refresh", &options).succeeded();
+    let gained: Vec<u64> = counted("captures").iter().zip(before).map(|(now, before)| now - before).collect();
+    let [_, often, drop, never, _, best, worst, plain] = <[u64; 8]>::try_from(gained.clone()).unwrap();
+    assert_eq!((drop, never), (0, 0), "{gained:?}");
+    assert!(often >= plain && best >= plain && plain >= worst && often + best > plain + worst, "{gained:?}");
+
+    // What takes queries takes what people decided.
+    let exported = archive.folder().join("kept.warc.gz");
+    let exported = exported.to_str().unwrap();
+    archive.run("export warc", &["--where", "page verdict = keep", "--output", exported]).succeeded();
+    archive.run("watch", &["page rating >= 3", "--every", "hour", "--name", "esteemed"]).succeeded();
+    let report = archive.run("watch report", &["esteemed", "--now", "--format", "json"]).succeeded().text();
+    let copy = Archive::new();
+    copy.run("import", &[exported]).succeeded();
+    assert_eq!(sites(&copy), names[..1]);
+    assert!(report.contains("\"pages\":12,"), "those of the site that is rated 4: {report}");
 }
 
 #[test]

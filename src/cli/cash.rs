@@ -4,8 +4,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use archive::access::Access;
+use archive::decisions::Decisions;
 use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
 use archive::query::{self, Context, Plan, Zone};
+use archive::review::favoured_sites;
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 
@@ -30,7 +32,8 @@ pub(crate) struct CashArgs {
     /// What pages receive that were not read yet and those that were: 1:0 for discovery, 1:1 for all alike [default: 0:1]
     #[arg(long, value_name = "DISCOVERY:REFRESH", value_parser = balance)]
     balance: Option<(u16, u16)>,
-    /// Pay more for links to: xml, a word of URLs (news), or (a query); TOPIC*BONUS adds BONUS times the link's pay
+    /// Pay more for links to: xml, a word of URLs (news), (a query), rated (sites that people rated above 2.5, or keep), or likely (what
+    /// `archive review learn` says they would choose); TOPIC*BONUS adds BONUS times the link's pay
     /// [default bonus: 2]; may be repeated
     #[arg(long, value_name = "TOPIC")]
     favour: Vec<Favour>,
@@ -48,10 +51,17 @@ impl CashArgs {
         let mut credits = Credits::open(store.state())?;
         let rules = self.rules(credits.rules())?;
         let (favoured, bonus) = self.favoured(store)?;
-        if rules == *credits.rules() && favoured.is_empty() {
-            return Ok(());
+        let favours_sites = rules.favours_sites() || credits.rules().favours_sites();
+        // What people think may have changed since the last crawl.
+        let decisions = Decisions::read(store.path())?;
+        let sites = favoured_sites(store, &decisions, &rules)?;
+        if rules != *credits.rules() || !favoured.is_empty() {
+            credits.set_rules(store.state_mut(), rules, &favoured, bonus)?;
         }
-        Ok(credits.set_rules(store.state_mut(), rules, &favoured, bonus)?)
+        if favours_sites {
+            credits.favour_sites(store.state_mut(), sites)?;
+        }
+        Ok(())
     }
 
     /// The pages that queries favour, and the highest bonus.

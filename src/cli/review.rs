@@ -1,6 +1,7 @@
 //! `archive review`: sites for librarians to rate, what they decide, and what they would.
 
 mod decide;
+mod next;
 mod score;
 mod suggest;
 
@@ -39,7 +40,9 @@ pub(crate) enum Command {
     Import(decide::ImportArgs),
     Set(decide::SetArgs),
     Undo(decide::UndoArgs),
+    Learn(suggest::LearnArgs),
     Log(decide::LogArgs),
+    Next(next::Args),
     Suggest(suggest::Args),
     Score(score::Args),
 }
@@ -99,6 +102,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Set(args) => decide::set(args)?,
         Command::Undo(args) => decide::undo(args)?,
         Command::Log(args) => decide::log(args)?,
+        Command::Learn(args) => suggest::learn(args)?,
+        Command::Next(args) => next::run(args)?,
         Command::Suggest(args) => suggest::run(args)?,
         Command::Score(args) => score::run(args)?,
     }

@@ -10,12 +10,16 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
+use chrono::{DateTime, Utc};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::{WholeFile, make_folder};
 
 /// The folder in an archive. Columns name URLs and sites by their numbers in the state, and come and go with it.
 pub const FOLDER: &str = "state/columns";
+
+/// The column of sites that says how likely people would choose them (`archive review learn`).
+pub const LIKELY: &str = "likely";
 
 /// Begins each file; the digit is the version of the format.
 const MAGIC: [u8; 8] = *b"archcol2";
@@ -147,6 +151,13 @@ pub fn write(
     bytes.extend(numbers.flatten());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
     WholeFile::replace(&path, &bytes).map_err(io_error(&path))
+}
+
+/// When a column was computed, if there is one.
+#[must_use]
+pub fn computed(archive: &Path, kind: Kind, name: &str) -> Option<DateTime<Utc>> {
+    let path = archive.join(FOLDER).join(format!("{}.{name}", kind.name()));
+    Some(fs::metadata(path).and_then(|file| file.modified()).ok()?.into())
 }
 
 /// The files that are no columns of the state with this identity.

@@ -42,11 +42,17 @@ impl Standing {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
+    /// What its ratings alone weigh, in a refresh and in the budgets of its hosts and site.
+    #[must_use]
+    pub fn rated_weight(&self) -> f64 {
+        self.rating().map_or(1.0, |rating| (rating - RATING_NEUTRAL).exp2())
+    }
+
     /// What it weighs in a refresh, in times of its weight: twice as much for each step of its rating from 2.5 on, four times
     /// as much if it is to be fetched often, nothing if it is not to be fetched.
     #[must_use]
     pub fn weight(&self) -> f64 {
-        let rated = self.rating().map_or(1.0, |rating| (rating - RATING_NEUTRAL).exp2());
+        let rated = self.rated_weight();
         match self.verdict {
             Some((verdict, ..)) if verdict.ends_fetching() => 0.0,
             Some((Verdict::Often, ..)) => OFTEN * rated,

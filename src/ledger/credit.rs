@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
-use archive_storage::{CaptureId, HostId, LinkTarget, Location, Page, Site, State, StateError, UrlId, Visit};
+use archive_storage::{
+    CaptureId, HostId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit,
+};
 
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
@@ -22,8 +24,8 @@ use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::Scope;
 use super::settings::{
-    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_obey_nofollow,
-    read_setting, write_favoured, write_setting,
+    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_favoured_sites,
+    read_obey_nofollow, read_setting, write_favoured, write_setting,
 };
 use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
@@ -76,6 +78,8 @@ pub struct Credits {
     pub(super) rules: CashRules,
     /// Pages that a query favours, with their bonus.
     pub(super) favoured: HashMap<UrlId, f64>,
+    /// Sites that people's opinion favours, with their bonus.
+    pub(super) favoured_sites: HashMap<SiteId, f64>,
     scope: Scope,
     /// Whether links that ask not to be followed are not.
     pub(super) obey_nofollow: bool,
@@ -104,6 +108,7 @@ impl Credits {
             pages,
             sites,
             favoured: read_favoured(state),
+            favoured_sites: read_favoured_sites(state),
             rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: read_obey_nofollow(state)?,

@@ -88,6 +88,10 @@ impl Credits {
             None => Weight::NONE,
         };
         let mut bonus = payee.and_then(|page| self.favoured.get(&page).copied()).unwrap_or(0.0);
+        if let Some(page) = payee.filter(|_| !self.favoured_sites.is_empty()) {
+            let site = self.site(state, page)?.and_then(|site| self.favoured_sites.get(&site));
+            bonus = site.map_or(bonus, |site| bonus.max(*site));
+        }
         if weight != Weight::NONE && !self.rules.favours.is_empty() {
             let url = url.map_or_else(|| state.url(link).map(Cow::Owned), |url| Ok(Cow::Borrowed(url)))?;
             bonus = f64::max(bonus, self.rules.bonus(&url, code.kind()));

@@ -53,6 +53,12 @@ impl CashRules {
         Policy { discovery: self.discovery, refresh: self.refresh, ..Policy::default() }
     }
 
+    /// Whether it matters what people think of sites.
+    #[must_use]
+    pub fn favours_sites(&self) -> bool {
+        self.favours.iter().any(|favour| matches!(favour.topic, Topic::Rated | Topic::Likely))
+    }
+
     /// The bonus of a link to this URL, in times of what the link pays.
     #[must_use]
     pub fn bonus(&self, url: &str, kind: Option<LinkKind>) -> f64 {
@@ -79,6 +85,10 @@ pub enum Topic {
     Xml,
     /// What a query finds. Only the command line knows the query; the books get the pages.
     Query(String),
+    /// Sites that people rated well. Who decided what is not known to the books either: they get the sites.
+    Rated,
+    /// Sites that people would probably choose.
+    Likely,
 }
 
 impl Topic {
@@ -93,7 +103,7 @@ impl Topic {
                 XML_ENDINGS.iter().any(|ending| path.ends_with(ending))
                     || matches!(kind, Some(LinkKind::Sitemap | LinkKind::FeedPage))
             }
-            Self::Query(_) => false,
+            Self::Query(_) | Self::Rated | Self::Likely => false,
         }
     }
 }
@@ -101,7 +111,7 @@ impl Topic {
 impl FromStr for Favour {
     type Err = String;
 
-    /// `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, a word, or a query in brackets.
+    /// `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in brackets.
     fn from_str(text: &str) -> Result<Self, String> {
         let (topic, bonus) = match text.rsplit_once('*') {
             Some((topic, bonus)) if !bonus.contains(')') => (topic.trim(), Some(bonus.trim())),
@@ -118,11 +128,17 @@ impl FromStr for Favour {
         let topic = match (topic, query) {
             (_, Some(query)) => Topic::Query(query.trim().to_owned()),
             ("xml", _) => Topic::Xml,
+            ("rated", _) => Topic::Rated,
+            ("likely", _) => Topic::Likely,
             (word, _) if is_word => Topic::Word(word.to_lowercase()),
             _ if topic.contains(char::is_whitespace) => {
                 return Err(format!("a query has to be in brackets: ({topic})"));
             }
-            _ => return Err(format!("'{topic}' is no topic: write xml, a word of URLs, or (a query)")),
+            _ => {
+                return Err(format!(
+                    "'{topic}' is no topic: write xml, rated, likely, a word of URLs, or (a query)"
+                ));
+            }
         };
         Ok(Self { topic, bonus })
     }
@@ -227,6 +243,8 @@ mod tests {
         let favour = |text: &str| text.parse::<Favour>().unwrap();
         assert_eq!(favour("news"), Favour { topic: Topic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
         assert_eq!(favour("xml*0.5"), Favour { topic: Topic::Xml, bonus: 0.5 });
+        assert_eq!(favour("rated*5"), Favour { topic: Topic::Rated, bonus: 5.0 });
+        assert_eq!(favour("likely").topic, Topic::Likely);
         assert_eq!(favour("(depth < 3)*4").topic, Topic::Query("depth < 3".to_owned()));
         assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
         for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use archive_storage::{State, UrlId};
+use archive_storage::{SiteId, State, UrlId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::credit::CreditError;
+use super::credit::{CreditError, Credits};
 use crate::importance::{Ledger, Numbers, Policy};
 
 /// Setting under which the page ledger's numbers are kept.
@@ -21,6 +21,8 @@ pub(super) const CLUSTERS: &str = "publish.clusters";
 pub(super) const RULES: &str = "ledger.rules";
 /// Setting under which the pages are kept that queries favour: the bonus as an `f32`, then ids as `u32`, little-endian.
 pub(super) const FAVOURED: &str = "ledger.favoured";
+/// Setting under which the sites are kept that people's opinion favours: ids as `u32`, each with its bonus as an `f32`, little-endian.
+pub(super) const FAVOURED_SITES: &str = "ledger.favoured_sites";
 /// Setting under which the scope is kept.
 pub(super) const SCOPE: &str = "crawl.scope";
 /// Setting under which it is kept what the last crawl took and left.
@@ -81,4 +83,43 @@ pub(super) fn write_favoured(state: &mut State, pages: &[UrlId], bonus: f64) -> 
     let mut bytes = (bonus as f32).to_le_bytes().to_vec();
     bytes.extend(pages.iter().flat_map(|page| page.0.to_le_bytes()));
     Ok(state.set_setting(FAVOURED, (!pages.is_empty()).then_some(&bytes[..]))?)
+}
+
+/// Sites that are favoured, at most: those with the highest bonus.
+pub(super) const FAVOURED_SITES_MAX: usize = 1_000_000;
+
+/// The sites that people's opinion favours, with their bonus.
+pub(super) fn read_favoured_sites(state: &State) -> HashMap<SiteId, f64> {
+    let bytes = state.setting(FAVOURED_SITES).unwrap_or_default();
+    let site = |&[a, b, c, d, bonus @ ..]: &[u8; 8]| {
+        (SiteId(u32::from_le_bytes([a, b, c, d])), f64::from(f32::from_le_bytes(bonus)))
+    };
+    bytes.as_chunks().0.iter().map(site).collect()
+}
+
+pub(super) fn write_favoured_sites(state: &mut State, sites: &[(SiteId, f64)]) -> Result<(), CreditError> {
+    let bytes: Vec<u8> = sites
+        .iter()
+        .flat_map(|(site, bonus)| [site.0.to_le_bytes(), (*bonus as f32).to_le_bytes()])
+        .flatten()
+        .collect();
+    Ok(state.set_setting(FAVOURED_SITES, (!sites.is_empty()).then_some(&bytes[..]))?)
+}
+
+impl Credits {
+    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 those with the highest.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn favour_sites(
+        &mut self,
+        state: &mut State,
+        mut sites: Vec<(SiteId, f64)>,
+    ) -> Result<(), CreditError> {
+        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sites.truncate(FAVOURED_SITES_MAX);
+        write_favoured_sites(state, &sites)?;
+        self.favoured_sites = read_favoured_sites(state);
+        Ok(())
+    }
 }

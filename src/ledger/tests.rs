@@ -7,6 +7,7 @@ use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureId, CaptureKind, Location, Mode, PageFlags, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::settings::FAVOURED_SITES_MAX;
 use super::*;
 use crate::importance::Imbalance;
 use crate::parse::{DocumentKind, LinkKind};
@@ -374,6 +375,34 @@ fn favoured_pages_get_more_and_the_total_stays() {
     books.capture("http://a.test/", 200, 4, &[anchor("http://a.test/news"), anchor("http://a.test/olds")]);
     let after = ["http://a.test/news", "http://a.test/olds"].map(|url| books.cash(url));
     assert!(after[1] - before[1] >= after[0] - before[0]);
+}
+
+#[test]
+fn favoured_sites_get_more_and_the_total_stays() {
+    let mut books = Books::new();
+    let seeds =
+        ["http://a.test/", "http://b.test/end", "http://c.test/", "http://d.test/"].map(str::to_owned);
+    books.credits.add_seeds(&mut books.state, &seeds).unwrap();
+    let site = |books: &Books, name| books.state.find_site(name).unwrap().unwrap();
+    let sites = vec![(site(&books, "c.test"), 0.6), (site(&books, "d.test"), 0.3)];
+    books.credits.favour_sites(&mut books.state, sites).unwrap();
+    // Something for the virtual page to pay from.
+    books.capture("http://b.test/end", 200, 1, &[]);
+    let pages = ["http://a.test/x", "http://c.test/new", "http://d.test/new"];
+    books.capture("http://a.test/", 200, 2, &pages.map(anchor));
+    let [plain, most, more] = pages.map(|url| books.cash(url) - crate::importance::ENDOWMENT);
+    assert!(most > more && more > plain, "{plain} {more} {most}");
+    books.credits.audit(&books.state).unwrap();
+    // The sites are there when the archive is opened again.
+    let again = Credits::open(&books.state).unwrap();
+    assert_eq!(again.favoured_sites.len(), 2);
+    let many = (0..=FAVOURED_SITES_MAX as u32).map(|site| (archive_storage::SiteId(site), f64::from(site)));
+    books.credits.favour_sites(&mut books.state, many.collect()).unwrap();
+    let kept = |site| books.credits.favoured_sites.contains_key(&archive_storage::SiteId(site));
+    assert!(books.credits.favoured_sites.len() == FAVOURED_SITES_MAX && kept(1) && !kept(0));
+    books.credits.favour_sites(&mut books.state, Vec::new()).unwrap();
+    assert!(books.credits.favoured_sites.is_empty());
+    books.credits.audit(&books.state).unwrap();
 }
 
 #[test]

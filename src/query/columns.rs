@@ -3,6 +3,7 @@
 
 use archive_grammar::{Target, nearest};
 
+use crate::columns::LIKELY;
 use crate::decisions::Verdict;
 
 /// A field.
@@ -327,7 +328,7 @@ impl<'a> Columns<'a> {
     /// The field called `name` (normal form).
     pub(crate) fn find(&self, name: &str) -> Result<Path, Unknown> {
         let Some((prefix, rest)) = name.split_once('.') else {
-            return Ok(Path { via: None, column: self.own(name)? });
+            return self.own(name).map(Path::from).or_else(|unknown| self.of_site(name).ok_or(unknown));
         };
         let found = Via::EACH.into_iter().find(|(_, known)| *known == prefix);
         match found.and_then(|(via, _)| Some((via, via.of(self.target)?))) {
@@ -343,6 +344,13 @@ impl<'a> Columns<'a> {
                 Err(Unknown { message, suggestion: Some(suggestion) })
             }
         }
+    }
+
+    /// A further number of the site of a page, which may be asked for as if it were the page's: `likely` for `site.likely`.
+    fn of_site(&self, name: &str) -> Option<Path> {
+        let index = self.sites.iter().position(|known| known == name);
+        let index = index.filter(|_| self.target == Target::Pages)?;
+        Some(Path { via: Some(Via::Site), column: Column::Named(index) })
     }
 
     fn own(&self, name: &str) -> Result<Column, Unknown> {
@@ -365,6 +373,12 @@ impl<'a> Columns<'a> {
             return Err(self.elsewhere(name, P));
         }
         let aliases = ALIASES.iter().filter(|(_, proper)| named(proper).is_some()).map(|(alias, _)| *alias);
+        if name == LIKELY {
+            return Err(Unknown {
+                message: format!("there is no field `{name}` yet"),
+                suggestion: Some("`archive review learn` makes it, of pages and sites".to_owned()),
+            });
+        }
         let meant = nearest(name, self.names().chain([TEXT]).chain(aliases));
         Err(Unknown {
             message: format!("there is no field `{}`", shown(name)),

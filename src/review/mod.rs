@@ -5,11 +5,13 @@
 //! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
 //! spreadsheet program did to it: another separator, another encoding, other columns beside, a workbook instead.
 //!
-//! [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
+//! [`next`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
 
 mod csv;
 mod html;
 pub mod learned;
+mod librarian;
+pub mod next;
 mod ratings;
 pub mod score;
 mod sheet;
@@ -18,6 +20,8 @@ mod workbook;
 #[cfg(test)]
 mod tests;
 
+pub use librarian::{Librarian, LibrarianError, favoured_sites};
+pub use next::next;
 pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};
 pub use sheet::{Entry, SAMPLES_MAX, Sample, Sheet};
 pub use workbook::{CELLS_MAX, UNPACKED_BYTES_MAX};

@@ -116,6 +116,6 @@ fn sample(rows: &dyn Rows, page: &PageRow) -> Result<Sample, Error> {
     })
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 
-use archive_storage::{HostId, SiteId, State, StateError};
+use archive_storage::{HostId, SiteId, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 
+use crate::decisions::{Decisions, Verdict};
 use crate::ledger::{Candidate, Credits, LEVEL_PAGE_MAX, Refusal};
 
 /// The budget of the most important site is this many times that of an ordinary one.
@@ -52,6 +53,7 @@ impl Budgets {
         credits: &Credits,
         candidate: &Candidate,
         under_way: &UnderWay,
+        decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
         // A state that somebody else made may name a host that there is not; the frontier would grow to its number.
         if candidate.host.0 >= state.host_count() {
@@ -61,16 +63,19 @@ impl Budgets {
         if candidate.level > LEVEL_PAGE_MAX {
             return Ok(None);
         }
-        self.spent(state, credits, candidate.host, under_way)
+        let spent = self.spent(state, credits, candidate.host, under_way, decisions)?;
+        let is_kept = spent.is_some() && is_kept(state, candidate.url, candidate.host, decisions)?;
+        Ok(spent.filter(|_| !is_kept))
     }
 
-    /// Why no further page of a host may be fetched.
+    /// Why no further page of a host may be fetched: budgets grow and shrink with people's ratings too.
     pub(crate) fn spent(
         &self,
         state: &State,
         credits: &Credits,
         host: HostId,
         under_way: &UnderWay,
+        decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
         if *self == Self::default() {
             return Ok(None);
@@ -80,7 +85,15 @@ impl Budgets {
         let importance = credits.site_importance(&site);
         let of_host = record.fetched + under_way.hosts.get(&host).copied().unwrap_or(0);
         let of_site = site.fetched + under_way.sites.get(&record.site).copied().unwrap_or(0);
-        let is_spent = |budget: Option<u32>, pages: u32| budget.is_some_and(|budget| pages >= budget);
+        let weight = if decisions.is_empty() {
+            1.0
+        } else {
+            decisions.of_host(&state.host_name(host)?, &state.site_name(record.site)?).rated_weight()
+        };
+        let is_spent = |budget: Option<u32>, pages: u32| {
+            // Conversion saturates.
+            budget.is_some_and(|budget| pages >= (f64::from(budget) * weight).ceil() as u32)
+        };
         Ok(if is_spent(self.of_host(importance), of_host) {
             Some(Refusal::PagesPerHost)
         } else if is_spent(self.of_site(importance), of_site) {
@@ -89,6 +102,15 @@ impl Budgets {
             None
         })
     }
+}
+
+/// Whether people want a page whatever it costs.
+fn is_kept(state: &State, url: UrlId, host: HostId, decisions: &Decisions) -> Result<bool, StateError> {
+    if decisions.is_empty() {
+        return Ok(false);
+    }
+    let site = state.site_name(state.host(host)?.site)?;
+    Ok(decisions.verdict(&state.url(url)?, &state.host_name(host)?, &site) == Some(Verdict::Keep))
 }
 
 fn grown(pages: u32, importance: f64) -> u32 {
@@ -128,7 +150,7 @@ mod tests {
     use archive_storage::backend::RealDisk;
     use archive_storage::{HostId, Mode, State, StateError, UrlId};
 
-    use super::{Budgets, Candidate, UnderWay};
+    use super::{Budgets, Candidate, Decisions, UnderWay};
     use crate::ledger::Credits;
 
     #[test]
@@ -139,7 +161,13 @@ mod tests {
         credits.add_seeds(&mut state, &["http://a.test/".to_owned()]).unwrap();
         let early = |host| {
             let candidate = Candidate { url: UrlId(0), host: HostId(host), level: 1 };
-            Budgets::default().early(&state, &credits, &candidate, &UnderWay::default())
+            Budgets::default().early(
+                &state,
+                &credits,
+                &candidate,
+                &UnderWay::default(),
+                &Decisions::default(),
+            )
         };
         assert!(early(0).unwrap().is_none());
         assert!(matches!(early(1), Err(StateError::Unknown { .. })));

@@ -1,20 +1,16 @@
 //! `archive review suggest`: what the automatic librarian would choose.
 
-use std::collections::{HashMap, HashSet};
-
-use archive::decisions::{Decisions, Standing, Subject, Verdict};
-use archive::graphs::SiteGraph;
+use archive::columns::{self, Kind, LIKELY};
+use archive::decisions::Decisions;
 use archive::ledger::Credits;
-use archive::review::learned::{Hosts, Learned, without_www};
+use archive::review::Librarian;
 use archive_storage::Store;
+use chrono::{Local, SecondsFormat, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
-use super::super::output;
-
-/// From this mean rating on a site is one that people chose.
-const CHOSEN_FROM: f64 = 3.0;
+use super::super::{UsageError, output};
 
 /// Reasons that are told.
 const REASONS_MAX: usize = 3;
@@ -42,6 +38,54 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Keep what the automatic librarian would say of each site, as the field `likely` of queries.
+///
+/// Sites that somebody has decided on have none. It stays as it is until it is learned anew; `archive review suggest` always learns anew.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  archive review learn
+  archive query 'site likely > 0.5 order by likely desc'
+  archive crawl --favour likely")]
+pub(crate) struct LearnArgs {
+    /// Share of what people would choose that is chosen already: by it probabilities are scaled
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    share: f64,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    chosen: usize,
+    sites: usize,
+    time: String,
+}
+
+pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
+    check(args.share)?;
+    let store = Store::read_only(&args.archive.path)?;
+    let librarian = Librarian::learn(store.state(), &Decisions::read(&args.archive.path)?)?;
+    let sites = librarian.keep(&store, args.share)?;
+    let time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let kept = Kept { chosen: librarian.chosen.len(), sites, time };
+    if args.json {
+        return output::json_line(&kept);
+    }
+    output::line(&format!(
+        "learned from {} that people chose; `likely` is known of {} that nobody has decided on",
+        output::count(kept.chosen as u64, "site"),
+        output::count(kept.sites as u64, "site")
+    ))
+}
+
+fn check(share: f64) -> anyhow::Result<()> {
+    let is_share = share > 0.0 && share < 1.0;
+    if is_share { Ok(()) } else { Err(UsageError("--share has to be between 0 and 1".to_owned()).into()) }
+}
+
 #[derive(Serialize)]
 struct Suggestion {
     site: String,
@@ -52,45 +96,24 @@ struct Suggestion {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !(args.share > 0.0 && args.share < 1.0) {
-        return Err(super::UsageError("--share has to be between 0 and 1".to_owned()).into());
-    }
+    check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();
-    let decisions = Decisions::read(&args.archive.path)?;
-    let (mut names, mut sites) = (Vec::new(), HashMap::new());
-    for site in state.sites() {
-        let (_, name, site) = site?;
-        sites.entry(without_www(&name)).or_insert(site);
-        names.push(name);
-    }
-    let (mut chosen, mut decided) = (HashSet::new(), HashSet::new());
-    for (subject, standing) in decisions.subjects() {
-        if let Subject::Site(name) = subject {
-            decided.insert(without_www(name));
-            if is_chosen(standing) {
-                chosen.insert(without_www(name));
-            }
-        }
-    }
-    let hosts = Hosts::new(&names, &SiteGraph::read(state)?.graph)?;
-    let learned = Learned::fit(&hosts, &chosen)?;
-    let mut order: Vec<usize> =
-        (0..hosts.names().len()).filter(|&host| !decided.contains(&hosts.names()[host])).collect();
-    order.sort_by(|&a, &b| learned.log_odds(b).total_cmp(&learned.log_odds(a)));
-    order.truncate(args.limit);
+    let librarian = Librarian::learn(state, &Decisions::read(&args.archive.path)?)?;
+    let Librarian { hosts, learned, sites, .. } = &librarian;
     let credits = Credits::open(state)?;
     let mut table = output::table(&["site", "likely", "importance", "pages", "because"]);
     output::align(&mut table, &[1, 2, 3], CellAlignment::Right);
-    for host in order {
+    for host in librarian.undecided().into_iter().take(args.limit) {
         let name = &hosts.names()[host];
-        let site = sites.get(name);
+        let site =
+            sites.get(&host).and_then(|sites| sites.first()).map(|site| state.site(*site)).transpose()?;
         let suggestion = Suggestion {
             site: name.clone(),
             probability: learned.probability(host, args.share),
-            importance: site.map_or(0.0, |site| credits.site_importance(site)),
+            importance: site.map_or(0.0, |site| credits.site_importance(&site)),
             captured_pages: site.map_or(0, |site| site.fetched),
-            reasons: learned.reasons_in_words(&hosts, host, REASONS_MAX),
+            reasons: learned.reasons_in_words(hosts, host, REASONS_MAX),
         };
         if args.json {
             output::json_line(&suggestion)?;
@@ -104,10 +127,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             suggestion.reasons.join("; "),
         ]);
     }
-    if args.json { Ok(()) } else { output::print(&table) }
-}
-
-fn is_chosen(standing: &Standing) -> bool {
-    let is_kept = matches!(standing.verdict, Some((Verdict::Keep | Verdict::Often, ..)));
-    is_kept || standing.rating().is_some_and(|rating| rating >= CHOSEN_FROM)
+    if args.json {
+        return Ok(());
+    }
+    output::print(&table)?;
+    if let Some(time) = columns::computed(&args.archive.path, Kind::Site, LIKELY) {
+        let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
+        output::note(format_args!("`likely` in queries is of {time}; `archive review learn` makes it anew"));
+    }
+    Ok(())
 }

@@ -212,8 +212,13 @@ impl Run<'_> {
     pub(super) fn enqueue(&mut self, candidate: Candidate, now: Instant) -> Result<(), CrawlError> {
         let level = level(self.ordering.as_ref(), self.focus.as_ref(), &candidate);
         let budgets = if self.discovering { self.policy.budgets } else { Budgets::default() };
-        let early =
-            budgets.early(self.recorder.state(), self.recorder.credits(), &candidate, &self.counted)?;
+        let early = budgets.early(
+            self.recorder.state(),
+            self.recorder.credits(),
+            &candidate,
+            &self.counted,
+            &self.decisions,
+        )?;
         let entered = match (early, level) {
             (Some(why), _) | (None, Err(why)) => Err(why),
             (None, Ok(level)) => self.frontier.push(candidate.url, candidate.host, level, now),

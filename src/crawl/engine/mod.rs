@@ -300,12 +300,12 @@ impl Run<'_> {
     /// Lets everything wait in the frontier that is to be fetched and never was.
     fn enqueue_waiting(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        let Self { recorder, frontier, ordering, focus, policy, counted, .. } = self;
+        let Self { recorder, frontier, ordering, focus, policy, counted, decisions, .. } = self;
         let (credits, state, budgets) = (recorder.credits(), recorder.state(), policy.budgets);
         let mut refused = Vec::new();
         credits.waiting(state, |candidate| {
             let level = answers::level(ordering.as_ref(), focus.as_ref(), &candidate);
-            let entered = match (budgets.early(state, credits, &candidate, counted)?, level) {
+            let entered = match (budgets.early(state, credits, &candidate, counted, decisions)?, level) {
                 (Some(why), _) | (None, Err(why)) => Err(why),
                 (None, Ok(level)) => frontier.push(candidate.url, candidate.host, level, now),
             };

@@ -124,7 +124,8 @@ impl Run<'_> {
         {
             return Ok(Some(trap));
         }
-        Ok(self.policy.budgets.spent(self.recorder.state(), self.recorder.credits(), host, &self.counted)?)
+        let (state, credits) = (self.recorder.state(), self.recorder.credits());
+        Ok(self.policy.budgets.spent(state, credits, host, &self.counted, &self.decisions)?)
     }
 
     /// What people decided on a URL of this host.

@@ -1,0 +1,299 @@
+//! What to review next: the order of sites that makes a reviewer's hour count.
+//!
+//! What a look at a site gains is the importance of its pages times what is unsure or wrong with them. Each reason to look
+//! ([`Reason`]) has a share of the site's importance that it is about, and a chance that the look changes what is thought of these
+//! pages; reasons count as independent: `gain = importance · (1 - Π (1 - chance · share))`.
+//!
+//! A site that somebody decided on drops out until something goes wrong after the decision. All is told from passes over the tables of
+//! captures, pages and visits; only the pages that are shown have their URLs and titles looked up, and the most
+//! important one of each site.
+
+mod gather;
+mod past;
+mod reasons;
+mod words;
+
+use std::collections::HashSet;
+
+use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
+use serde::Serialize;
+
+use crate::access::Access;
+use crate::columns::{self, Column, ColumnError, Kind, LIKELY};
+use crate::decisions::{Decisions, Standing, Subject};
+use crate::ledger::CreditError;
+use gather::{Gathered, Happened, gather};
+use reasons::{Found, Known, reasons};
+
+pub use reasons::Reason;
+
+/// Below this a look is not worth a row.
+const WORTH_MIN: f64 = 1e-3;
+
+/// From this share of a site's importance on, what happened to its pages happened to the site.
+const MOST: f64 = 0.5;
+
+/// From this probability on the automatic librarian would take a site, and below the other it would not.
+const LIKELY_YES: f64 = 0.5;
+const LIKELY_NO: f64 = 0.02;
+
+/// Why there is no order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NextError {
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// What the automatic librarian learned cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+}
+
+/// What the one who looks would probably do, in the words of the Web Curator Tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Advice {
+    /// Keep it, or begin to.
+    Archive,
+    /// Find out more.
+    Investigate,
+    /// It does not belong here.
+    Reject,
+    /// Take it off the list: there is nothing to fetch any more.
+    Delist,
+}
+
+impl Advice {
+    /// Its name in tables and data.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Archive => "archive",
+            Self::Investigate => "investigate",
+            Self::Reject => "reject",
+            Self::Delist => "delist",
+        }
+    }
+}
+
+/// A site to look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub site: String,
+    /// The importance of its known pages together (`importance_sum` of queries, but that pages which are gone count as the mean of
+    /// the others).
+    pub importance: f64,
+    /// What the look is expected to gain, in the same unit.
+    pub gain: f64,
+    /// What to do, probably.
+    pub advice: Advice,
+    /// Why to look, the strongest first.
+    pub reasons: Vec<Why>,
+    /// Captured pages.
+    pub pages: u32,
+    /// Pages to look at: those that something happened to first, then its most important one.
+    pub samples: Vec<Sample>,
+}
+
+/// A reason of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Why {
+    /// Which.
+    pub reason: Reason,
+    /// The share of the site's importance that it is about, above 0, at most 1.
+    pub share: f64,
+    /// In words.
+    pub words: String,
+}
+
+/// A page to look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Its URL.
+    pub url: String,
+    /// The title of its newest version.
+    pub title: Option<String>,
+}
+
+/// The first sites to look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next {
+    /// In order.
+    pub rows: Vec<Row>,
+    /// Sites that wait for a look, shown or not.
+    pub waiting: usize,
+    /// The share of the importance of all that wait which the rows hold, 0 to 1.
+    pub covered: f64,
+}
+
+impl Next {
+    /// What the rows come to, in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let share = 100.0 * self.covered;
+        match (self.rows.len(), self.waiting) {
+            (_, 0) => "No site waits for a review.".to_owned(),
+            (1, 1) => "This is the only site that waits for a review.".to_owned(),
+            (shown, waiting) if shown == waiting => {
+                format!("These {shown} sites are all that wait for a review.")
+            }
+            (shown, waiting) => {
+                format!(
+                    "These {shown} of {waiting} sites hold {share:.0} % of the importance that waits for a review."
+                )
+            }
+        }
+    }
+}
+
+/// The sites of an archive that gain most by a look, all or some of them, at most `limit`, most first; equal ones by name.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn next(
+    store: &Store,
+    access: &Access,
+    decisions: &Decisions,
+    among: Option<&HashSet<SiteId>>,
+    limit: usize,
+) -> Result<Next, NextError> {
+    let state = store.state();
+    let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
+    let subject = |name: &String| Subject::Site(name.clone());
+    let since: Vec<u32> = names.iter().map(|name| decided_at(decisions, &subject(name))).collect();
+    let gathered = gather(state, access, &since)?;
+    let likely =
+        columns::read_all(store.path(), Kind::Site)?.into_iter().find(|column| column.name == LIKELY);
+    let mut titles = state.title_cursor();
+    let mut waiting = Vec::new();
+    for (number, (name, pages)) in names.iter().zip(&gathered).enumerate() {
+        let site = SiteId(number as u32);
+        if among.is_some_and(|among| !among.contains(&site)) {
+            continue;
+        }
+        let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
+        let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
+        let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title };
+        waiting.extend(Waiting::of(site, &known));
+    }
+    waiting.sort_by(|a, b| {
+        b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
+    });
+    let all: f64 = waiting.iter().map(|row| row.importance).sum();
+    let count = waiting.len();
+    waiting.truncate(limit);
+    let shown: f64 = waiting.iter().map(|row| row.importance).sum();
+    let rows = waiting
+        .into_iter()
+        .map(|row| {
+            let (name, pages) = (&names[row.site.index()], &gathered[row.site.index()]);
+            row.finish(state, name.clone(), pages, &mut titles)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Next { rows, waiting: count, covered: if all > 0.0 { shown / all } else { 1.0 } })
+}
+
+/// When a site was decided on last, seconds since 1970; 0 for never.
+fn decided_at(decisions: &Decisions, subject: &Subject) -> u32 {
+    let newest = usize::try_from(decisions.newest(subject)).ok().and_then(|number| number.checked_sub(1));
+    let decision = newest.and_then(|place| decisions.log().get(place));
+    decision.map_or(0, |decision| u32::try_from(decision.time.timestamp()).unwrap_or(0))
+}
+
+/// A site that is worth a look.
+struct Waiting {
+    site: SiteId,
+    importance: f64,
+    gain: f64,
+    advice: Advice,
+    found: Vec<Found>,
+}
+
+impl Waiting {
+    fn of(site: SiteId, known: &Known<'_>) -> Option<Self> {
+        if known.standing.is_some_and(is_closed) {
+            return None;
+        }
+        let found = reasons(known);
+        if is_decided(known.standing) && !found.iter().any(|found| found.reason.is_trouble()) {
+            return None;
+        }
+        let worth = 1.0 - found.iter().map(|found| 1.0 - found.worth()).product::<f64>();
+        let importance = known.pages.all.importance;
+        let advice = advice(known, &found);
+        (worth >= WORTH_MIN).then_some(Self { site, importance, gain: importance * worth, advice, found })
+    }
+
+    fn finish(
+        self,
+        state: &State,
+        site: String,
+        pages: &Gathered,
+        titles: &mut TitleCursor<'_>,
+    ) -> Result<Row, NextError> {
+        let mut shown: Vec<UrlId> = pages.suspects.iter().chain(&pages.best).map(|(page, _)| *page).collect();
+        let mut seen = HashSet::new();
+        shown.retain(|page| seen.insert(*page));
+        let samples = shown
+            .into_iter()
+            .map(|page| Ok(Sample { url: state.url(page)?, title: title_of(state, titles, Some(page))? }));
+        let samples = samples.collect::<Result<_, NextError>>()?;
+        let why = |found: Found| Why { reason: found.reason, share: found.share, words: found.words };
+        Ok(Row {
+            site,
+            importance: self.importance,
+            gain: self.gain,
+            advice: self.advice,
+            reasons: self.found.into_iter().map(why).collect(),
+            pages: pages.captured.pages,
+            samples,
+        })
+    }
+}
+
+/// Whether somebody ended it, so that nothing can go wrong any more.
+fn is_closed(standing: &Standing) -> bool {
+    matches!(standing.verdict, Some((verdict, ..)) if verdict.ends_fetching())
+}
+
+fn is_decided(standing: Option<&Standing>) -> bool {
+    standing.is_some_and(|standing| standing.verdict.is_some() || standing.rating().is_some())
+}
+
+/// What the one who looks would probably do.
+fn advice(known: &Known<'_>, found: &[Found]) -> Advice {
+    let is_most = |reason: Reason| found.iter().any(|found| found.reason == reason && found.share > MOST);
+    if is_most(Reason::Parked) {
+        return Advice::Reject;
+    }
+    let away = [Happened::Gone, Happened::Moved, Happened::Failing].map(|what| known.pages.of(what).pages);
+    let captured = known.pages.captured.pages;
+    if captured > 0 && away.iter().sum::<u32>() >= captured {
+        return Advice::Delist;
+    }
+    if found.iter().any(|found| found.reason.is_trouble() || found.reason == Reason::Unsure) {
+        return Advice::Investigate;
+    }
+    match known.likely {
+        Some(likely) if likely < LIKELY_NO => Advice::Reject,
+        Some(likely) if likely >= LIKELY_YES => Advice::Archive,
+        _ if captured > 0 => Advice::Archive,
+        _ => Advice::Investigate,
+    }
+}
+
+/// The title of a page's newest version, in one line.
+fn title_of(
+    state: &State,
+    titles: &mut TitleCursor<'_>,
+    page: Option<UrlId>,
+) -> Result<Option<String>, StateError> {
+    let Some(page) = page else { return Ok(None) };
+    let Some(position) = state.visit(page)?.and_then(|visit| visit.title) else { return Ok(None) };
+    let title = super::sheet::one_line(titles.get(position)?);
+    Ok(Some(title).filter(|title| !title.is_empty()))
+}

@@ -1,0 +1,347 @@
+//! Why a site is worth a look: each reason is a small function over what is known of the site.
+
+use super::gather::{Gathered, Happened, Tally};
+use super::{MOST, words};
+use crate::decisions::{Standing, Verdict};
+
+/// What is about less of a site than this is not worth a word.
+const SHARE_MIN: f64 = 0.01;
+
+/// Requisites of a site that may be missing without a word: there is always one.
+const REQUISITES_SHARE_MIN: f64 = 0.05;
+
+/// From this share of changed importance on a site has changed much.
+const CHANGED_SHARE_MIN: f64 = 0.5;
+
+/// Ratings that lie so far apart differ.
+const RATINGS_APART: u8 = 2;
+
+/// Between these the automatic librarian does not know.
+const UNSURE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
+
+/// Sites with more pages are no parked domains, unless most of them say the same.
+const PARKED_PAGES_MAX: u32 = 10;
+
+/// What speaks for looking at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nobody has decided on it.
+    Unrated,
+    /// Pages were captured for the first time since it was decided on.
+    New,
+    /// Somebody wants it to be looked at again.
+    Asked,
+    /// People rated it differently.
+    RatersDiffer,
+    /// The automatic librarian is not sure.
+    Unsure,
+    /// Most of it changed.
+    MuchChanged,
+    /// Pictures, style sheets or scripts are missing.
+    Incomplete,
+    /// Pages say that they are not there, with a status that says that they are.
+    SoftErrors,
+    /// Pages have lost most of their content.
+    Shrunk,
+    /// A login or another wall stands before the content.
+    Wall,
+    /// Pages that were there are gone.
+    Gone,
+    /// Pages that were there fail.
+    Failing,
+    /// robots.txt forbids what it allowed.
+    Closed,
+    /// Its pages lead to another site.
+    Moved,
+    /// It is a parked domain.
+    Parked,
+    /// It was asked for and gave nothing.
+    Empty,
+    /// Pages link to it, and nobody asked for it.
+    Candidate,
+}
+
+impl Reason {
+    /// How probably a look at a page with this changes what is thought of it. Judgements, checked by `tests/reviewing.rs`: what is broken
+    /// comes before what is unknown, and that before what has merely changed.
+    pub(super) fn doubt(self) -> f64 {
+        match self {
+            Self::Parked => 0.95,
+            Self::SoftErrors | Self::Moved => 0.9,
+            Self::Asked | Self::Wall | Self::Gone | Self::Closed => 0.8,
+            Self::RatersDiffer | Self::Failing | Self::Shrunk => 0.7,
+            Self::Empty => 0.6,
+            Self::Incomplete => 0.5,
+            Self::Unsure => 0.4,
+            Self::New => 0.3,
+            Self::Unrated => 0.2,
+            Self::MuchChanged => 0.1,
+            Self::Candidate => 0.05,
+        }
+    }
+
+    /// Whether something went wrong, so that it counts after a decision too.
+    #[must_use]
+    pub fn is_trouble(self) -> bool {
+        !matches!(self, Self::Unrated | Self::New | Self::Unsure | Self::MuchChanged | Self::Candidate)
+    }
+}
+
+/// A reason, how much of the site it is about, and what it is in words.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) reason: Reason,
+    /// Of the site's importance, above 0, at most 1.
+    pub(super) share: f64,
+    pub(super) words: String,
+}
+
+impl Found {
+    fn new(reason: Reason, share: f64, words: String) -> Option<Self> {
+        (share >= SHARE_MIN).then(|| Self { reason, share: share.min(1.0), words })
+    }
+
+    /// How probably the look is worth it.
+    pub(super) fn worth(&self) -> f64 {
+        self.reason.doubt() * self.share
+    }
+}
+
+/// What is known of a site.
+pub(super) struct Known<'a> {
+    pub(super) pages: &'a Gathered,
+    pub(super) standing: Option<&'a Standing>,
+    /// How probably the automatic librarian would choose it.
+    pub(super) likely: Option<f64>,
+    /// The title of its most important page.
+    pub(super) title: &'a str,
+}
+
+/// Everything that speaks for looking at a site, strongest first.
+pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
+    let each = [
+        unrated,
+        new,
+        asked,
+        raters_differ,
+        unsure,
+        much_changed,
+        incomplete,
+        soft_errors,
+        shrunk,
+        wall,
+        gone,
+        failing,
+        closed,
+        moved,
+        parked,
+        empty,
+        candidate,
+    ];
+    let mut found: Vec<Found> = each.into_iter().filter_map(|reason| reason(known)).collect();
+    found.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
+    found
+}
+
+/// The share of a site's captured importance that some of its pages have.
+fn share(known: &Known<'_>, of: Tally) -> f64 {
+    let all = known.pages.captured;
+    if all.importance > 0.0 {
+        of.importance / all.importance
+    } else {
+        f64::from(of.pages) / f64::from(all.pages.max(1))
+    }
+}
+
+fn happened(known: &Known<'_>, what: Happened, reason: Reason, words: &str) -> Option<Found> {
+    let tally = known.pages.of(what);
+    Found::new(reason, share(known, tally), format!("{} {words}", of_pages(tally.pages, known)))
+}
+
+fn of_pages(some: u32, known: &Known<'_>) -> String {
+    let all = known.pages.captured.pages;
+    match (some, all) {
+        (1, 1) => "its only page".to_owned(),
+        (some, all) if some >= all => format!("all {all} pages"),
+        _ => format!("{some} of {all} pages"),
+    }
+}
+
+fn is_captured(known: &Known<'_>) -> bool {
+    known.pages.captured.pages > 0
+}
+
+fn unrated(known: &Known<'_>) -> Option<Found> {
+    let is_unrated = is_captured(known) && known.standing.is_none();
+    Found::new(Reason::Unrated, f64::from(u8::from(is_unrated)), "nobody has decided on it".to_owned())
+}
+
+fn new(known: &Known<'_>) -> Option<Found> {
+    known.standing?;
+    happened(known, Happened::New, Reason::New, "are new since the decision")
+}
+
+fn asked(known: &Known<'_>) -> Option<Found> {
+    let (verdict, by, why) = known.standing?.verdict.as_ref()?;
+    let because = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let is_asked = f64::from(u8::from(*verdict == Verdict::Investigate));
+    Found::new(Reason::Asked, is_asked, format!("{by} wants it to be looked at{because}"))
+}
+
+fn raters_differ(known: &Known<'_>) -> Option<Found> {
+    let standing = known.standing.filter(|standing| standing.verdict.is_none())?;
+    let (lowest, of_low) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).min()?;
+    let (highest, of_high) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).max()?;
+    let apart = highest - lowest;
+    let words = format!("{of_high} rated it {highest}, {of_low} {lowest}");
+    (apart >= RATINGS_APART).then(|| Found::new(Reason::RatersDiffer, f64::from(apart) / 3.0, words))?
+}
+
+fn unsure(known: &Known<'_>) -> Option<Found> {
+    let likely = known.likely.filter(|likely| known.standing.is_none() && UNSURE.contains(likely))?;
+    let words = format!("the automatic librarian is unsure ({:.0} %)", 100.0 * likely);
+    Found::new(Reason::Unsure, 4.0 * likely * (1.0 - likely), words)
+}
+
+fn much_changed(known: &Known<'_>) -> Option<Found> {
+    let found = happened(known, Happened::Changed, Reason::MuchChanged, "changed")?;
+    (found.share >= CHANGED_SHARE_MIN).then_some(found)
+}
+
+fn incomplete(known: &Known<'_>) -> Option<Found> {
+    let Gathered { requisites, requisites_missing: missing, .. } = *known.pages;
+    let share = f64::from(missing) / f64::from(requisites.max(1));
+    let words = format!("{missing} of {requisites} pictures, style sheets and scripts are missing");
+    (share >= REQUISITES_SHARE_MIN).then(|| Found::new(Reason::Incomplete, share, words))?
+}
+
+fn soft_errors(known: &Known<'_>) -> Option<Found> {
+    let says_so = words::is_missing(known.title).then(|| best_share(known));
+    let same = happened(known, Happened::Same, Reason::SoftErrors, "say the same, as errors do");
+    match (same, says_so) {
+        (None, Some(share)) => Found::new(Reason::SoftErrors, share, format!("titled \"{}\"", known.title)),
+        (same, _) => same,
+    }
+}
+
+fn shrunk(known: &Known<'_>) -> Option<Found> {
+    happened(known, Happened::Shrunk, Reason::Shrunk, "have lost most of their content")
+}
+
+fn wall(known: &Known<'_>) -> Option<Found> {
+    let login = happened(known, Happened::Login, Reason::Wall, "ask who is there");
+    if login.is_none() && known.standing.is_none() && words::is_wall(known.title) {
+        return Found::new(Reason::Wall, best_share(known), format!("titled \"{}\"", known.title));
+    }
+    login
+}
+
+fn gone(known: &Known<'_>) -> Option<Found> {
+    happened(known, Happened::Gone, Reason::Gone, "are gone")
+}
+
+fn failing(known: &Known<'_>) -> Option<Found> {
+    happened(known, Happened::Failing, Reason::Failing, "were there and fail now")
+}
+
+fn closed(known: &Known<'_>) -> Option<Found> {
+    happened(known, Happened::Closed, Reason::Closed, "are closed by a new robots.txt")
+}
+
+fn moved(known: &Known<'_>) -> Option<Found> {
+    happened(known, Happened::Moved, Reason::Moved, "lead to another site now")
+}
+
+fn parked(known: &Known<'_>) -> Option<Found> {
+    let is_small = known.pages.captured.pages <= PARKED_PAGES_MAX;
+    let says_one_thing = share(known, known.pages.of(Happened::Same)) > MOST;
+    let is_parked = (is_small || says_one_thing) && is_captured(known) && words::is_parked(known.title);
+    Found::new(Reason::Parked, f64::from(u8::from(is_parked)), format!("titled \"{}\"", known.title))
+}
+
+fn empty(known: &Known<'_>) -> Option<Found> {
+    let empty = known.pages.empty;
+    let is_empty = !is_captured(known) && empty > 0;
+    let pages = if empty == 1 { "a page was".to_owned() } else { format!("{empty} pages were") };
+    Found::new(Reason::Empty, f64::from(u8::from(is_empty)), format!("{pages} asked for, and nothing came"))
+}
+
+fn candidate(known: &Known<'_>) -> Option<Found> {
+    let pages = known.pages.all.pages;
+    let is_asked_for = is_captured(known) || known.pages.in_scope > 0;
+    let is_candidate = !is_asked_for && known.standing.is_none() && pages > 0;
+    // Who is likely to be chosen is worth more.
+    let share = if is_candidate { known.likely.map_or(0.5, |likely| likely.max(0.05)) } else { 0.0 };
+    let pages = if pages == 1 { "a page of it is".to_owned() } else { format!("{pages} of its pages are") };
+    Found::new(Reason::Candidate, share, format!("{pages} linked to, and nobody asked for it"))
+}
+
+/// The share that the most important page has.
+fn best_share(known: &Known<'_>) -> f64 {
+    let (pages, importance) = known.pages.best.map_or((0, 0.0), |(_, importance)| (1, importance));
+    let mut best = Tally::default();
+    (best.pages, best.importance) = (pages, importance);
+    share(known, best)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::Utc;
+
+    use super::*;
+    use crate::decisions::Rated;
+
+    fn pages(captured: u32, known: u32) -> Gathered {
+        let mut pages = Gathered::default();
+        (pages.captured.pages, pages.captured.importance) = (captured, f64::from(captured));
+        (pages.all.pages, pages.all.importance) = (known, f64::from(known));
+        pages
+    }
+
+    fn rated(ratings: &[(&str, u8)]) -> Standing {
+        let rated =
+            |(by, rating): &(&str, u8)| ((*by).to_owned(), Rated { rating: *rating, time: Utc::now() });
+        Standing { ratings: ratings.iter().map(rated).collect(), ..Standing::default() }
+    }
+
+    fn told(known: &Known<'_>) -> Vec<(Reason, String)> {
+        reasons(known).into_iter().map(|found| (found.reason, found.words)).collect()
+    }
+
+    #[test]
+    fn people_who_differ_are_heard_until_there_is_a_verdict() {
+        let pages = pages(3, 3);
+        let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
+        let told = |standing: &Standing| {
+            told(&Known { pages: &pages, standing: Some(standing), likely: Some(0.5), title: "" })
+        };
+        assert_eq!(told(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
+        standing.verdict = Some((Verdict::Keep, "eva".to_owned(), String::new()));
+        assert_eq!(told(&standing), []);
+        assert_eq!(told(&rated(&[("anna", 4), ("ben", 3)])), []);
+        standing.verdict = Some((Verdict::Investigate, "eva".to_owned(), "is it mirrored?".to_owned()));
+        let words = "eva wants it to be looked at: is it mirrored?";
+        assert_eq!(told(&standing), [(Reason::Asked, words.to_owned())]);
+    }
+
+    #[test]
+    fn what_nobody_decided_on_is_told_with_what_the_librarian_thinks() {
+        let (captured, linked) = (pages(3, 3), pages(0, 2));
+        let known = |pages, likely, title| Known { pages, standing: None, likely, title };
+        let unsure = (Reason::Unsure, "the automatic librarian is unsure (40 %)".to_owned());
+        let unrated = (Reason::Unrated, "nobody has decided on it".to_owned());
+        assert_eq!(told(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);
+        assert_eq!(told(&known(&captured, Some(0.01), "")), [unrated]);
+        let candidate = "2 of its pages are linked to, and nobody asked for it";
+        assert_eq!(told(&known(&linked, None, "")), [(Reason::Candidate, candidate.to_owned())]);
+        let likelier = |likely| reasons(&known(&linked, Some(likely), ""))[0].worth();
+        assert!(likelier(0.9) > likelier(0.1));
+        assert_eq!(told(&known(&captured, None, "Domain for sale"))[0].0, Reason::Parked);
+        let mut walled = pages(20, 20);
+        walled.best = Some((archive_storage::UrlId(0), 10.0));
+        assert_eq!(told(&known(&walled, None, "Sign in"))[0].0, Reason::Wall);
+        assert_eq!(told(&known(&walled, None, "404 Not found"))[0].0, Reason::SoftErrors);
+    }
+}

@@ -3,18 +3,19 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use archive::serve::{Options, Server};
+use archive::serve::{Options, Review, Server};
 
 use super::options::ArchiveArgs;
 use super::{interrupt, output};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
 ///
-/// It reads beside a running crawl, refresh or import and follows their checkpoints. Nothing can be changed through it, and
-/// nothing is fetched. What `access.toml` hides is not served.
+/// It reads beside a running crawl, refresh or import and follows their checkpoints. Nothing is fetched, and nothing can be changed but
+/// what people decide on sites, with --review. What `access.toml` hides is not served.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive serve
+  archive serve --review                # rate sites at /review
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
@@ -31,6 +32,15 @@ pub(crate) struct Args {
     /// Where archived pages are, and Memento, CDX and WARC records
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
     replay_listen: SocketAddr,
+    /// Let whoever is on this machine decide on sites, at /review
+    #[arg(long)]
+    review: bool,
+    /// Show what others rated only to those who rated the site, too
+    #[arg(long, requires = "review")]
+    blind: bool,
+    /// Who decides, unless the page says another name
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "reviewer")]
+    by: String,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -38,6 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         archive: args.archive.path.clone(),
         listen: args.listen,
         replay_listen: args.replay_listen,
+        review: args.review.then(|| Review { by: args.by.clone(), is_blind: args.blind }),
     };
     let server = Server::bind(&options)?;
     let control = interrupt::install()?;

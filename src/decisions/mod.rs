@@ -114,6 +114,23 @@ impl Said {
         Self { on, rating: None, verdict: None, reason, note, tags: Vec::new(), collections: Vec::new() }
     }
 
+    /// What it says, in a line.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let listed = |what: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+        };
+        let parts = [
+            self.rating.map(|rating| format!("rated {rating}")),
+            self.verdict.map(|verdict| verdict.name().to_owned()),
+            listed("tags", &self.tags),
+            listed("collections", &self.collections),
+            Some(self.reason.clone()).filter(|reason| !reason.is_empty()),
+            Some(self.note.clone()).filter(|note| !note.is_empty()),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
     /// What is wrong with it, if anything is.
     pub(crate) fn mistake(&self) -> Option<String> {
         let is_long = |names: &[String]| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -27,6 +27,9 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest head of a request, and its fields.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const FIELDS_MAX: usize = 100;
+
+/// Longest form that is sent.
+const FORM_BYTES_MAX: usize = 32 << 10;
 
 /// An answer that takes longer is given up.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
@@ -94,6 +97,8 @@ struct Told {
     range: Option<String>,
     referer: Option<String>,
     destination: Option<String>,
+    /// What was sent with a form.
+    form: Option<Bytes>,
 }
 
 async fn answer(
@@ -101,8 +106,10 @@ async fn answer(
     origin: Origin,
     shared: Arc<Shared>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let field = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let (head, body) = request.into_parts();
+    let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
+    let sends = head.method == Method::POST && origin == Origin::Application && shared.review.is_some();
+    if !sends && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
@@ -114,10 +121,20 @@ async fn answer(
             Reply::problem(421, "This server is asked by an address, or as localhost."),
         ));
     };
+    // Browsers say of every form where it comes from; those of other pages are none of ours.
+    if sends && field("origin").as_deref() != Some(&format!("http://{host}")) {
+        return Ok(response(origin, Reply::problem(403, "This form was sent by another page.")));
+    }
+    let form = if sends { form(body).await } else { Ok(None) };
+    let form = match form {
+        Ok(form) => form,
+        Err(reply) => return Ok(response(origin, reply)),
+    };
     let told = Told {
         origin,
         host,
-        path: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+        form,
+        path: head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         accept: field("accept"),
         accept_datetime: field("accept-datetime"),
         range: field("range"),
@@ -139,6 +156,16 @@ async fn answer(
     Ok(response(origin, reply))
 }
 
+/// Reads a form, within its limits.
+async fn form(body: Incoming) -> Result<Option<Bytes>, Reply> {
+    let whole = Limited::new(body, FORM_BYTES_MAX).collect();
+    match tokio::time::timeout(HEAD_TIME_MAX, whole).await {
+        Ok(Ok(body)) => Ok(Some(body.to_bytes())),
+        Ok(Err(_)) => Err(Reply::problem(413, "This form is too long, or was cut off.")),
+        Err(_) => Err(Reply::problem(408, "This form took too long.")),
+    }
+}
+
 impl Told {
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
         let opened = shared.archive.open()?;
@@ -146,8 +173,9 @@ impl Told {
         let (application, replay) = (origin_of(shared.application), origin_of(shared.replay));
         match self.origin {
             Origin::Application => {
+                let form = self.form.as_deref();
                 let asked = Asked::new(&self.path, self.accept.as_deref(), &opened, &replay);
-                Ok(page::answer(&asked))
+                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), form)))
             }
             Origin::Replay => {
                 let request = replay::Request {

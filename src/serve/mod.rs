@@ -5,7 +5,7 @@
 //! they have another origin, which knows nothing of the application.
 //!
 //! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
-//! at most (`opened`). There is no way to change anything, and nothing is ever fetched.
+//! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]).
 
 mod http;
 mod opened;
@@ -47,6 +47,17 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Where replayed pages are.
     pub replay_listen: SocketAddr,
+    /// Whether people may decide on sites here, and how.
+    pub review: Option<Review>,
+}
+
+/// Reviewing in the browser. Whoever is on this machine may decide, under any name.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// Who decides, unless another name is given on the page.
+    pub by: String,
+    /// Whether what others rated is shown only to those who rated, too.
+    pub is_blind: bool,
 }
 
 /// Why nothing is served.
@@ -90,6 +101,7 @@ struct Shared {
     /// The addresses that the listeners have.
     application: SocketAddr,
     replay: SocketAddr,
+    review: Option<Review>,
     answering: Semaphore,
     connections: Arc<Semaphore>,
 }
@@ -124,6 +136,7 @@ impl Server {
             archive: Archive::new(&options.archive),
             application: application_at,
             replay: replay_at,
+            review: options.review.clone(),
             answering: Semaphore::new(ANSWERING_MAX),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });

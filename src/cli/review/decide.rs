@@ -174,7 +174,7 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
         let number = place as u64 + 1;
         let is_asked = |said: &Said| args.subject.as_ref().is_none_or(|subject| *subject == said.on);
         let (subject, text) = match &decision.what {
-            What::Said(said) if is_asked(said) => (said.on.to_string(), in_words(said)),
+            What::Said(said) if is_asked(said) => (said.on.to_string(), said.in_words()),
             What::Undoes(other) if args.subject.is_none() => (String::new(), format!("undoes {other}")),
             _ => continue,
         };
@@ -188,20 +188,6 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
         table.add_row([number.to_string(), time, decision.by.clone(), subject, text]);
     }
     if args.json { Ok(()) } else { output::print(&table) }
-}
-
-fn in_words(said: &Said) -> String {
-    let listed =
-        |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
-    let parts = [
-        said.rating.map(|rating| format!("rated {rating}")),
-        said.verdict.map(|verdict| verdict.name().to_owned()),
-        listed("tags", &said.tags),
-        listed("collections", &said.collections),
-        Some(said.reason.clone()).filter(|reason| !reason.is_empty()),
-        Some(said.note.clone()).filter(|note| !note.is_empty()),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[derive(Serialize)]
@@ -234,7 +220,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     }
     for (line, subject, Decision { by, time, what }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
         let what = match what {
-            What::Said(said) => in_words(said),
+            What::Said(said) => said.in_words(),
             What::Undoes(number) => format!("undoes {number}"),
         };
         let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");

@@ -2,6 +2,7 @@
 
 mod captured;
 mod query;
+mod review;
 mod search;
 mod site;
 mod start;
@@ -12,6 +13,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
 
+use super::Review;
 use super::opened::Opened;
 use crate::query::RowsError;
 use crate::selection::utc;
@@ -31,6 +33,9 @@ pub(super) struct Asked<'a> {
     opened: &'a Opened,
     /// The origin of the replay.
     replay: &'a str,
+    review: Option<&'a Review>,
+    /// What was sent with a form, if one was sent.
+    form: Option<Vec<(String, String)>>,
 }
 
 /// An answer.
@@ -77,7 +82,14 @@ impl<'a> Asked<'a> {
                 accept.split(',').next().is_some_and(|first| first.trim().starts_with("application/json"))
             }),
         };
-        Self { path, length, parameters, wants_json, opened, replay }
+        Self { path, length, parameters, wants_json, opened, replay, review: None, form: None }
+    }
+
+    /// The same where people may decide, with what was sent with a form.
+    pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
+        self.review = review;
+        self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
+        self
     }
 
     /// A parameter; empty where it was not given.
@@ -130,6 +142,11 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         return Reply::problem(414, "This address is too long.");
     }
     let reply = match asked.path {
+        "/review" if asked.review.is_some() => review::list(asked),
+        "/review/site" if asked.review.is_some() => review::site(asked),
+        "/review/decide" if asked.form.is_some() => review::decide(asked),
+        "/review.js" if asked.review.is_some() => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
+        _ if asked.form.is_some() => Err(Problem::Wrong("Nothing can be sent to this address.".to_owned())),
         "/" => start::page(asked),
         "/search" => search::page(asked),
         "/query" => query::page(asked),

@@ -237,6 +237,8 @@ fn a_crawl_may_favour_what_people_rate_high_and_no_cash_is_made() {
     };
     let (plain, all) = found(&[]);
     let (favoured, as_many) = found(&["--favour", "rated*20"]);
+    let (disregarded, _) = found(&["--favour", "rated*20", "--no-decisions"]);
+    assert!(5 * disregarded < 6 * plain, "{disregarded} {plain}");
     println!(
         "of {all} pages {plain} are of sites that were rated high, and {favoured} of {as_many} where these are favoured"
     );

@@ -46,14 +46,14 @@ pub(crate) struct CashArgs {
 }
 
 impl CashArgs {
-    /// Makes the options the archive's rules, if any was given.
-    pub(crate) fn apply(&self, store: &mut Store) -> anyhow::Result<()> {
+    /// Makes the options the archive's rules, if any was given; sites are favoured by decisions only if these are obeyed.
+    pub(crate) fn apply(&self, store: &mut Store, obey_decisions: bool) -> anyhow::Result<()> {
         let mut credits = Credits::open(store.state())?;
         let rules = self.rules(credits.rules())?;
         let (favoured, bonus) = self.favoured(store)?;
         let favours_sites = rules.favours_sites() || credits.rules().favours_sites();
         // What people think may have changed since the last crawl.
-        let decisions = Decisions::read(store.path())?;
+        let decisions = if obey_decisions { Decisions::read(store.path())? } else { Decisions::default() };
         let sites = favoured_sites(store, &decisions, &rules)?;
         if rules != *credits.rules() || !favoured.is_empty() {
             credits.set_rules(store.state_mut(), rules, &favoured, bonus)?;

@@ -5,7 +5,8 @@
 //! needs nothing else ([`Sheet::html`]). Both give back a CSV file that [`read_ratings`] understands, whatever a
 //! spreadsheet program did to it: another separator, another encoding, other columns beside, a workbook instead.
 //!
-//! [`next`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it learns what they would choose.
+//! [`next()`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it
+//! learns what they would choose.
 
 mod csv;
 mod html;

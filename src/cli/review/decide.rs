@@ -33,7 +33,7 @@ struct By {
 
 keep: no budget, no guard against traps leaves it out. drop: no more is fetched, what is there stays. often: refreshed more
 often. never: does not belong in the archive, leaves the scope. investigate: somebody has to look again.
-A rating weighs too when refreshes choose: a step from 2.5 on doubles it. The narrower word counts: page, folder, host, site.
+A rating weighs too when refreshes choose, and in budgets of pages: a step from 2.5 on doubles it. The narrower word counts: page, folder, host, site.
 Commands that fetch take --no-decisions; `archive why URL` tells what a decision does.")]
 pub(crate) struct SetArgs {
     /// A site (example.org), host:NAME, a folder (a URL that ends with /), or a page

@@ -3,6 +3,7 @@
 //! Every test has its own web on a free port and its own folder, so that all of them can run at the same time.
 
 pub(crate) mod answers;
+pub(crate) mod browser;
 pub(crate) mod captures;
 pub(crate) mod judges;
 pub(crate) mod pages;

@@ -26,7 +26,13 @@ pub(crate) struct Answer {
 impl Served {
     /// Serves an archive on free ports.
     pub(crate) fn of(archive: &Archive) -> Self {
+        Self::with(archive, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn with(archive: &Archive, options: &[&str]) -> Self {
         let mut command = archive.command("serve");
+        command.args(options);
         command.args(["--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

@@ -101,7 +101,11 @@ impl<'a> Asked<'a> {
     fn reply(&self, title: &str, data: &impl Serialize, content: impl FnOnce() -> Markup) -> Reply {
         if !self.wants_json {
             let words = if self.path == "/search" { self.parameter("q") } else { "" };
-            return Reply::html(200, title, words, &content());
+            return Reply::of(
+                200,
+                "text/html; charset=utf-8",
+                layout(title, words, self.review.is_some(), &content()).into_string(),
+            );
         }
         match serde_json::to_vec(data) {
             Ok(mut json) => {
@@ -127,7 +131,7 @@ impl Reply {
     }
 
     fn html(status: u16, title: &str, words: &str, content: &Markup) -> Self {
-        Self::of(status, "text/html; charset=utf-8", layout(title, words, content).into_string())
+        Self::of(status, "text/html; charset=utf-8", layout(title, words, false, content).into_string())
     }
 
     /// A page that says why there is no other.
@@ -177,7 +181,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     Reply::problem(status, what)
 }
 
-fn layout(title: &str, words: &str, content: &Markup) -> Markup {
+fn layout(title: &str, words: &str, reviews: bool, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -195,6 +199,7 @@ fn layout(title: &str, words: &str, content: &Markup) -> Markup {
                     nav aria-label="Main" {
                         a .home href="/" { "archive" }
                         a href="/query" { "Query" }
+                        @if reviews { a href="/review" { "Review" } }
                     }
                     form role="search" action="/search" {
                         label .unseen for="q" { "Words to search for" }

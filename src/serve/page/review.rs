@@ -173,6 +173,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let data = List { by: reviewer.name.to_owned(), sentence, sites };
     Ok(reviewing(asked, asked.reply("Review", &data, || {
         html! {
+            script src="/review.js" defer {}
             h1 { "Review" }
             (name_form(&data.by))
             nav .tabs aria-label="Which sites" {
@@ -319,6 +320,7 @@ pub(super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
 fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
     let Site { by, row, samples, log } = data;
     html! {
+        script src="/review.js" defer {}
         div data-site=(row.site) {
             h1 { (row.site) }
             p { a href=(address("/review", &[("by", by)])) { "All sites that wait" } " · " a href=(super::site_of(&row.site)) { "What the archive holds of it" } }

@@ -1,0 +1,123 @@
+//! A real browser, driven as a person would use it, by the WebDriver protocol.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::installed;
+
+/// So long a browser may take to start, and a page to show something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Chromium without a window; it ends when this is dropped.
+pub(crate) struct Browser {
+    driver: Child,
+    address: String,
+    session: String,
+}
+
+impl Browser {
+    /// Starts one, with scripts or without, if there is one on this machine.
+    pub(crate) fn start(has_scripts: bool) -> Option<Self> {
+        let program = installed("chromedriver").and_then(|driver| Some((driver, installed("chromium")?)))?.0;
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut command = Command::new(program);
+        command.arg(format!("--port={}", free.port())).stdout(Stdio::null()).stderr(Stdio::null());
+        let driver = command.spawn().unwrap();
+        let mut browser = Self { driver, address: free.to_string(), session: String::new() };
+        let begun = Instant::now();
+        while TcpStream::connect(&browser.address).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "the browser's driver does not start");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let scripts = if has_scripts { 1 } else { 2 };
+        let options = json!({
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            "prefs": { "profile.managed_default_content_settings.javascript": scripts },
+        });
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        browser.session = browser.ask("POST", "/session", &wanted)["sessionId"].as_str().unwrap().to_owned();
+        Some(browser)
+    }
+
+    fn ask(&self, method: &str, path: &str, sent: &Value) -> Value {
+        let body = if method == "GET" { String::new() } else { sent.to_string() };
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (address, length) = (&self.address, body.len());
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        // The driver leaves the connection open.
+        let mut stream = BufReader::new(stream);
+        let (mut head, mut length) = (String::new(), 0);
+        while stream.read_line(&mut head).unwrap() > 2 {
+            let field = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+            if let Some(value) = field.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        let body = String::from_utf8(body).unwrap();
+        let value: Value = serde_json::from_str(&body).unwrap();
+        assert!(head.contains(" 200 "), "{method} {path}: {body}");
+        value["value"].clone()
+    }
+
+    fn command(&self, method: &str, path: &str, sent: &Value) -> Value {
+        self.ask(method, &format!("/session/{}{path}", self.session), sent)
+    }
+
+    /// Goes to an address.
+    pub(crate) fn go(&self, url: &str) {
+        self.command("POST", "/url", &json!({ "url": url }));
+    }
+
+    /// Presses keys one after the other.
+    pub(crate) fn press(&self, keys: &str) {
+        let keys = keys.chars().flat_map(|key| {
+            [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })]
+        });
+        let actions =
+            json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys.collect::<Vec<_>>() }] });
+        self.command("POST", "/actions", &actions);
+    }
+
+    /// Clicks on the first element that a CSS selector finds.
+    pub(crate) fn click(&self, selector: &str) {
+        let found = self.command("POST", "/element", &json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned();
+        self.command("POST", &format!("/element/{id}/click"), &json!({}));
+    }
+
+    /// The document as it is now.
+    pub(crate) fn source(&self) -> String {
+        self.command("GET", "/source", &Value::Null).as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the document has this in it.
+    pub(crate) fn wait_for(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.source().contains(text) {
+            assert!(begun.elapsed() < PATIENCE, "{text} does not come: {}", self.source());
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() && !thread::panicking() {
+            self.command("DELETE", "", &json!({}));
+        }
+        // It may have ended already.
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

@@ -42,6 +42,7 @@ mod repack;
 mod repair;
 mod replay;
 mod replay_browser;
+mod review_browser;
 mod reviewing;
 mod robots;
 mod searching;

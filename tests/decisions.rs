@@ -14,7 +14,7 @@ fn web(sites: u32) -> Config {
 }
 
 /// A web of several sites, each crawled from its home page.
-fn crawled(sites: u32) -> (TestWeb, Archive) {
+pub(crate) fn crawled(sites: u32) -> (TestWeb, Archive) {
     let served = TestWeb::start(web(sites));
     let archive = Archive::new();
     let seeds: Vec<String> =
@@ -28,7 +28,7 @@ fn set(archive: &Archive, subject: &str, more: &[&str]) {
     archive.run("review set", &words).succeeded();
 }
 
-fn sites(archive: &Archive) -> Vec<String> {
+pub(crate) fn sites(archive: &Archive) -> Vec<String> {
     let rows = archive.json("query", &["site pages > 0 select site order by site"]);
     rows.iter().map(|row| row["site"].as_str().unwrap().to_owned()).collect()
 }

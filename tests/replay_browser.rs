@@ -45,7 +45,7 @@ setTimeout(() => { location.href = "http://live.example/away"; }, 100);
 </script>"#;
 
 /// The document that a browser has of a page in the end, and the hosts that it wanted to reach.
-fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) {
+pub(crate) fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) {
     let log = folder.join("net.json");
     let mut command = Command::new(browser);
     command

@@ -49,6 +49,7 @@ mod searching;
 mod secure;
 mod seeds;
 mod serve;
+mod sheet_browser;
 mod signals;
 mod soak;
 mod strangers;

@@ -8,6 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::ratings::Score;
 use super::sheet::{Entry, Sample, Sheet};
+use crate::decisions::Verdict;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -88,6 +89,11 @@ impl Sheet {
                 }
                 div .track { div #done {} }
             }
+            p .keys {
+                "Keys: " kbd { "1" } "–" kbd { "4" } " rate; " kbd { "k" } " keep, " kbd { "d" } " drop, " kbd { "o" }
+                " often, " kbd { "n" } " never, " kbd { "i" } " investigate; " kbd { "↑" } kbd { "↓" } " move; "
+                kbd { "u" } " undo."
+            }
             noscript {
                 p .nothing { "Scripts are off: print this page to rate on paper, or use the CSV export." }
             }
@@ -114,6 +120,7 @@ fn columns() -> Markup {
                         button type="button" data-sort=(name) { (label) span .arrow aria-hidden="true" {} }
                     }
                 }
+                th scope="col" .verdict { "Verdict" }
                 th scope="col" .comment { "Comment" }
             }
         }
@@ -141,6 +148,7 @@ fn row(rank: usize, entry: &Entry, importance_max: f64) -> Markup {
                 (moment(site.first_seen)) span .to { " to " } (moment(site.last_seen))
             }
             td .rating data-value="" { (rating(rank, &site.name)) }
+            td .verdict { (verdict(rank, &site.name)) }
             td .comment {
                 textarea rows="1" name=(format!("comment-{rank}")) placeholder="Comment"
                     aria-label=(format!("Comment on {}", site.name)) {}
@@ -208,6 +216,15 @@ fn rating(rank: usize, site: &str) -> Markup {
             button .clear type="button" title="Take the rating back" aria-label=(format!("Take the rating of {site} back")) {
                 "×"
             }
+        }
+    }
+}
+
+fn verdict(rank: usize, site: &str) -> Markup {
+    html! {
+        select name=(format!("verdict-{rank}")) aria-label=(format!("Verdict on {site}")) {
+            option value="" { "–" }
+            @for verdict in Verdict::EACH { option { (verdict.name()) } }
         }
     }
 }

@@ -7,6 +7,7 @@
   const memory = "archive review " + document.body.dataset.sheet;
 
   const score = (row) => row.querySelector("input:checked")?.value ?? "";
+  const verdict = (row) => row.querySelector("select").value;
   const comment = (row) => row.querySelector("textarea").value.trim();
 
   function show() {
@@ -29,6 +30,66 @@
     document.getElementById("none").hidden = shown > 0 || rows.length === 0;
   }
 
+  function say(row, rating, decided) {
+    for (const input of row.querySelectorAll("input")) input.checked = input.value === rating;
+    row.querySelector("select").value = decided;
+  }
+
+  // What was said before, so that u takes back the newest change, by key or mouse.
+  const said = new Map();
+  const undone = [];
+  function changed(row) {
+    const now = [score(row), verdict(row)];
+    if (String(now) !== String(said.get(row))) undone.push([row, ...said.get(row)]);
+    said.set(row, now);
+    keep();
+  }
+  function undo() {
+    const [row, rating, decided] = undone.pop() ?? [];
+    if (!row) return;
+    say(row, rating, decided);
+    said.set(row, [rating, decided]);
+    keep();
+    show();
+    choose(row);
+  }
+
+  // Keys: digits rate, letters decide, arrows move.
+  const letters = { k: "keep", d: "drop", o: "often", n: "never", i: "investigate" };
+  let current;
+  function choose(row) {
+    current?.removeAttribute("aria-current");
+    current = row;
+    current?.setAttribute("aria-current", "true");
+    current?.scrollIntoView({ block: "nearest" });
+  }
+  function neighbour(step) {
+    const order = [...body.rows];
+    for (let at = order.indexOf(current) + step; order[at]; at += step) if (!order[at].hidden) return order[at];
+    return current ?? order.find((row) => !row.hidden);
+  }
+  function press(key) {
+    if (key === "ArrowDown" || key === "ArrowRight") choose(neighbour(1));
+    else if (key === "ArrowUp" || key === "ArrowLeft") choose(neighbour(-1));
+    else if (key === "u") undo();
+    else if (current && !current.hidden && (/^[1-4]$/.test(key) || letters[key])) {
+      const row = current;
+      if (letters[key]) say(row, score(row), letters[key]);
+      else say(row, key, verdict(row));
+      changed(row);
+      choose(neighbour(1));
+      show();
+    } else return false;
+    return true;
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    // In texts and lists keys are theirs, and arrows go through the ratings of a row that has the focus.
+    if (event.target.matches("textarea, select, [type=search]")) return;
+    if (event.key.startsWith("Arrow") && event.target.matches("[type=radio]")) return;
+    if (press(event.key)) event.preventDefault();
+  });
+
   // Ratings are kept in this browser until they are downloaded; where it keeps nothing, leaving asks first.
   let kept = true;
   let downloaded = true;
@@ -36,7 +97,8 @@
     downloaded = false;
     const state = {};
     for (const row of rows) {
-      if (score(row) || comment(row)) state[row.dataset.site] = [score(row), comment(row)];
+      const now = [score(row), comment(row), verdict(row)];
+      if (now.some(Boolean)) state[row.dataset.site] = now;
     }
     try {
       localStorage.setItem(memory, JSON.stringify(state));
@@ -52,9 +114,8 @@
       kept = false;
     }
     for (const row of rows) {
-      const [rating, text] = state[row.dataset.site] ?? ["", ""];
-      const chosen = [...row.querySelectorAll("input")].find((input) => input.value === rating);
-      if (chosen) chosen.checked = true;
+      const [rating, text, decided] = state[row.dataset.site] ?? [];
+      say(row, rating ?? "", decided ?? "");
       if (text) row.querySelector("textarea").value = text;
     }
   }
@@ -85,8 +146,8 @@
       return /[",;\t\r\n]/.test(harmless) ? '"' + harmless.replaceAll('"', '""') + '"' : harmless;
     };
     const made = document.body.dataset.made;
-    const lines = rows.map((row) => [row.dataset.site, score(row), comment(row), made].map(cell).join(","));
-    return "\ufeff" + ["site,rating,comment,exported", ...lines, ""].join("\r\n");
+    const lines = rows.map((row) => [row.dataset.site, score(row), comment(row), verdict(row), made].map(cell).join(","));
+    return "\ufeff" + ["site,rating,comment,verdict,exported", ...lines, ""].join("\r\n");
   }
 
   function download() {
@@ -99,7 +160,7 @@
   }
 
   document.addEventListener("input", (event) => {
-    if (event.target.matches("fieldset input, textarea")) keep();
+    if (event.target.matches("fieldset input, textarea, select")) changed(event.target.closest("tr"));
     show();
   });
   document.addEventListener("focusout", () => setTimeout(() => open.checked && show()));
@@ -109,9 +170,9 @@
     if (button.dataset.sort) sort(button);
     if (button.id === "download") download();
     if (button.className === "clear") {
-      const chosen = button.closest("tr").querySelector("input:checked");
-      if (chosen) chosen.checked = false;
-      keep();
+      const row = button.closest("tr");
+      say(row, "", verdict(row));
+      changed(row);
       show();
     }
   });
@@ -124,6 +185,13 @@
     for (const details of opened) details.open = false;
   });
 
+  document.addEventListener("focusin", (event) => {
+    const row = event.target.closest("#sites tbody tr");
+    if (row) choose(row);
+  });
+
   restore();
+  for (const row of rows) said.set(row, [score(row), verdict(row)]);
   show();
+  choose(neighbour(1));
 })();

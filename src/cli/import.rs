@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output, progress, repack};
+use super::{EXIT_STOPPED, interrupt, is_disk_full, open, output, progress, repack, sentence};
 
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
@@ -127,7 +127,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Repacks what the import wrote, or everything if asked to; whether it came to its end.
 fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow::Result<bool> {
     let is_meant = |segment: &SegmentInfo| args.repack || !before.contains(&segment.id);
-    repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant)
+    match repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant) {
+        // The import is whole, and nobody asked for more.
+        Err(error) if !args.repack && is_disk_full(&error) => {
+            output::note(format_args!("not repacked, there is no room for it: {}", sentence(&error)));
+            Ok(true)
+        }
+        repacked => repacked,
+    }
 }
 
 fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! What access rules hide, no command shows that shows captures; what keeps the archive whole sees it.
 
 use std::fs;
+use std::io::Read as _;
 
 use archive_testweb::Config;
 
@@ -87,6 +88,31 @@ fn what_is_hidden_is_shown_by_no_command_but_to_the_archivist() {
     let rebuilt = start(archive.command("rebuild").arg("--json")).wait().succeeded().json().remove(0);
     assert_eq!(rebuilt["captures"], captures, "a rebuild sees everything");
     assert_eq!(queried(&archive, &[]).len(), before.len() - 1);
+}
+
+#[test]
+fn graphs_rankings_and_queries_of_freshness_leave_out_what_is_hidden() {
+    let (_served, archive, home, page) = crawled();
+    rules(&archive, &format!("[[rule]]\nprefix = \"{}\"\n", archive_storage::address::surt(&page)));
+    let graph = archive.folder().join("graph").to_str().unwrap().to_owned();
+    let mut fresh = Vec::new();
+    for (more, is_shown) in [(&[][..], false), (&["--as-archivist"][..], true)] {
+        archive.run("export", &[&["graph", "--output", &graph], more].concat()).succeeded();
+        let mut urls = String::new();
+        let packed = fs::File::open(format!("{graph}.urls.gz")).unwrap();
+        flate2::read::GzDecoder::new(packed).read_to_string(&mut urls).unwrap();
+        let has = |url: &str| urls.lines().any(|line| line == url);
+        assert_eq!((has(&home), has(&page)), (true, is_shown), "{urls}");
+
+        let best = archive.json("rank", &[&["--top", "1000"], more].concat());
+        let has = |url: &str| best.iter().any(|line| line["name"] == url);
+        assert_eq!((has(&home), has(&page)), (true, is_shown), "{best:?}");
+
+        let report = archive.json("freshness", &[&["type = html"], more].concat()).remove(0);
+        fresh.push(report["expected"]["pages"].as_u64().unwrap());
+        archive.run("plan", &[&["--budget", "5", "--days", "3", "type = html"], more].concat()).succeeded();
+    }
+    assert_eq!(fresh[1], fresh[0] + 1);
 }
 
 #[test]

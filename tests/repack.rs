@@ -80,6 +80,35 @@ fn segment_bytes(archive: &Archive) -> u64 {
         .sum()
 }
 
+#[test]
+fn an_import_repacks_what_it_wrote_and_nothing_else() {
+    let crawled = refreshed(77, "zstd");
+    let export = |name: &str, more: &[&str]| {
+        let file = crawled.folder().join(name).to_str().unwrap().to_owned();
+        crawled.run("export", &[&["warc", "--output", &file], more].concat()).succeeded();
+        file
+    };
+    let all = export("all.warc.gz", &[]);
+    let part = export("part.warc.gz", &["--where", "page importance > 1"]);
+
+    let (plain, packed) = (Archive::new(), Archive::new());
+    plain.run("import", &["--no-repack", &all]).succeeded();
+    packed.run("import", &[&all]).succeeded();
+    assert_eq!(told(&packed.path), told(&plain.path));
+    assert!(segment_bytes(&packed) < segment_bytes(&plain));
+    assert_eq!(repack(&packed, &[])["segments_before"], 0);
+
+    let both = Archive::new();
+    both.run("import", &["--no-repack", &part]).succeeded();
+    let before = files_with(&both.segments(), &[".warc.zst"]);
+    both.run("import", &[&all]).succeeded();
+    assert!(before.iter().all(|file| file.exists()), "what was there stays as it was");
+    assert!(repack(&both, &["--dry-run"])["segments_before"].as_u64() >= Some(before.len() as u64));
+    both.run("import", &["--repack", &all]).succeeded();
+    assert!(!before.iter().any(|file| file.exists()), "unless all is asked for");
+    assert_eq!(both.verify(), plain.verify());
+}
+
 /// No file of a repack that did not come to its end.
 fn is_tidy(archive: &Archive) -> bool {
     files_with(&archive.segments(), &[".rewrite", "rewrite.json", ".new", ".open"]).is_empty()

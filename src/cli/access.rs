@@ -13,9 +13,9 @@ use super::{find_url, open, output};
 
 /// Check the access rules, show them, or tell which captures of a URL they hide.
 ///
-/// The rules stand in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export
-/// and watches show: a rule hides captures for good, until a date, or for a time after each was made. While the file has a mistake
-/// these commands show nothing. Verify, repair, rebuild, crawls and refreshes see everything. The rules bind what is shown: whoever
+/// The rules stand in `access.toml` in the archive's folder. They decide what query, history, get, diff, why, review, export,
+/// watches and `rank --top` show, and which pages plan, freshness and rank take by a query: a rule hides captures for good, until
+/// a date, or for a time after each was made. While the file has a mistake these commands show nothing. Verify, repair, rebuild, crawls and refreshes see everything. The rules bind what is shown: whoever
 /// can read the files can read all that is in them, and --as-archivist of these commands shows everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::access::Access;
 use archive::ledger::Credits;
 use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
@@ -15,7 +14,7 @@ use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, ReaderArgs, duration};
 use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -39,6 +38,8 @@ pub(crate) struct Args {
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// The probability α
     #[arg(long, default_value_t = 0.9, value_name = "P")]
     alpha: f64,
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError("--alpha is a probability, from 0 to 1".to_owned()).into());
     }
     let now = args.clock.clock().now();
-    let (store, copies) = copies(&args.archive.path, &args.query, now)?;
+    let (store, copies) = copies(&args.archive.path, &args.reader, &args.query, now)?;
     let betas: Vec<f64> = match args.beta.as_slice() {
         [] => BETAS_USUAL.to_vec(),
         given => given.iter().map(|beta| beta.as_secs_f64() / SECONDS_PER_DAY).collect(),
@@ -92,6 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The copies of an archive, or of the pages that fit a query.
 pub(crate) fn copies(
     archive: &Path,
+    reader: &ReaderArgs,
     words: &[String],
     now: DateTime<Utc>,
 ) -> anyhow::Result<(Store, Vec<PageModel>)> {
@@ -99,7 +101,7 @@ pub(crate) fn copies(
     let selection = if words.is_empty() {
         None
     } else {
-        Some(query::select(&store, Access::read(store.path())?, &words.join(" "))?.into_iter().collect())
+        Some(query::select(&store, reader.access(archive)?, &words.join(" "))?.into_iter().collect())
     };
     let credits = Credits::open(store.state())?;
     let weights = Weights::read(archive, &RefreshRules::kept(store.state())?.weight)?;

@@ -1,19 +1,21 @@
 //! `archive import`: captures from WARC files and WACZ packages that any tool wrote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
 use archive::prepared;
-use archive::recorder::{CHECKPOINT_EVERY, Memory};
+use archive::recorder::{CHECKPOINT_EVERY, Control, Memory};
+use archive_storage::SegmentId;
+use archive_storage::segment::SegmentInfo;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output, progress, repack};
+use super::{EXIT_STOPPED, interrupt, is_disk_full, open, output, progress, repack, sentence};
 
 /// Notes that people see; all of them are in the JSON.
 const NOTES_MAX: u64 = 20;
@@ -33,7 +35,8 @@ Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
-  archive import --repack histories.warc.gz"
+  archive import --repack histories.warc.gz      # and what was in the archive before, too
+  archive import --no-repack huge-*.warc.gz      # sooner done; `archive repack` can follow"
 )]
 pub(crate) struct Args {
     /// WARC files and WACZ packages, in any order
@@ -52,9 +55,12 @@ pub(crate) struct Args {
     /// Don't make texts searchable
     #[arg(long)]
     no_full_text: bool,
-    /// Repack at the end, as `archive repack` does: smaller, and as if all had been known before
-    #[arg(long)]
+    /// Repack the whole archive at the end, as `archive repack` does, not only the segments that the import wrote
+    #[arg(long, conflicts_with = "no_repack")]
     repack: bool,
+    /// Leave segments as the import wrote them: sooner done, but larger, as pages to come were not known yet
+    #[arg(long)]
+    no_repack: bool,
     /// One JSON object a finding, and one at the end
     #[arg(long)]
     json: bool,
@@ -90,6 +96,7 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, None)?;
+    let before: HashSet<SegmentId> = store.closed_segments().iter().map(|info| info.id).collect();
     let options = Options {
         files: args.files.clone(),
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
@@ -107,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     report(args, &status, complete, display.notes)?;
-    let complete = complete && (!args.repack || repack::after(&args.archive.path, args.segments, &stop)?);
+    let complete = complete && (args.no_repack || repacked(args, &before, &stop)?);
     Ok(if !complete {
         ExitCode::from(EXIT_STOPPED)
     } else if status.broken + status.refused_files > 0 {
@@ -115,6 +122,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Repacks what the import wrote, or everything if asked to; whether it came to its end.
+fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow::Result<bool> {
+    let is_meant = |segment: &SegmentInfo| args.repack || !before.contains(&segment.id);
+    match repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant) {
+        // The import is whole, and nobody asked for more.
+        Err(error) if !args.repack && is_disk_full(&error) => {
+            output::note(format_args!("not repacked, there is no room for it: {}", sentence(&error)));
+            Ok(true)
+        }
+        repacked => repacked,
+    }
 }
 
 fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {

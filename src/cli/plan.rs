@@ -11,7 +11,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::freshness::copies;
-use super::options::{ArchiveArgs, ClockArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, ReaderArgs, duration};
 use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -43,6 +43,8 @@ pub(crate) struct Args {
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// Time between two runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
@@ -90,7 +92,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = format!("--days and --every have to be more than 0, and give at most {RUNS_MAX} runs");
         return Err(UsageError(text).into());
     }
-    let (store, copies) = copies(&args.archive.path, &args.query, args.clock.clock().now())?;
+    let now = args.clock.clock().now();
+    let (store, copies) = copies(&args.archive.path, &args.reader, &args.query, now)?;
     let sample = Sample::of(&copies);
     let ranking = ranking(args, &RefreshRules::kept(store.state())?)?;
     let runs = Runs { budget: args.budget as f64, every, days: args.days };

@@ -16,7 +16,7 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use self::source::Source;
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
 /// Rank the pages or sites of an archive, or the pages of a graph
@@ -27,6 +27,8 @@ use super::{UsageError, open, output};
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
@@ -214,7 +216,13 @@ fn print_best(column: &Column, args: &Args, source: &Source) -> anyhow::Result<(
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut pages: Vec<usize> = (0..values.len()).collect();
     pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-    let best = pages.into_iter().take(args.top).enumerate().map(|(place, page)| {
+    // A place is that among all pages, also of those that access rules hide.
+    let shown = pages.into_iter().enumerate().filter_map(|(place, page)| match source.shows(page) {
+        Ok(shown) => shown.then_some(Ok((place, page))),
+        Err(error) => Some(Err(error)),
+    });
+    let best = shown.take(args.top).map(|found| {
+        let (place, page) = found?;
         Ok(Best {
             column: column.name,
             rank: place + 1,

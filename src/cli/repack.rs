@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
 use archive::prepared;
-use archive::recorder::Control;
-use archive_storage::segment::SegmentError;
+use archive::recorder::{Control, Memory};
+use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
@@ -93,6 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let stop = interrupt::install()?;
     let store = open::own(&args.archive.path, args.segments, None)?;
+    let segments = store.closed_segments();
     let options = Options {
         codec: args.segments.codec(),
         level: args.level,
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         again: args.again,
         dry_run: args.dry_run,
     };
-    let (complete, left, done, batches) = carry_out(store, &options, &stop, args.json)?;
+    let (complete, left, done, batches) = carry_out(store, &segments, &options, &stop, args.json)?;
     if args.json {
         output::json_line(&Summary {
             dry_run: args.dry_run,
@@ -122,23 +123,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
 }
 
-/// Repacks an archive after something else was done to it, and says so on standard error; whether it came to its end.
-pub(crate) fn after(path: &Path, asked: SegmentArgs, stop: &Control) -> anyhow::Result<bool> {
+/// Repacks those of an archive's segments that are meant, after something else was done to it, and says so on standard error
+/// if any were worth it; whether it came to its end.
+pub(crate) fn after(
+    path: &Path,
+    asked: SegmentArgs,
+    memory: Memory,
+    stop: &Control,
+    is_meant: &dyn Fn(&SegmentInfo) -> bool,
+) -> anyhow::Result<bool> {
     let store = open::own(path, asked, None)?;
-    let options = Options { codec: asked.codec(), ..Options::default() };
-    let (complete, left, done, _) = carry_out(store, &options, stop, false)?;
-    output::note(format_args!("{}", words(&done, left, false, complete)));
+    let segments: Vec<SegmentInfo> = store.closed_segments().into_iter().filter(is_meant).collect();
+    let options = Options { codec: asked.codec(), memory: memory.settling(), ..Options::default() };
+    let (complete, left, done, _) = carry_out(store, &segments, &options, stop, false)?;
+    if done.segments.0 > 0 {
+        output::note(format_args!("{}", words(&done, left, false, complete)));
+    }
     Ok(complete)
 }
 
 /// Repacks what is worth it: whether all of it was, segments left as they are, the sums, and the number of batches.
 fn carry_out(
     mut store: Store,
+    segments: &[SegmentInfo],
     options: &Options,
     stop: &Control,
     json: bool,
 ) -> anyhow::Result<(bool, u64, Done, u64)> {
-    let (batches, left) = repack::plan(&store.closed_segments(), options);
+    let (batches, left) = repack::plan(segments, options);
     let total = batches.iter().map(|batch| batch.plain_bytes).sum();
     let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}");
     let mut display = Display { bar, json, done: Done::default(), batches: 0, failure: None };

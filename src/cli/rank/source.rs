@@ -16,8 +16,8 @@ use super::{Args, read_chosen};
 pub(super) enum Source {
     /// A recorded or generated graph, perhaps with URLs.
     Graph(Option<Vec<String>>),
-    /// The pages of an archive.
-    Pages(Box<Store>, Vec<UrlId>),
+    /// The pages of an archive, and which of them may be shown.
+    Pages(Box<Store>, Vec<UrlId>, Access),
     /// The sites of an archive.
     Sites(Box<Store>),
 }
@@ -34,7 +34,8 @@ impl Source {
             return Ok((graph, Self::Sites(store)));
         }
         let PageGraph { graph, urls } = PageGraph::read(store.state())?;
-        Ok((graph, Self::Pages(store, urls)))
+        let access = args.reader.access(&args.archive.path)?;
+        Ok((graph, Self::Pages(store, urls, access)))
     }
 
     /// The chosen pages' weights, by file or query.
@@ -42,13 +43,13 @@ impl Source {
         if let Some(path) = &args.chosen {
             let find = |name: &str| match self {
                 Self::Graph(urls) => urls.as_ref()?.iter().position(|url| url == name),
-                Self::Pages(store, urls) => urls.binary_search(&store.state().find(name).ok()??).ok(),
+                Self::Pages(store, urls, _) => urls.binary_search(&store.state().find(name).ok()??).ok(),
                 Self::Sites(store) => Some(store.state().find_site(name).ok()??.index()),
             };
             return read_chosen(path, pages, find).map(Some);
         }
         match (&args.chosen_query, self) {
-            (Some(text), Self::Pages(store, urls)) => by_query(text, store, urls).map(Some),
+            (Some(text), Self::Pages(store, urls, access)) => by_query(text, store, urls, access).map(Some),
             _ => Ok(None),
         }
     }
@@ -57,9 +58,16 @@ impl Source {
     pub(super) fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
         Ok(match self {
             Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
-            Self::Pages(store, urls) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
+            Self::Pages(store, urls, _) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
             Self::Sites(store) => Some(store.state().site_name(SiteId(page as u32))?),
         })
+    }
+
+    /// Whether a page or site may be named: a page as queries do, sites always.
+    pub(super) fn shows(&self, page: usize) -> anyhow::Result<bool> {
+        let Self::Pages(store, urls, access) = self else { return Ok(true) };
+        let Some(&url) = urls.get(page).filter(|_| !access.is_unlimited()) else { return Ok(true) };
+        Ok(access.shows_page(store.state(), store.state().visit(url)?.as_ref())?)
     }
 
     /// Keeps the values, made to have mean 1, as columns for queries. No other state takes the place of this one meanwhile:
@@ -73,7 +81,7 @@ impl Source {
             let value = |value: f64| if mean > 0.0 { value / mean } else { 0.0 };
             match self {
                 Self::Graph(_) => {}
-                Self::Pages(store, urls) => {
+                Self::Pages(store, urls, _) => {
                     let mut of_urls = vec![None; store.state().url_count() as usize];
                     for (url, &found) in urls.iter().zip(values) {
                         of_urls[url.index()] = Some(value(found));
@@ -91,9 +99,9 @@ impl Source {
 }
 
 /// Weight 1 for each page that a query finds.
-fn by_query(text: &str, store: &Store, urls: &[UrlId]) -> anyhow::Result<Vec<f64>> {
+fn by_query(text: &str, store: &Store, urls: &[UrlId], access: &Access) -> anyhow::Result<Vec<f64>> {
     let mut weights = vec![0.0; urls.len()];
-    for id in query::select(store, Access::unlimited(), text)? {
+    for id in query::select(store, access.clone(), text)? {
         if let Ok(page) = urls.binary_search(&id) {
             weights[page] = 1.0;
         }

@@ -96,8 +96,9 @@ fn revisit(number: usize, profile: &str, date: &str) -> Vec<u8> {
     record(&fields, format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n"))
 }
 
+/// As a crawl would store it, with dictionaries of earlier versions.
 fn import(archive: &Archive, codec: &str, file: &Path) {
-    start(archive.command("import").args(["--codec", codec]).arg(file)).wait().succeeded();
+    start(archive.command("import").args(["--no-repack", "--codec", codec]).arg(file)).wait().succeeded();
 }
 
 /// An archive of all rounds, a segment each at least.

@@ -363,6 +363,8 @@ fn raters_and_measures_get_scores() {
     let table = archive.run("review score", &[""; 0]);
     let table = String::from_utf8_lossy(&table.output).into_owned();
     assert!(table.contains("Krippendorff's alpha") && table.contains("importance_sum / pages"));
-    let wrong = archive.run("review score", &["--by", "nothing"]);
-    assert_eq!(wrong.code, Some(2), "{}", wrong.errors);
+    for wrong in ["nothing", "pages, captures"] {
+        let refused = archive.run("review score", &["--by", wrong]);
+        assert_eq!(refused.code, Some(2), "{}", refused.errors);
+    }
 }

@@ -30,6 +30,8 @@ pub struct RaterScore {
     pub judged: usize,
     /// The share of that which they rated like the mean of the others; none if there is nothing.
     pub like_others: Option<f64>,
+    /// Where that share lies with a probability of 95 %, for sites like these (Wilson, 1927).
+    pub interval: Option<(f64, f64)>,
     /// How much more they give on average than the others, in points.
     pub higher: Option<f64>,
 }
@@ -112,6 +114,7 @@ impl Ratings {
             rated,
             judged,
             like_others: share(like as f64),
+            interval: (judged > 0).then(|| wilson(like as f64, judged as f64)),
             higher: share(higher),
         }
     }
@@ -196,6 +199,15 @@ fn mean(ratings: &[u8]) -> Option<f64> {
     (!ratings.is_empty()).then(|| sum / ratings.len() as f64)
 }
 
+/// Wilson's interval of a share: `hits` of `all`, which is above 0.
+fn wilson(hits: f64, all: f64) -> (f64, f64) {
+    const Z: f64 = 1.959_964;
+    let (share, square) = (hits / all, Z * Z / all);
+    let (middle, spread) =
+        (share + square / 2.0, Z * (share * (1.0 - share) / all + square / (4.0 * all)).sqrt());
+    ((middle - spread) / (1.0 + square), (middle + spread) / (1.0 + square))
+}
+
 /// The rating nearest to a mean; of two equally near ones the higher.
 fn nearest(mean: f64) -> usize {
     (mean.round() as usize).clamp(1, RATINGS)
@@ -228,6 +240,9 @@ mod tests {
         // The mean of 4 and 3 is rated 4, that of 2 and 1 is 2.
         assert_eq!(told, [("anna", 3, 2, 0.5), ("ben", 3, 3, 1.0 / 3.0), ("carl", 3, 3, 0.0)]);
         assert_eq!(scores[0].higher, Some((0.5 - 0.5) / 2.0));
+        // 81 of 263: .2553 to .3662 (R. Newcombe, Statistics in Medicine 17, 1998, table I).
+        let (low, high) = wilson(81.0, 263.0);
+        assert!((low - 0.2553).abs() < 5e-5 && (high - 0.3662).abs() < 5e-5, "{low} {high}");
         let agreement = ratings.agreement();
         assert_eq!(agreement.confusion[0], [2, 2, 0, 1]);
         assert_eq!(agreement.confusion[3], [1, 0, 2, 2]);

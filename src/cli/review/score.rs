@@ -91,6 +91,10 @@ fn numbers(path: &Path, args: &Args, measures: &[String]) -> anyhow::Result<Vec<
     for measure in measures {
         let query = format!("site select site, {measure}");
         let answer = Question::new(&store, access.clone(), &query, Utc::now())?.answer()?;
+        if answer.headings.len() != 2 {
+            let text = format!("'{measure}' is more than one calculation: give --by once for each");
+            return Err(UsageError(text).into());
+        }
         let number = |value: &Value| value.as_number();
         let rows = answer.rows.iter().filter_map(|row| match row.as_slice() {
             [Value::Text(site), value] => Some((site.clone(), number(value)?)),
@@ -107,14 +111,17 @@ fn percent(share: f64) -> String {
 
 fn print_raters(ratings: &Ratings) -> anyhow::Result<()> {
     let mut table =
-        output::table(&["rater", "sites rated", "by others too", "like the others", "points higher"]);
-    output::align(&mut table, &[1, 2, 3, 4], CellAlignment::Right);
+        output::table(&["rater", "sites rated", "by others too", "like the others", "95 %", "points higher"]);
+    output::align(&mut table, &[1, 2, 3, 4, 5], CellAlignment::Right);
     for score in ratings.raters() {
         table.add_row([
             score.rater,
             score.rated.to_string(),
             score.judged.to_string(),
             score.like_others.map_or("-".to_owned(), percent),
+            score
+                .interval
+                .map_or("-".to_owned(), |(low, high)| format!("{} - {}", percent(low), percent(high))),
             score.higher.map_or("-".to_owned(), |points| format!("{points:+.2}")),
         ]);
     }

@@ -242,6 +242,16 @@ fn a_document_is_looked_at_only_so_long() {
     );
 }
 
+#[test]
+fn texts_of_elements_end_somewhere() {
+    let library = Library(vec![format!("<r>{}</r>", format!("<a>{}</a>", "x".repeat(1000)).repeat(2000))]);
+    let plan = Plan::parse("page select length(//a), length(//r)", &Context::of(&library)).unwrap();
+    let row = plan.run(&library, None).unwrap().rows.remove(0);
+    let length = row[0].as_number().unwrap();
+    assert!((1_048_576.0..1_050_000.0).contains(&length), "{length}");
+    assert_eq!(row[1], Value::Integer(2_000_000 + 1999), "one element is shown whole");
+}
+
 /// A small document of few names and words.
 fn tree() -> impl Strategy<Value = String> {
     let word = || prop::sample::select(vec!["one ", "two", " Two three", ""]);

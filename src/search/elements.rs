@@ -3,7 +3,6 @@
 //! What is found is more than what is asked for, never less: a document that has the words in elements of the name somewhere, and
 //! every document of which too much would have to be said. Whoever asks reads what is found.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use tantivy::Term;
@@ -45,24 +44,28 @@ pub fn terms(elements: Option<Vec<Elements>>) -> String {
     let Some(elements) = elements else { return ALL.to_owned() };
     let mut terms = String::new();
     let mut count = 0;
-    let mut everywhere = BTreeSet::new();
+    let mut everywhere = Vec::new();
     for Elements { name, text, nest } in elements {
         let _ = write!(terms, "{name} ");
         if nest {
             let _ = write!(terms, "{name}{NESTS} ");
         }
-        let here: BTreeSet<String> = words(&text).into_iter().collect();
+        let mut here = words(&text);
+        here.sort_unstable();
+        here.dedup();
         count += here.len();
         for word in &here {
             let _ = write!(terms, "{name}{HAS}{word} ");
         }
         if !name.starts_with('@') {
-            everywhere.extend(here);
+            everywhere.append(&mut here);
         }
     }
     if count > ELEMENT_WORDS_MAX {
         return ALL.to_owned();
     }
+    everywhere.sort_unstable();
+    everywhere.dedup();
     for word in everywhere {
         let _ = write!(terms, "{HAS}{word} ");
     }
@@ -95,4 +98,21 @@ fn told(query: &ElementQuery, fields: Fields) -> Box<dyn Query> {
 
 fn term(fields: Fields, text: &str) -> Box<dyn Query> {
     Box::new(TermQuery::new(Term::from_field_text(fields.elements, text), IndexRecordOption::Basic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: usize) -> String {
+        let text = (0..words).map(|word| format!("w{word} w{word}\n")).collect();
+        terms(Some(vec![Elements { name: "a".to_owned(), text, nest: false }]))
+    }
+
+    #[test]
+    fn words_are_told_once_and_not_without_end() {
+        assert_eq!(of(2), "a a=w0 a=w1 =w0 =w1 ");
+        assert_eq!(of(ELEMENT_WORDS_MAX).matches("a=").count(), ELEMENT_WORDS_MAX);
+        assert_eq!((of(ELEMENT_WORDS_MAX + 1).as_str(), terms(None).as_str()), (ALL, ALL));
+    }
 }

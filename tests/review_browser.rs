@@ -171,6 +171,39 @@ fn forms_of_other_pages_are_refused() {
     assert_eq!(decisions(&archive).len(), 1);
 }
 
+#[test]
+fn people_who_decide_at_the_same_moment_are_all_heard() {
+    let archive = sites(8);
+    let served = Served::with(&archive, &["--review"]);
+    let own = format!("Origin: http://{}", served.application);
+    let send = |body: &str| {
+        let length = format!("Content-Length: {}", body.len());
+        ask_with(&served.application, "/review/decide", &[&length, &own], body)
+    };
+    std::thread::scope(|scope| {
+        for site in 0..8 {
+            let send = &send;
+            scope.spawn(move || {
+                for rating in 1..=3 {
+                    let body = format!("site=site{site:02}.org&rating={rating}&by=p{site}&seen=9999");
+                    assert_eq!(send(&body), 303, "{body}");
+                }
+            });
+        }
+    });
+    assert_eq!(decisions(&archive).len(), 24);
+    // Of those who saw nothing of a site, one is first.
+    let answers: Vec<u16> = std::thread::scope(|scope| {
+        let each = ["anna", "ben", "carl", "dora"].map(|by| {
+            let send = &send;
+            scope.spawn(move || send(&format!("site=site00.org&verdict=keep&by={by}&seen=24")))
+        });
+        each.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(answers.iter().filter(|status| **status == 303).count(), 1, "{answers:?}");
+    assert_eq!(answers.iter().filter(|status| **status == 409).count(), 3, "{answers:?}");
+}
+
 fn ask_with(address: &str, path: &str, fields: &[&str], body: &str) -> u16 {
     let head = [fields, &["", body][..]].concat();
     // The last field ends the head, and what follows is the body.

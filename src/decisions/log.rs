@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Decision, NAME_BYTES_MAX, Standing, Subject, What};
 use crate::erased::forgotten_name;
@@ -58,6 +60,10 @@ pub struct Decisions {
     undone: HashSet<u64>,
     standings: HashMap<Subject, Standing>,
 }
+
+/// So long whoever decides waits for others who do, and how often it looks.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_millis(5);
 
 impl Decisions {
     /// Those of the archive in `path`; none without the file.
@@ -124,10 +130,27 @@ impl Decisions {
     /// # Errors
     /// When one cannot be meant, the file is damaged or cannot be written, or somebody else is writing it.
     pub fn add(&mut self, archive: &Path, new: Vec<Decision>) -> Result<u64, DecisionsError> {
+        // Nothing stops it, so there always is a number.
+        Ok(self.add_unless(archive, new, |_| None::<()>)?.unwrap_or_default())
+    }
+
+    /// The same, unless something stops it in what others have added until then; nobody can add more meanwhile.
+    ///
+    /// # Errors
+    /// As [`Decisions::add`].
+    pub fn add_unless<T>(
+        &mut self,
+        archive: &Path,
+        new: Vec<Decision>,
+        stops: impl FnOnce(&Self) -> Option<T>,
+    ) -> Result<Result<u64, T>, DecisionsError> {
         let path = archive.join(FILE);
         let io = |source| DecisionsError::Io { path: path.clone(), source };
-        let file = WholeFile::begin(&path).map_err(io)?;
+        let file = begin(&path).map_err(io)?;
         *self = Self::read(archive)?;
+        if let Some(why) = stops(self) {
+            return Ok(Err(why));
+        }
         if self.log.len() + new.len() > DECISIONS_MAX {
             return Err(DecisionsError::TooMany);
         }
@@ -138,7 +161,7 @@ impl Decisions {
         }
         self.write(file).map_err(io)?;
         self.settle();
-        Ok(first)
+        Ok(Ok(first))
     }
 
     /// Takes the URLs of erased pages, and what was written about them, out of decisions on these pages.
@@ -214,6 +237,19 @@ impl Decisions {
                 let standing = self.standings.entry(said.on.clone()).or_default();
                 standing.hear(decision, said, number);
             }
+        }
+    }
+}
+
+/// Begins to write the file; waits a little while somebody else does.
+fn begin(path: &Path) -> io::Result<WholeFile> {
+    let begun = Instant::now();
+    loop {
+        match WholeFile::begin(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < WAIT_MAX => {
+                thread::sleep(WAIT);
+            }
+            file => return file,
         }
     }
 }

@@ -22,7 +22,8 @@ const send = async (row, name, value) => {
     const told = await answer.json();
     said.textContent = told.error || told.said;
     said.className = told.error ? "failed" : "";
-    if (!told.error) form.elements.seen.value = told.seen;
+    // After a conflict, the same key once more writes all the same.
+    if (told.seen !== undefined) form.elements.seen.value = told.seen;
     return !told.error;
   } catch {
     said.textContent = "The server does not answer.";
@@ -44,6 +45,7 @@ document.addEventListener("keydown", async event => {
   const key = event.key, row = rows[at];
   if (key === "ArrowDown" || key === "ArrowRight") choose(at + 1);
   else if (key === "ArrowUp" || key === "ArrowLeft") choose(at - 1);
+  else if (key === "Enter" && event.target.matches("a, button")) return;
   else if (key === "Enter") row.querySelector("a")?.click();
   else if ("1234".includes(key)) { if (await send(row, "rating", key) && rows[at] === row) choose(at + 1); }
   else if (VERDICTS[key]) { if (await send(row, "verdict", VERDICTS[key]) && rows[at] === row) choose(at + 1); }

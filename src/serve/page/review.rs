@@ -388,14 +388,15 @@ pub(super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }
     let subject = Subject::Site(name.to_owned());
     let what = what(&reviewer, &subject, sent)?;
-    let newest = reviewer.decisions.newest(&subject);
-    let others = since(&reviewer, &subject, sent("seen").parse().unwrap_or_default());
-    if let (Some(other), false) = (others, sent("undo") == "1") {
-        return Ok(conflict(asked, &reviewer, name, &other, form, newest));
-    }
     let decision = Decision { time: Utc::now().trunc_subsecs(0), by: reviewer.name.to_owned(), what };
-    match reviewer.decisions.add(asked.opened.store.path(), vec![decision]) {
-        Ok(_) => {}
+    let seen = if sent("undo") == "1" { u64::MAX } else { sent("seen").parse().unwrap_or_default() };
+    let (by, path) = (reviewer.name, asked.opened.store.path());
+    match reviewer.decisions.add_unless(path, vec![decision], |now| since(now, by, &subject, seen)) {
+        Ok(Ok(_)) => {}
+        Ok(Err(other)) => {
+            let newest = reviewer.decisions.newest(&subject);
+            return Ok(conflict(asked, &reviewer, name, &other, form, newest));
+        }
         Err(DecisionsError::Mistake(what)) => return Err(Problem::Wrong(what)),
         Err(error) => return Err(error.into()),
     }
@@ -445,11 +446,10 @@ fn what<'f>(
 }
 
 /// What somebody else has decided on a site after a page was made.
-fn since(reviewer: &Reviewer<'_>, subject: &Subject, seen: u64) -> Option<Decision> {
-    let newest = reviewer.decisions.newest(subject);
-    let decision = reviewer.decisions.log().get(usize::try_from(newest.checked_sub(1)?).ok()?)?;
-    let hides = reviewer.decisions.on(subject).is_some_and(|standing| reviewer.hides(standing));
-    (newest > seen && decision.by != reviewer.name && !hides).then(|| decision.clone())
+fn since(decisions: &Decisions, by: &str, subject: &Subject, seen: u64) -> Option<Decision> {
+    let newest = decisions.newest(subject);
+    let decision = decisions.log().get(usize::try_from(newest.checked_sub(1)?).ok()?)?;
+    (newest > seen && decision.by != by).then(|| decision.clone())
 }
 
 /// Shows what somebody else has decided, and asks again.
@@ -461,8 +461,15 @@ fn conflict(
     form: &[(String, String)],
     newest: u64,
 ) -> Reply {
-    let said = if let What::Said(said) = &other.what { said.in_words() } else { String::new() };
-    let what = format!("{} decided on {name} in the meantime: {said}", other.by);
+    let hides = reviewer
+        .decisions
+        .on(&Subject::Site(name.to_owned()))
+        .is_some_and(|standing| reviewer.hides(standing));
+    let said = match &other.what {
+        What::Said(said) if !hides => format!(": {}", said.in_words()),
+        _ => String::new(),
+    };
+    let what = format!("{} decided on {name} in the meantime{said}", other.by);
     if asked.wants_json {
         return Reply::of(
             409,

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use archive_testweb::Config;
 
+use crate::imports::import;
 use crate::support::program::start;
+use crate::support::warc::response;
 use crate::support::{Archive, TestWeb, installed, ledger_balances};
 
 /// Sites of one host and 12 pages each.
@@ -172,6 +174,39 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
         let by: &[&str] = if command == "suggest" { &[] } else { &["--by", "anna"] };
         let run = archive.run(&format!("review {command}"), &[bad, by].concat());
         assert!(run.code != Some(0) && run.errors.contains(problem), "{bad:?}: {}", run.errors);
+    }
+}
+
+#[test]
+fn what_is_held_of_sites_tells_which_are_like_the_chosen_ones() {
+    let words = [
+        ("en", "the history of the library and of all the books that were kept in it for many years"),
+        (
+            "fr",
+            "l'histoire de la bibliothèque et de tous les livres qui y furent gardés pendant de longues années",
+        ),
+    ];
+    let pages = (0..40).map(|site| {
+        let (language, text) = words[site % 2];
+        let page = format!("<html lang={language}><title>{text}</title><p>{text}</html>");
+        response(&format!("{site}"), &format!("http://site{site:02}.org/"), "2026-01-03T03:03:21Z", &page)
+    });
+    let archive = Archive::new();
+    import(&archive, &[("sites.warc", pages.collect::<Vec<_>>().concat())]);
+    for site in (1..20).step_by(2) {
+        archive
+            .run("review set", &[&format!("site{site:02}.org"), "--verdict", "keep", "--by", "anna"])
+            .succeeded();
+    }
+    let suggested = archive.json("review suggest", &["--limit", "10"]);
+    for row in &suggested {
+        let site: u32 = row["site"].as_str().unwrap()[4..6].parse().unwrap();
+        assert!(site % 2 == 1 && site > 20, "{row}");
+        let reasons = row["reasons"].to_string();
+        assert!(
+            reasons.contains("in the language fr") && reasons.contains("words of its titles"),
+            "{reasons}"
+        );
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use archive_storage::{SiteId, State, StateError, Store};
+use archive_storage::{SiteId, StateError, Store};
 
+use super::content;
 use super::learned::{Hosts, LearnError, Learned, without_www};
 use crate::columns::{self, ColumnError, Kind, LIKELY};
 use crate::decisions::{Decisions, Standing, Subject, Verdict};
@@ -30,6 +31,9 @@ pub enum LibrarianError {
     /// There is too little to learn from.
     #[error(transparent)]
     Learn(#[from] LearnError),
+    /// The pages cannot be asked.
+    #[error(transparent)]
+    Query(#[from] crate::query::Error),
     /// What was learned cannot be kept.
     #[error(transparent)]
     Column(#[from] ColumnError),
@@ -54,7 +58,8 @@ impl Librarian {
     ///
     /// # Errors
     /// When there is too little to learn from, or the archive cannot be read.
-    pub fn learn(state: &State, decisions: &Decisions) -> Result<Self, LibrarianError> {
+    pub fn learn(store: &Store, decisions: &Decisions) -> Result<Self, LibrarianError> {
+        let state = store.state();
         let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
         let (mut chosen, mut decided) = (HashSet::new(), HashSet::new());
         for (subject, standing) in decisions.subjects() {
@@ -65,10 +70,11 @@ impl Librarian {
                 }
             }
         }
-        let hosts = Hosts::new(&names, &SiteGraph::read(state)?.graph)?;
+        let mut hosts = Hosts::new(&names, &SiteGraph::read(state)?.graph)?;
+        let numbers: HashMap<String, usize> =
+            hosts.names().iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
+        content::gather(store, &numbers, hosts.content_mut())?;
         let learned = Learned::fit(&hosts, &chosen)?;
-        let numbers: HashMap<&str, usize> =
-            hosts.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
         let mut sites: HashMap<usize, Vec<SiteId>> = HashMap::new();
         for (id, name) in (0..).map(SiteId).zip(&names) {
             if let Some(&number) = numbers.get(without_www(name).as_str()) {

@@ -8,6 +8,7 @@
 //! [`next()`] says which sites to look at first, and why. [`learned`] is the automatic librarian: from what people chose it
 //! learns what they would choose.
 
+mod content;
 mod csv;
 mod html;
 pub mod learned;

@@ -18,8 +18,8 @@ const REASONS_MAX: usize = 3;
 /// Learn from the sites that people chose, and suggest others by how likely they would be chosen.
 ///
 /// Chosen are sites with a mean rating of 3 or more, or with the verdict keep or often. The model looks at links from and to
-/// them, importance, domain endings and names; all other sites count as not chosen. Sites that the archive only knows by
-/// links are suggested too.
+/// them, importance, domain endings and names, and of what is held at titles, language, types, sizes and changes; all other sites
+/// count as not chosen. Sites that the archive only knows by links are suggested too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive review suggest
@@ -67,7 +67,7 @@ struct Kept {
 pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
     check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
-    let librarian = Librarian::learn(store.state(), &Decisions::read(&args.archive.path)?)?;
+    let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let sites = librarian.keep(&store, args.share)?;
     let time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let kept = Kept { chosen: librarian.chosen.len(), sites, time };
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();
-    let librarian = Librarian::learn(state, &Decisions::read(&args.archive.path)?)?;
+    let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let Librarian { hosts, learned, sites, .. } = &librarian;
     let credits = Credits::open(state)?;
     let mut table = output::table(&["site", "likely", "importance", "pages", "because"]);

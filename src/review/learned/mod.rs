@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::importance::rank::RankError;
 use crate::importance::{Graph, GraphError};
-use crate::learn::Binary;
+use crate::learn::{Binary, Words};
 use names::{Name, Names};
 use signs::Web;
 
@@ -60,6 +60,24 @@ pub struct Hosts {
     names: Vec<String>,
     is_www: Vec<bool>,
     graph: Graph,
+    content: Vec<Content>,
+}
+
+/// What an archive holds of a host; nothing where it knows it by links only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Content {
+    /// Captured pages.
+    pub pages: u32,
+    /// Share of XML among them, 0 to 1.
+    pub xml: f64,
+    /// Their mean bytes.
+    pub bytes: f64,
+    /// Their mean expected changes a day.
+    pub changes: f64,
+    /// The language of most of them, as in `en`; empty for none.
+    pub language: String,
+    /// Words of the titles of its most important pages.
+    pub titles: Words,
 }
 
 impl Hosts {
@@ -72,7 +90,12 @@ impl Hosts {
             return Err(LearnError::Names { names: names.len(), hosts: graph.pages() });
         }
         let mut numbers = HashMap::new();
-        let mut merged = Self { names: Vec::new(), is_www: Vec::new(), graph: Graph::from_arcs(0, &[])? };
+        let mut merged = Self {
+            names: Vec::new(),
+            is_www: Vec::new(),
+            graph: Graph::from_arcs(0, &[])?,
+            content: Vec::new(),
+        };
         let mut number_of = Vec::with_capacity(names.len());
         for name in names {
             let bare = without_www(name);
@@ -97,7 +120,13 @@ impl Hosts {
             .filter(|(from, to, _)| from != to)
             .collect();
         merged.graph = Graph::from_weighted_arcs(merged.names.len(), &arcs)?;
+        merged.content = vec![Content::default(); merged.names.len()];
         Ok(merged)
+    }
+
+    /// What is held of each host, by its number.
+    pub fn content_mut(&mut self) -> &mut [Content] {
+        &mut self.content
     }
 
     /// Their names, without `www.`.
@@ -139,13 +168,16 @@ impl Learned {
             chosen.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
         elsewhere.sort_unstable();
         let pieces = Names::of(hosts.names.iter().map(String::as_str).chain(elsewhere.iter().copied()));
-        let web = Web::new(&hosts.names, &hosts.is_www, &hosts.graph)?;
+        let mut titles: Vec<Words> = hosts.content.iter().map(|content| content.titles.clone()).collect();
+        titles.resize_with(hosts.names.len() + elsewhere.len(), Words::default);
+        let titles = Names::of_pieces(&titles);
+        let web = Web::new(hosts)?;
         let part_of = |host: usize| xxhash_rust::xxh3::xxh3_64(hosts.names[host].as_bytes());
         let fixed = web.fixed()?;
-        let others = web.of_others(&is_chosen, elsewhere.len(), &pieces, part_of)?;
+        let others = web.of_others(&is_chosen, elsewhere.len(), [&pieces, &titles], part_of)?;
         let model = Binary::fit(&rows(&[&fixed, &others]), &is_chosen, BOUND);
         let everything = vec![true; hosts.names.len()];
-        let all = web.of_chosen(&is_chosen, &everything, elsewhere.len(), &pieces)?;
+        let all = web.of_chosen(&is_chosen, &everything, elsewhere.len(), [&pieces, &titles])?;
         let mean = |column: &Vec<f64>| column.iter().sum::<f64>() / column.len() as f64;
         let means = fixed.iter().chain(&all).map(mean).collect();
         Ok(Self { model, rows: rows(&[&fixed, &all]), means })
@@ -190,6 +222,15 @@ impl Learned {
                 Sign::Depth | Sign::IsRegistered | Sign::NameLength => "a short address".to_owned(),
                 Sign::Siblings => "a large domain".to_owned(),
                 Sign::IsWww => "a www address".to_owned(),
+                Sign::Pages => pages(hosts.content[host].pages),
+                Sign::Xml => format!("{:.0} % XML", 100.0 * hosts.content[host].xml),
+                Sign::Size => "the size of its pages".to_owned(),
+                Sign::Changes => "how often its pages change".to_owned(),
+                Sign::Language => match hosts.content[host].language.as_str() {
+                    "" => "of unknown language".to_owned(),
+                    language => format!("in the language {language}"),
+                },
+                Sign::Titles => "words of its titles".to_owned(),
             };
             if !words.contains(&reason) && words.len() < count {
                 words.push(reason);
@@ -208,6 +249,14 @@ impl Learned {
             Sign::EACH.into_iter().zip(row.map(|((value, mean), weight)| weight * (value - mean))).collect();
         reasons.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         reasons
+    }
+}
+
+fn pages(count: u32) -> String {
+    match count {
+        0 => "nothing is held of it".to_owned(),
+        1 => "1 page is held".to_owned(),
+        _ => format!("{count} pages are held"),
     }
 }
 

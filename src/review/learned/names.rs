@@ -71,7 +71,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Names as vectors of their pieces.
+/// Names, or other texts of hosts, as vectors of their pieces.
 pub(super) struct Names {
     rows: Vec<Sparse>,
     width: usize,
@@ -80,8 +80,12 @@ pub(super) struct Names {
 impl Names {
     /// Only pieces that some names share count.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let pieces: Vec<Words> = names.map(|name| Name::of(name).pieces()).collect();
-        let terms = TfIdf::of(&pieces, NAMES_MIN);
+        Self::of_pieces(&names.map(|name| Name::of(name).pieces()).collect::<Vec<_>>())
+    }
+
+    /// The same of pieces that are known.
+    pub(super) fn of_pieces(pieces: &[Words]) -> Self {
+        let terms = TfIdf::of(pieces, NAMES_MIN);
         Self { rows: pieces.iter().map(|pieces| terms.counts(pieces)).collect(), width: terms.width() }
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::names::{Name, Names, rates};
+use super::{Content, Hosts};
 use crate::importance::Graph;
 use crate::importance::rank::{PageRank, Prepared, RankError};
 
@@ -35,6 +36,14 @@ pub enum Sign {
     Siblings,
     /// Whether it answers as `www`: 1 or 0.
     IsWww,
+    /// Captured pages, logarithm.
+    Pages,
+    /// Share of XML among them.
+    Xml,
+    /// Mean bytes of a page, logarithm.
+    Size,
+    /// Mean expected changes of a page a day, logarithm.
+    Changes,
     /// PageRank where jumps lead to chosen hosts, logarithm.
     FromChosen,
     /// The same over the inverse graph.
@@ -53,11 +62,15 @@ pub enum Sign {
     EndingAndDepth,
     /// What the words and pieces of its name say, log-odds.
     Name,
+    /// Share of chosen hosts in its language, log-odds.
+    Language,
+    /// What the words of its titles say, log-odds.
+    Titles,
 }
 
 impl Sign {
     /// All, in the order of a host's numbers.
-    pub const EACH: [Self; 16] = [
+    pub const EACH: [Self; 22] = [
         Self::PageRank,
         Self::LinkedFrom,
         Self::NameLength,
@@ -65,6 +78,10 @@ impl Sign {
         Self::IsRegistered,
         Self::Siblings,
         Self::IsWww,
+        Self::Pages,
+        Self::Xml,
+        Self::Size,
+        Self::Changes,
         Self::FromChosen,
         Self::ToChosen,
         Self::NearChosen,
@@ -74,6 +91,8 @@ impl Sign {
         Self::Ending,
         Self::EndingAndDepth,
         Self::Name,
+        Self::Language,
+        Self::Titles,
     ];
 }
 
@@ -82,19 +101,21 @@ pub(super) struct Web<'a> {
     pub(super) names: &'a [String],
     pub(super) is_www: &'a [bool],
     pub(super) graph: &'a Graph,
+    content: &'a [Content],
     inverse: Graph,
     ready: [Prepared; 3],
     rank: PageRank<'static>,
 }
 
 impl<'a> Web<'a> {
-    pub(super) fn new(names: &'a [String], is_www: &'a [bool], graph: &'a Graph) -> Result<Self, RankError> {
+    pub(super) fn new(hosts: &'a Hosts) -> Result<Self, RankError> {
+        let Hosts { names, is_www, graph, content } = hosts;
         let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
         let forward = graph.clone().unweighted();
         let inverse = forward.transposed();
         let both = forward.symmetric();
         let ready = [rank.prepare(forward)?, rank.prepare(inverse.clone())?, rank.prepare(both)?];
-        Ok(Self { names, is_www, graph, inverse, ready, rank })
+        Ok(Self { names, is_www, graph, content, inverse, ready, rank })
     }
 
     fn ranks(&self, direction: usize, jumps: Option<&[f64]>) -> Result<Vec<f64>, RankError> {
@@ -118,17 +139,21 @@ impl<'a> Web<'a> {
             each(&|host| f64::from(u8::from(names[host].depth() == 1))),
             each(&|host| f64::from(siblings[names[host].site]).ln_1p()),
             each(&|host| f64::from(u8::from(self.is_www[host]))),
+            each(&|host| f64::from(self.content[host].pages).ln_1p()),
+            each(&|host| self.content[host].xml),
+            each(&|host| self.content[host].bytes.ln_1p()),
+            each(&|host| self.content[host].changes.ln_1p()),
         ])
     }
 
     /// What the chosen ones say of the others: a column a sign. `elsewhere` are names of chosen hosts that come after those of
-    /// the graph in `pieces`; hosts of which `counts` is false teach nothing.
+    /// the graph in `pieces` and `titles`; hosts of which `counts` is false teach nothing.
     pub(super) fn of_chosen(
         &self,
         chosen: &[bool],
         counts: &[bool],
         elsewhere: usize,
-        pieces: &Names,
+        [pieces, titles]: [&Names; 2],
     ) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
         let weight: Vec<f64> =
@@ -149,10 +174,13 @@ impl<'a> Web<'a> {
             let keys: Vec<String> = (0..hosts).map(key).collect();
             rates(&keys, rows().zip(&seen).map(|(host, &seen)| (host, seen)), LEAN)
         };
-        let examples =
-            rows().zip(seen.iter().copied()).chain((hosts..hosts + elsewhere).map(|name| (name, true)));
-        let mut names = pieces.log_odds(examples);
-        names.truncate(hosts);
+        let odds = |texts: &Names| {
+            let examples =
+                rows().zip(seen.iter().copied()).chain((hosts..hosts + elsewhere).map(|name| (name, true)));
+            let mut odds = texts.log_odds(examples);
+            odds.truncate(hosts);
+            odds
+        };
         Ok(vec![
             near(0)?,
             near(1)?,
@@ -165,7 +193,9 @@ impl<'a> Web<'a> {
                 let name = Name::of(&self.names[host]);
                 format!("{} {}", name.depth().min(3), name.ending)
             }),
-            names,
+            odds(pieces),
+            share(&|host| self.content[host].language.clone()),
+            odds(titles),
         ])
     }
 
@@ -174,7 +204,7 @@ impl<'a> Web<'a> {
         &self,
         chosen: &[bool],
         elsewhere: usize,
-        pieces: &Names,
+        texts: [&Names; 2],
         part_of: impl Fn(usize) -> u64 + Sync,
     ) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
@@ -182,7 +212,7 @@ impl<'a> Web<'a> {
             .into_par_iter()
             .map(|part| {
                 let counts: Vec<bool> = (0..hosts).map(|host| part_of(host) % PARTS != part).collect();
-                self.of_chosen(chosen, &counts, elsewhere, pieces)
+                self.of_chosen(chosen, &counts, elsewhere, texts)
             })
             .collect::<Result<_, _>>()?;
         let columns = parts.first().map_or(0, Vec::len);

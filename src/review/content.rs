@@ -1,0 +1,61 @@
+//! What an archive holds of its sites, as far as the automatic librarian looks at it.
+
+use std::collections::HashMap;
+
+use archive_storage::Store;
+use chrono::Utc;
+
+use super::learned::{Content, without_www};
+use crate::access::Access;
+use crate::query::{Error, Question, Value};
+
+/// Pages whose titles are looked at, the most important ones of all.
+const TITLES_MAX: usize = 100_000;
+
+/// Words of titles are one part of a text.
+const TITLE: u8 = 0;
+
+/// Fills in what is held of each site; `numbers` are their places by their names without `www.`.
+pub(super) fn gather(
+    store: &Store,
+    numbers: &HashMap<String, usize>,
+    contents: &mut [Content],
+) -> Result<(), Error> {
+    // Nothing of a page is shown: its words only weigh.
+    let ask = |query: &str| Question::new(store, Access::unlimited(), query, Utc::now())?.answer();
+    let place =
+        |site: &Value| if let Value::Text(site) = site { numbers.get(&without_www(site)) } else { None };
+    let mut most: Vec<u32> = vec![0; contents.len()];
+    let groups = ask(
+        "page status = 200 group by site, language, type select site, language, type, count, avg(size), avg(change_rate)",
+    )?;
+    for row in &groups.rows {
+        let [site, language, kind, pages, bytes, changes] = row.as_slice() else { continue };
+        let Some(&place) = place(site) else { continue };
+        let content = &mut contents[place];
+        let new = pages.as_number().unwrap_or_default();
+        let all = f64::from(content.pages) + new;
+        let mean = |old: f64, value: f64| (old * f64::from(content.pages) + value * new) / all;
+        let is_xml = matches!(kind, Value::Text(kind) if ["xml", "feed", "sitemap"].contains(&kind.as_str()));
+        content.xml = mean(content.xml, f64::from(u8::from(is_xml)));
+        content.bytes = mean(content.bytes, bytes.as_number().unwrap_or_default());
+        content.changes = mean(content.changes, changes.as_number().unwrap_or_default());
+        content.pages = all as u32;
+        // Pages of one language and several types count by the commonest of these.
+        if let (Value::Text(language), true) = (language, new as u32 > most[place]) {
+            content.language.clone_from(language);
+            most[place] = new as u32;
+        }
+    }
+    let titles = format!(
+        "page status = 200 and title is not empty order by importance limit {TITLES_MAX} select site, title"
+    );
+    for row in ask(&titles)?.rows {
+        if let [site, Value::Text(title)] = row.as_slice()
+            && let Some(&place) = place(site)
+        {
+            contents[place].titles.add_text(TITLE, title);
+        }
+    }
+    Ok(())
+}

@@ -172,6 +172,143 @@ fn forms_of_other_pages_are_refused() {
 }
 
 #[test]
+fn behind_another_web_server_people_have_its_names() {
+    let archive = sites(2);
+    let public = ["--origin", "https://archive.example.org", "--replay-origin", "https://replay.example.org"];
+    let served =
+        Served::with(&archive, &[&public[..], &["--review", "--user-header", "X-Remote-User"]].concat());
+    let host = "Host: archive.example.org";
+    let own = "Origin: https://archive.example.org";
+    let send = |fields: &[&str], body: &str| {
+        let length = format!("Content-Length: {}", body.len());
+        let head = [fields, &[length.as_str(), "Accept: application/json", "", body]].concat();
+        ask(&served.application, "POST", "/review/decide", &head)
+    };
+    let body = "site=site00.org&rating=4&by=ben";
+    let anna = "X-Remote-User: anna";
+    let local = format!("Origin: http://{}", served.application);
+    for (fields, status) in [
+        (vec![host, own], 403),
+        (vec![host, own, "X-Remote-User: "], 403),
+        (vec![host, anna], 403),
+        (vec![host, anna, &local], 403),
+        (vec![host, anna, "Origin: https://replay.example.org"], 403),
+        (vec!["Host: evil.example", anna, own], 421),
+        (vec![host, own, anna], 200),
+    ] {
+        let answer = send(&fields, body);
+        assert_eq!(answer.status, status, "{fields:?}");
+        if status == 403 {
+            assert!(
+                serde_json::from_slice::<Value>(&answer.body).unwrap()["error"].is_string(),
+                "{fields:?}"
+            );
+        }
+    }
+    let made = decisions(&archive);
+    assert_eq!((made.len(), made[0].0.as_str()), (1, "anna"), "nobody takes another name");
+    let page = ask(&served.application, "GET", "/review/site?name=site00.org", &[host, anna]);
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains("src=\"https://replay.example.org/web/2/http://site00.org/\""), "{page}");
+    assert_eq!(ask(&served.application, "GET", "/review", &[host]).status, 403);
+    for (options, why) in [
+        (
+            &["--origin", "https://a.org", "--replay-origin", "https://A.org"][..],
+            "both origins are https://a.org",
+        ),
+        (&["--origin", "a.org", "--replay-origin", "https://b.org"], "'a.org' is not an origin"),
+        (&["--origin", "https://a.org"], "--replay-origin"),
+        (&["--user-header", "X-User"], "--review"),
+    ] {
+        let refused = archive.run("serve", options);
+        assert!(!refused.status.success() && refused.errors.contains(why), "{}", refused.errors);
+    }
+}
+
+#[test]
+fn a_site_has_neighbours_and_whoever_it_is_assigned_to() {
+    let link = "<a href=http://site01.org/>one</a><a href=http://site01.org/b>b</a><a href=http://site02.org/>two</a>";
+    let pages = [
+        ("0", "http://site00.org/", link),
+        ("1", "http://site01.org/", "one"),
+        ("2", "http://site02.org/", "two"),
+    ];
+    let pages = pages.map(|(id, url, text)| response(id, url, DAY, text));
+    let archive = Archive::new();
+    import(&archive, &[("sites.warc", pages.concat())]);
+    archive.run("review set", &["site02.org", "--rating", "3", "--by", "ben"]).succeeded();
+    archive.run("review set", &["site00.org", "--tag", "@anna", "--by", "ben"]).succeeded();
+    let served = Served::with(&archive, &["--review", "--by", "anna"]);
+    let json = |path: &str| {
+        let answer = ask(&served.application, "GET", path, &["Accept: application/json"]);
+        serde_json::from_slice::<Value>(&answer.body).unwrap()
+    };
+    let site = json("/review/site?name=site00.org");
+    let neighbours: Vec<_> = site["neighbours"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["site"].as_str().unwrap(), &it["links"]))
+        .collect();
+    assert_eq!(neighbours, [("site02.org", &1.into()), ("site01.org", &2.into())], "decided ones are first");
+    assert_eq!(site["neighbours"][0]["said"], "ben 3");
+    let page = ask(&served.application, "GET", "/review/site?name=site01.org", &[]);
+    let page = String::from_utf8(page.body).unwrap();
+    let query = page.split("/query?").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let linking = json(&format!("/query?{}", query.replace("&amp;", "&")));
+    assert!(linking.to_string().contains("site00.org"), "{linking}");
+    let assigned = || json("/review?show=assigned")["sites"].as_array().unwrap().len();
+    assert_eq!(
+        (assigned(), json("/review?show=assigned&by=carl")["sites"].as_array().unwrap().len()),
+        (1, 0)
+    );
+    archive.run("review set", &["site00.org", "--rating", "2", "--by", "anna"]).succeeded();
+    assert_eq!(assigned(), 0);
+}
+
+#[test]
+fn scores_are_a_page() {
+    let archive = sites(4);
+    let served = Served::with(&archive, &["--review", "--by", "anna"]);
+    let page = |fields: &[&str]| {
+        let answer = ask(&served.application, "GET", "/review/scores", fields);
+        String::from_utf8(answer.body).unwrap()
+    };
+    assert!(page(&[]).contains("Nobody has rated a site yet."));
+    for (site, rating) in [("site00.org", "4"), ("site01.org", "1"), ("site02.org", "2")] {
+        archive.run("review set", &[site, "--rating", rating, "--by", "anna"]).succeeded();
+    }
+    archive.run("review set", &["site00.org", "--rating", "4", "--by", "ben"]).succeeded();
+    archive.run("review set", &["site01.org", "--rating", "3", "--by", "ben"]).succeeded();
+    let shown = page(&[]);
+    assert!(shown.contains("<td class=\"number\">50 %</td>") && shown.contains("anna 1, ben 3"), "{shown}");
+    let data: Value = serde_json::from_str(&page(&["Accept: application/json"])).unwrap();
+    let told = archive.json("review score", &[""; 0]);
+    let each = ["raters", "measures", "disagreements"].map(|part| data[part].as_array().unwrap().len());
+    assert_eq!((each, told.len()), ([2, 4, 1], 2 + 1 + 4 + 1));
+    assert_eq!((&data["raters"][0], &data["measures"][0]), (&told[0], &told[3]));
+    let blind = Served::with(&archive, &["--review", "--blind"]);
+    assert_eq!(ask(&blind.application, "GET", "/review/scores", &[]).status, 403);
+}
+
+#[test]
+fn what_was_taken_back_in_the_meantime_is_told() {
+    let archive = sites(1);
+    let served = Served::with(&archive, &["--review", "--by", "anna"]);
+    let own = format!("Origin: http://{}", served.application);
+    let send = |body: &str| {
+        let length = format!("Content-Length: {}", body.len());
+        ask(&served.application, "POST", "/review/decide", &[&length, &own, "", body])
+    };
+    archive.run("review set", &["site00.org", "--verdict", "drop", "--by", "ben"]).succeeded();
+    archive.run("review undo", &["1", "--by", "ben"]).succeeded();
+    let refused = send("site=site00.org&rating=1&seen=1");
+    assert_eq!(refused.status, 409);
+    assert!(String::from_utf8(refused.body).unwrap().contains("ben took a decision on site00.org back"));
+    assert_eq!(send("site=site00.org&rating=1&seen=2").status, 303);
+}
+
+#[test]
 fn people_who_decide_at_the_same_moment_are_all_heard() {
     let archive = sites(8);
     let served = Served::with(&archive, &["--review"]);

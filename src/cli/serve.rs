@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use archive::serve::{Options, Review, Server};
+use hyper::header::HeaderName;
 
 use super::options::ArchiveArgs;
 use super::{interrupt, output};
@@ -16,6 +17,8 @@ use super::{interrupt, output};
 #[command(after_help = "Examples:
   archive serve
   archive serve --review                # rate sites at /review
+  archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
+    --user-header X-Remote-User         # behind a web server with passwords
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
@@ -41,6 +44,19 @@ pub(crate) struct Args {
     /// Who decides, unless the page says another name
     #[arg(long, value_name = "NAME", env = "USER", default_value = "reviewer")]
     by: String,
+    /// The application's origin where another web server shows it to the world
+    #[arg(long, value_name = "URL", requires = "replay_origin")]
+    origin: Option<String>,
+    /// The same of archived pages: another origin, for they are hostile
+    #[arg(long, value_name = "URL", requires = "origin")]
+    replay_origin: Option<String>,
+    /// The field in which that web server says who asks; they decide under this name and no other
+    #[arg(long, value_name = "FIELD", requires = "review", value_parser = field)]
+    user_header: Option<HeaderName>,
+}
+
+fn field(name: &str) -> Result<HeaderName, String> {
+    name.parse().map_err(|_| "a field has a name such as X-Remote-User".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -48,7 +64,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         archive: args.archive.path.clone(),
         listen: args.listen,
         replay_listen: args.replay_listen,
-        review: args.review.then(|| Review { by: args.by.clone(), is_blind: args.blind }),
+        public: args.origin.clone().zip(args.replay_origin.clone()).map(|(origin, replay)| [origin, replay]),
+        review: args.review.then(|| Review {
+            by: args.by.clone(),
+            user_header: args.user_header.clone(),
+            is_blind: args.blind,
+        }),
     };
     let server = Server::bind(&options)?;
     let control = interrupt::install()?;

@@ -59,6 +59,7 @@ pub struct Decisions {
     /// Numbers of decisions that were taken back.
     undone: HashSet<u64>,
     standings: HashMap<Subject, Standing>,
+    words: HashMap<Subject, u64>,
 }
 
 /// So long whoever decides waits for others who do, and how often it looks.
@@ -122,6 +123,12 @@ impl Decisions {
     #[must_use]
     pub fn newest(&self, subject: &Subject) -> u64 {
         self.on(subject).map_or(0, |standing| standing.newest)
+    }
+
+    /// The number of the newest word on a subject, what was taken back and who took it back included; 0 for none.
+    #[must_use]
+    pub fn newest_word(&self, subject: &Subject) -> u64 {
+        self.words.get(subject).copied().unwrap_or_default()
     }
 
     /// Adds decisions and makes them durable: all of them or none, whatever happens meanwhile. What others have added since is
@@ -232,6 +239,16 @@ impl Decisions {
         };
         self.undone = self.log.iter().filter_map(undone).collect();
         self.standings.clear();
+        self.words.clear();
+        for (number, decision) in (1..).zip(&self.log) {
+            let said = match decision.what {
+                What::Undoes(undone) => usize::try_from(undone).ok().and_then(|place| self.at(place)),
+                What::Said(_) => Some(decision),
+            };
+            if let Some(Decision { what: What::Said(said), .. }) = said {
+                self.words.insert(said.on.clone(), number);
+            }
+        }
         for (number, decision) in (1..).zip(&self.log).filter(|(number, _)| !self.undone.contains(number)) {
             if let What::Said(said) = &decision.what {
                 let standing = self.standings.entry(said.on.clone()).or_default();

@@ -6,11 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use archive_storage::Store;
+use chrono::Utc;
 use fastrand::Rng;
 use serde::Serialize;
 
+use crate::access::Access;
 use crate::decisions::{Decisions, Subject};
 use crate::learn::agreement::{Level, Thresholds, alpha};
+use crate::query::{Error, Question, Value};
+
+/// What is judged unless something else is asked for: a site's importance by links between sites, and by that of its pages.
+pub const MEASURES: [&str; 4] = ["importance", "importance_sum", "importance_max", "importance_sum / pages"];
 
 /// Ratings there are: 1 to 4.
 const RATINGS: usize = 4;
@@ -39,6 +46,8 @@ pub struct RaterScore {
 /// How well a measure rates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasureScore {
+    /// The measure.
+    pub measure: String,
     /// Rated sites of which it is known.
     pub sites: usize,
     /// Mean share of sites rated like the reference.
@@ -67,6 +76,74 @@ pub struct Disagreement {
     pub site: String,
     /// Who gave what.
     pub ratings: BTreeMap<String, u8>,
+}
+
+/// Why there are no scores.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// The archive cannot be asked.
+    #[error(transparent)]
+    Query(#[from] Error),
+    /// Several calculations in one.
+    #[error("'{0}' is more than one calculation: each has to be given by itself")]
+    Several(String),
+}
+
+/// How far people agree in an archive, and what rates like them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scores {
+    /// Each person.
+    pub raters: Vec<RaterScore>,
+    /// All of them.
+    pub agreement: Agreement,
+    /// Each measure that has a number for two rated sites.
+    pub measures: Vec<MeasureScore>,
+    /// Sites whose ratings differ, those farthest apart first.
+    pub disagreements: Vec<Disagreement>,
+}
+
+impl Scores {
+    /// Judges the ratings of an archive's sites, and `measures`: calculations on sites, as in a query. `repeat` and `rng` as for
+    /// [`Ratings::measure`].
+    ///
+    /// # Errors
+    /// When the archive cannot be read or a measure is no calculation.
+    pub fn of(
+        store: &Store,
+        access: &Access,
+        decisions: &Decisions,
+        measures: &[String],
+        repeat: usize,
+        rng: u64,
+    ) -> Result<Self, ScoreError> {
+        let ratings = Ratings::of_sites(decisions);
+        let mut scores = Vec::new();
+        for measure in measures {
+            let numbers = numbers(store, access, measure)?;
+            scores.extend(ratings.measure(measure, &numbers, repeat, rng));
+        }
+        Ok(Self {
+            raters: ratings.raters(),
+            agreement: ratings.agreement(),
+            measures: scores,
+            disagreements: ratings.disagreements(),
+        })
+    }
+}
+
+/// What a calculation comes to for each site.
+fn numbers(store: &Store, access: &Access, measure: &str) -> Result<HashMap<String, f64>, ScoreError> {
+    let query = format!("site select site, {measure}");
+    let answer = Question::new(store, access.clone(), &query, Utc::now())?.answer()?;
+    if answer.headings.len() != 2 {
+        return Err(ScoreError::Several(measure.to_owned()));
+    }
+    let rows = answer.rows.into_iter().filter_map(|row| match row.as_slice() {
+        [Value::Text(site), value] => Some((site.clone(), value.as_number()?)),
+        _ => None,
+    });
+    Ok(rows.collect())
 }
 
 impl Ratings {
@@ -141,22 +218,30 @@ impl Ratings {
         }
     }
 
-    /// Sites whose ratings lie farthest apart, at most so many.
+    /// Sites whose ratings differ, those farthest apart first.
     #[must_use]
-    pub fn disagreements(&self, limit: usize) -> Vec<Disagreement> {
+    pub fn disagreements(&self) -> Vec<Disagreement> {
         let spread = |ratings: &BTreeMap<String, u8>| {
             ratings.values().max().zip(ratings.values().min()).map_or(0, |(max, min)| max - min)
         };
         let mut apart: Vec<_> = self.0.iter().filter(|(_, ratings)| spread(ratings) > 0).collect();
         apart.sort_by(|left, right| spread(right.1).cmp(&spread(left.1)).then(left.0.cmp(right.0)));
-        let told = apart.into_iter().take(limit);
-        told.map(|(site, ratings)| Disagreement { site: site.clone(), ratings: ratings.clone() }).collect()
+        apart
+            .into_iter()
+            .map(|(site, ratings)| Disagreement { site: site.clone(), ratings: ratings.clone() })
+            .collect()
     }
 
     /// The score of a measure that has a number for sites, over `repeat` halves; none with fewer than two rated sites of which it has
     /// one.
     #[must_use]
-    pub fn measure(&self, numbers: &HashMap<String, f64>, repeat: usize, rng: u64) -> Option<MeasureScore> {
+    pub fn measure(
+        &self,
+        measure: &str,
+        numbers: &HashMap<String, f64>,
+        repeat: usize,
+        rng: u64,
+    ) -> Option<MeasureScore> {
         let mut pairs: Vec<(f64, usize)> = Vec::new();
         for (site, ratings) in &self.0 {
             let ratings: Vec<u8> = ratings.values().copied().collect();
@@ -182,6 +267,7 @@ impl Ratings {
         shares.sort_by(f64::total_cmp);
         let at = |share: f64| shares[((shares.len() - 1) as f64 * share).round() as usize];
         Some(MeasureScore {
+            measure: measure.to_owned(),
             sites: pairs.len(),
             like_reference: shares.iter().sum::<f64>() / repeat as f64,
             interval: (at(0.025), at(0.975)),
@@ -246,8 +332,8 @@ mod tests {
         let agreement = ratings.agreement();
         assert_eq!(agreement.confusion[0], [2, 2, 0, 1]);
         assert_eq!(agreement.confusion[3], [1, 0, 2, 2]);
-        let apart: Vec<String> = ratings.disagreements(2).into_iter().map(|it| it.site).collect();
-        assert_eq!(apart, ["d", "a"]);
+        let apart: Vec<String> = ratings.disagreements().into_iter().map(|it| it.site).collect();
+        assert_eq!(apart, ["d", "a", "b"]);
     }
 
     #[test]
@@ -261,10 +347,10 @@ mod tests {
             guesses.insert(name, random.f64());
         }
         let ratings = Ratings(given);
-        let score = ratings.measure(&knows, 50, 1).unwrap();
+        let score = ratings.measure("x", &knows, 50, 1).unwrap();
         assert_eq!((score.sites, score.like_reference, score.interval), (200, 1.0, (1.0, 1.0)));
-        let score = ratings.measure(&guesses, 50, 1).unwrap();
+        let score = ratings.measure("x", &guesses, 50, 1).unwrap();
         assert!(score.like_reference < 0.4 && score.interval.0 < score.like_reference, "{score:?}");
-        assert_eq!(ratings.measure(&HashMap::new(), 50, 1), None);
+        assert_eq!(ratings.measure("x", &HashMap::new(), 50, 1), None);
     }
 }

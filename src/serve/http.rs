@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +90,11 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
 /// What is kept of a request for the thread that answers it.
 struct Told {
     origin: Origin,
-    host: String,
+    /// The origins of the two, as whoever asks knows them.
+    application: String,
+    replay: String,
+    /// Who asks, as the web server before this one says.
+    user: Option<String>,
     path: String,
     accept: Option<String>,
     accept_datetime: Option<String>,
@@ -115,16 +119,19 @@ async fn answer(
         return Ok(response(origin, reply));
     }
     // A web page can lead its own host name to this port (DNS rebinding), but the field has that name.
-    let Some(host) = field("host").filter(|host| names_this_machine(host)) else {
+    let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.is_public(host)) else {
         return Ok(response(
             origin,
-            Reply::problem(421, "This server is asked by an address, or as localhost."),
+            Reply::problem(421, "This server is asked by an address, as localhost, or as --origin says."),
         ));
     };
+    let [application, replay] = shared.origins(&host);
     // Browsers say of every form where it comes from; those of other pages are none of ours.
-    if sends && field("origin").as_deref() != Some(&format!("http://{host}")) {
-        return Ok(response(origin, Reply::problem(403, "This form was sent by another page.")));
+    if sends && field("origin").as_deref() != Some(&application) {
+        let wants_json = page::wants_json(field("accept").as_deref());
+        return Ok(response(origin, Reply::refusal(403, "This form was sent by another page.", wants_json)));
     }
+    let user = shared.review.as_ref().and_then(|review| field(review.user_header.as_ref()?.as_str()));
     let form = if sends { form(body).await } else { Ok(None) };
     let form = match form {
         Ok(form) => form,
@@ -132,7 +139,9 @@ async fn answer(
     };
     let told = Told {
         origin,
-        host,
+        application,
+        replay,
+        user: user.filter(|user| !user.trim().is_empty()),
         form,
         path: head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         accept: field("accept"),
@@ -169,13 +178,11 @@ async fn form(body: Incoming) -> Result<Option<Bytes>, Reply> {
 impl Told {
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
         let opened = shared.archive.open()?;
-        let origin_of = |address: SocketAddr| format!("http://{}", with_port(&self.host, address.port()));
-        let (application, replay) = (origin_of(shared.application), origin_of(shared.replay));
         match self.origin {
             Origin::Application => {
                 let form = self.form.as_deref();
-                let asked = Asked::new(&self.path, self.accept.as_deref(), &opened, &replay);
-                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), form)))
+                let asked = Asked::new(&self.path, self.accept.as_deref(), &opened, &self.replay);
+                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), self.user.as_deref(), form)))
             }
             Origin::Replay => {
                 let request = replay::Request {
@@ -184,8 +191,8 @@ impl Told {
                     range: self.range.as_deref(),
                     referer: self.referer.as_deref(),
                     destination: self.destination.as_deref(),
-                    base: &replay,
-                    application: Some(&application),
+                    base: &self.replay,
+                    application: Some(&self.application),
                 };
                 Ok(match replay::answer(&opened.store, &opened.access, &request) {
                     Ok(replay::Response { status, headers, body }) => Reply { status, headers, body },
@@ -193,6 +200,24 @@ impl Told {
                 })
             }
         }
+    }
+}
+
+impl Shared {
+    /// Whether this is a name by which the world knows one of the two.
+    fn is_public(&self, host: &str) -> bool {
+        self.public
+            .iter()
+            .flatten()
+            .any(|origin| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host)))
+    }
+
+    /// The origins of the application and the replay: as they were stated, else by the name in the request.
+    fn origins(&self, host: &str) -> [String; 2] {
+        self.public.clone().unwrap_or_else(|| {
+            [self.application, self.replay]
+                .map(|address| format!("http://{}", with_port(host, address.port())))
+        })
     }
 }
 

@@ -18,9 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_storage::Store;
+use hyper::header::HeaderName;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::Semaphore;
+use url::Url;
 
 use self::opened::Archive;
 pub use self::opened::OpenError;
@@ -47,6 +49,9 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Where replayed pages are.
     pub replay_listen: SocketAddr,
+    /// The origins of the application and the replay as a web server before this one shows them to the world, for instance
+    /// `https://archive.example.org`; they have to differ.
+    pub public: Option<[String; 2]>,
     /// Whether people may decide on sites here, and how.
     pub review: Option<Review>,
 }
@@ -56,6 +61,8 @@ pub struct Options {
 pub struct Review {
     /// Who decides, unless another name is given on the page.
     pub by: String,
+    /// The field in which a web server before this one says who asks; nobody may then choose a name.
+    pub user_header: Option<HeaderName>,
     /// Whether what others rated is shown only to those who rated, too.
     pub is_blind: bool,
 }
@@ -80,6 +87,12 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// What is to be an origin is none.
+    #[error("'{0}' is not an origin such as https://archive.example.org")]
+    Origin(String),
+    /// Archived pages would be able to read the application.
+    #[error("both origins are {0}: archived pages are hostile and need an origin of their own")]
+    SameOrigin(String),
     /// No threads.
     #[error("cannot start serving: {0}")]
     Start(io::Error),
@@ -101,6 +114,7 @@ struct Shared {
     /// The addresses that the listeners have.
     application: SocketAddr,
     replay: SocketAddr,
+    public: Option<[String; 2]>,
     review: Option<Review>,
     answering: Semaphore,
     connections: Arc<Semaphore>,
@@ -110,13 +124,14 @@ impl Server {
     /// Takes the addresses.
     ///
     /// # Errors
-    /// When there is no archive, an address is not one of this machine alone, or it is taken.
+    /// When there is no archive, an address is not one of this machine alone, it is taken, or an origin is none.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
         for address in [options.listen, options.replay_listen] {
             if !address.ip().is_loopback() {
                 return Err(ServeError::Public(address));
             }
         }
+        let public = options.public.as_ref().map(origins).transpose()?;
         drop(Store::read_only(&options.archive).map_err(OpenError::from)?);
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -136,6 +151,7 @@ impl Server {
             archive: Archive::new(&options.archive),
             application: application_at,
             replay: replay_at,
+            public,
             review: options.review.clone(),
             answering: Semaphore::new(ANSWERING_MAX),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
@@ -168,5 +184,49 @@ impl Server {
             connections.finish(LAST_REQUESTS).await;
         });
         runtime.shutdown_background();
+    }
+}
+
+/// Two origins as browsers write them.
+fn origins(stated: &[String; 2]) -> Result<[String; 2], ServeError> {
+    let origin = |text: &String| {
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.filter(|url| url.path() == "/" && url.query().is_none() && url.fragment().is_none());
+        let url = url.filter(|url| url.username().is_empty() && url.password().is_none());
+        url.map(|url| url.origin().ascii_serialization()).ok_or_else(|| ServeError::Origin(text.clone()))
+    };
+    let [application, replay] = stated;
+    let origins = [origin(application)?, origin(replay)?];
+    if origins[0] == origins[1] {
+        return Err(ServeError::SameOrigin(origins[0].clone()));
+    }
+    Ok(origins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origins;
+
+    #[test]
+    fn origins_are_written_as_browsers_do_and_differ() {
+        let of = |application: &str, replay: &str| origins(&[application.to_owned(), replay.to_owned()]);
+        let told = of("https://Archive.example.org:443/", "http://replay.example.org:81").unwrap();
+        assert_eq!(told, ["https://archive.example.org", "http://replay.example.org:81"]);
+        for wrong in [
+            "archive.example.org",
+            "ftp://a.org",
+            "https://a.org/archive",
+            "https://a@a.org",
+            "https://a.org/?x",
+        ] {
+            let error = of("https://b.org", wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("'{wrong}' is not an origin such as https://archive.example.org"));
+        }
+        assert!(
+            of("https://a.org", "https://A.org/")
+                .unwrap_err()
+                .to_string()
+                .starts_with("both origins are https://a.org:")
+        );
     }
 }

@@ -1,21 +1,14 @@
 //! `archive review score`: how far raters agree, and what rates like them.
 
-use std::collections::HashMap;
-use std::path::Path;
-
 use archive::decisions::Decisions;
-use archive::query::{Question, Value};
-use archive::review::score::{Agreement, MeasureScore, Ratings};
+use archive::review::score::{
+    Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ScoreError, Scores,
+};
 use archive_storage::Store;
-use chrono::Utc;
 use comfy_table::CellAlignment;
-use serde::Serialize;
 
 use super::super::options::{ArchiveArgs, ReaderArgs};
 use super::super::{UsageError, output};
-
-/// What is judged unless something else is asked for: a site's importance by links between sites, and by that of its pages.
-const MEASURES: [&str; 4] = ["importance", "importance_sum", "importance_max", "importance_sum / pages"];
 
 /// Sites that people rate differently and that are named.
 const DISAGREEMENTS_MAX: usize = 10;
@@ -48,72 +41,48 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Measured {
-    measure: String,
-    #[serde(flatten)]
-    score: MeasureScore,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = &args.archive.path;
-    let ratings = Ratings::of_sites(&Decisions::read(path)?);
-    if ratings.sites().next().is_none() {
+    let decisions = Decisions::read(path)?;
+    if Ratings::of_sites(&decisions).sites().next().is_none() {
         return Err(UsageError(
             "nobody has rated a site yet: `archive review set SITE --rating 4`".to_owned(),
         )
         .into());
     }
     let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
-    let numbers = numbers(path, args, &measures)?;
-    let scores = measures.into_iter().zip(numbers).filter_map(|(measure, numbers)| {
-        let score = ratings.measure(&numbers, args.repeat as usize, args.rng)?;
-        Some(Measured { measure, score })
-    });
-    let scores: Vec<Measured> = scores.collect();
-    if args.json {
-        ratings.raters().iter().try_for_each(output::json_line)?;
-        output::json_line(&ratings.agreement())?;
-        scores.iter().try_for_each(output::json_line)?;
-        return ratings.disagreements(usize::MAX).iter().try_for_each(output::json_line);
-    }
-    print_raters(&ratings)?;
-    print_agreement(&ratings.agreement())?;
-    print_measures(&scores)?;
-    print_disagreements(&ratings)
-}
-
-/// What each calculation comes to for each site.
-fn numbers(path: &Path, args: &Args, measures: &[String]) -> anyhow::Result<Vec<HashMap<String, f64>>> {
-    let store = Store::read_only(path)?;
-    let access = args.reader.access(path)?;
-    let mut numbers = Vec::new();
-    for measure in measures {
-        let query = format!("site select site, {measure}");
-        let answer = Question::new(&store, access.clone(), &query, Utc::now())?.answer()?;
-        if answer.headings.len() != 2 {
+    let (store, access) = (Store::read_only(path)?, args.reader.access(path)?);
+    let scores = Scores::of(&store, &access, &decisions, &measures, args.repeat as usize, args.rng);
+    let scores = match scores {
+        Err(ScoreError::Several(measure)) => {
             let text = format!("'{measure}' is more than one calculation: give --by once for each");
             return Err(UsageError(text).into());
         }
-        let number = |value: &Value| value.as_number();
-        let rows = answer.rows.iter().filter_map(|row| match row.as_slice() {
-            [Value::Text(site), value] => Some((site.clone(), number(value)?)),
-            _ => None,
-        });
-        numbers.push(rows.collect());
+        // A mistake in a query has an exit code of its own.
+        Err(ScoreError::Query(error)) => return Err(error.into()),
+        scores => scores?,
+    };
+    if args.json {
+        scores.raters.iter().try_for_each(output::json_line)?;
+        output::json_line(&scores.agreement)?;
+        scores.measures.iter().try_for_each(output::json_line)?;
+        return scores.disagreements.iter().try_for_each(output::json_line);
     }
-    Ok(numbers)
+    print_raters(scores.raters)?;
+    print_agreement(&scores.agreement)?;
+    print_measures(scores.measures)?;
+    print_disagreements(scores.disagreements)
 }
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-fn print_raters(ratings: &Ratings) -> anyhow::Result<()> {
+fn print_raters(raters: Vec<RaterScore>) -> anyhow::Result<()> {
     let mut table =
         output::table(&["rater", "sites rated", "by others too", "like the others", "95 %", "points higher"]);
     output::align(&mut table, &[1, 2, 3, 4, 5], CellAlignment::Right);
-    for score in ratings.raters() {
+    for score in raters {
         table.add_row([
             score.rater,
             score.rated.to_string(),
@@ -146,14 +115,14 @@ fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_measures(scores: &[Measured]) -> anyhow::Result<()> {
+fn print_measures(scores: Vec<MeasureScore>) -> anyhow::Result<()> {
     output::line("")?;
     let mut table =
         output::table(&["measure", "sites", "like the reference", "95 % of halves", "commonest rating"]);
     output::align(&mut table, &[1, 2, 3, 4], CellAlignment::Right);
-    for Measured { measure, score } in scores {
+    for score in scores {
         table.add_row([
-            measure.clone(),
+            score.measure,
             score.sites.to_string(),
             percent(score.like_reference),
             format!("{} - {}", percent(score.interval.0), percent(score.interval.1)),
@@ -163,14 +132,13 @@ fn print_measures(scores: &[Measured]) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_disagreements(ratings: &Ratings) -> anyhow::Result<()> {
-    let apart = ratings.disagreements(DISAGREEMENTS_MAX);
+fn print_disagreements(apart: Vec<Disagreement>) -> anyhow::Result<()> {
     if apart.is_empty() {
         return Ok(());
     }
     output::line("")?;
     let mut table = output::table(&["rated differently", "by"]);
-    for site in apart {
+    for site in apart.into_iter().take(DISAGREEMENTS_MAX) {
         let by: Vec<String> = site.ratings.iter().map(|(who, rating)| format!("{who} {rating}")).collect();
         table.add_row([site.site, by.join(", ")]);
     }

@@ -34,6 +34,8 @@ pub(super) struct Asked<'a> {
     /// The origin of the replay.
     replay: &'a str,
     review: Option<&'a Review>,
+    /// Who asks, as the web server before this one says.
+    user: Option<&'a str>,
     /// What was sent with a form, if one was sent.
     form: Option<Vec<(String, String)>>,
 }
@@ -52,6 +54,8 @@ enum Problem {
     Missing(String),
     /// The question is wrong.
     Wrong(String),
+    /// Whoever asks may not.
+    Refused(String),
     /// Something failed.
     Failed(String),
 }
@@ -78,16 +82,19 @@ impl<'a> Asked<'a> {
         let format = parameters.iter().find(|(name, _)| name == "format").map(|(_, value)| value.as_str());
         let wants_json = match format {
             Some(format) => format == "json",
-            None => accept.is_some_and(|accept| {
-                accept.split(',').next().is_some_and(|first| first.trim().starts_with("application/json"))
-            }),
+            None => wants_json(accept),
         };
-        Self { path, length, parameters, wants_json, opened, replay, review: None, form: None }
+        Self { path, length, parameters, wants_json, opened, replay, review: None, user: None, form: None }
     }
 
-    /// The same where people may decide, with what was sent with a form.
-    pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
-        self.review = review;
+    /// The same where people may decide, with who asks and what was sent with a form.
+    pub(super) fn reviewed(
+        mut self,
+        review: Option<&'a Review>,
+        user: Option<&'a str>,
+        form: Option<&[u8]>,
+    ) -> Self {
+        (self.review, self.user) = (review, user);
         self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
         self
     }
@@ -138,6 +145,15 @@ impl Reply {
     pub(super) fn problem(status: u16, what: &str) -> Self {
         Self::html(status, "No page", "", &html! { h1 { "No page" } p { (what) } })
     }
+
+    /// The same, or as data to whoever asks for that.
+    pub(super) fn refusal(status: u16, what: &str, wants_json: bool) -> Self {
+        if !wants_json {
+            return Self::problem(status, what);
+        }
+        let error = serde_json::json!({ "error": what });
+        Self::of(status, "application/json", error.to_string() + "\n")
+    }
 }
 
 /// The answer to a request.
@@ -147,6 +163,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     }
     let reply = match asked.path {
         "/review" if asked.review.is_some() => review::list(asked),
+        "/review/scores" if asked.review.is_some() => review::scores(asked),
         "/review/site" if asked.review.is_some() => review::site(asked),
         "/review/decide" if asked.form.is_some() => review::decide(asked),
         "/review.js" if asked.review.is_some() => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
@@ -169,16 +186,17 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     let (status, what) = match &problem {
         Problem::Missing(what) => (404, what),
         Problem::Wrong(what) => (400, what),
+        Problem::Refused(what) => (403, what),
         Problem::Failed(what) => (500, what),
     };
-    if asked.wants_json {
-        return Reply::of(
-            status,
-            "application/json",
-            serde_json::json!({ "error": what }).to_string() + "\n",
-        );
-    }
-    Reply::problem(status, what)
+    Reply::refusal(status, what, asked.wants_json)
+}
+
+/// Whether an `Accept` field asks for JSON first.
+pub(super) fn wants_json(accept: Option<&str>) -> bool {
+    accept.is_some_and(|accept| {
+        accept.split(',').next().is_some_and(|first| first.trim().starts_with("application/json"))
+    })
 }
 
 fn layout(title: &str, words: &str, reviews: bool, content: &Markup) -> Markup {

@@ -1,0 +1,135 @@
+//! What people send: decisions, what they take back, and what others have said meanwhile.
+
+use chrono::{SubsecRound as _, Utc};
+use maud::html;
+use serde::Serialize;
+
+use super::super::{Asked, Problem, Reply, address};
+use super::{Reviewer, reviewing, site_address};
+use crate::decisions::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
+
+#[derive(Serialize)]
+struct Decided {
+    said: String,
+    seen: u64,
+}
+
+/// Writes down what was sent.
+pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let form = asked.form.as_deref().unwrap_or_default();
+    let sent =
+        |name: &str| form.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim());
+    let mut reviewer = Reviewer::of(asked, sent("by"))?;
+    let name = sent("site");
+    let known = asked.opened.store.state().find_site(name)?;
+    if known.is_none() {
+        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
+    }
+    let subject = Subject::Site(name.to_owned());
+    let what = what(&reviewer, &subject, sent)?;
+    let decision = Decision { time: Utc::now().trunc_subsecs(0), by: reviewer.name.to_owned(), what };
+    let seen = if sent("undo") == "1" { u64::MAX } else { sent("seen").parse().unwrap_or_default() };
+    let (by, path) = (reviewer.name, asked.opened.store.path());
+    match reviewer.decisions.add_unless(path, vec![decision], |now| since(now, by, &subject, seen)) {
+        Ok(Ok(_)) => {}
+        Ok(Err(other)) => {
+            let newest = reviewer.decisions.newest_word(&subject);
+            return Ok(conflict(asked, &reviewer, name, &other, form, newest));
+        }
+        Err(DecisionsError::Mistake(what)) => return Err(Problem::Wrong(what)),
+        Err(error) => return Err(error.into()),
+    }
+    if asked.wants_json {
+        let decided =
+            Decided { said: reviewer.said(&subject), seen: reviewer.decisions.newest_word(&subject) };
+        return Ok(asked.reply("", &decided, || html! {}));
+    }
+    let mut reply = Reply::of(303, "text/plain", "");
+    let back = match sent("back") {
+        "site" => site_address(name, reviewer.name),
+        show => address("/review", &[("show", show), ("by", reviewer.name)]),
+    };
+    reply.headers.push(("Location".to_owned(), back));
+    Ok(reply)
+}
+
+/// What was decided.
+fn what<'f>(
+    reviewer: &Reviewer<'_>,
+    subject: &Subject,
+    sent: impl Fn(&str) -> &'f str,
+) -> Result<What, Problem> {
+    if sent("undo") == "1" {
+        let own = (1..).zip(reviewer.decisions.log()).filter(|(number, decision)| {
+            let is_said = matches!(&decision.what, What::Said(said) if said.on == *subject);
+            is_said && decision.by == reviewer.name && !reviewer.decisions.is_undone(*number)
+        });
+        let (number, _) = own
+            .last()
+            .ok_or_else(|| Problem::Wrong(format!("{} has decided nothing on it.", reviewer.name)))?;
+        return Ok(What::Undoes(number));
+    }
+    let mut said = Said::of(subject.clone());
+    if !sent("rating").is_empty() {
+        let rating = sent("rating").parse().ok().filter(|rating| (1..=4).contains(rating));
+        said.rating = Some(rating.ok_or_else(|| Problem::Wrong("A rating is 1, 2, 3 or 4.".to_owned()))?);
+    }
+    if !sent("verdict").is_empty() {
+        let verdict = Verdict::EACH.into_iter().find(|verdict| verdict.name() == sent("verdict"));
+        said.verdict = Some(verdict.ok_or_else(|| Problem::Wrong("There is no such verdict.".to_owned()))?);
+    }
+    sent("reason").clone_into(&mut said.reason);
+    sent("note").clone_into(&mut said.note);
+    let tags = sent("tags").split(',').map(str::trim).filter(|tag| !tag.is_empty());
+    said.tags = tags.map(str::to_owned).collect();
+    Ok(What::Said(Box::new(said)))
+}
+
+/// What somebody else has decided on a site after a page was made.
+fn since(decisions: &Decisions, by: &str, subject: &Subject, seen: u64) -> Option<Decision> {
+    let newest = decisions.newest_word(subject);
+    let decision = decisions.log().get(usize::try_from(newest.checked_sub(1)?).ok()?)?;
+    (newest > seen && decision.by != by).then(|| decision.clone())
+}
+
+/// Shows what somebody else has decided, and asks again.
+fn conflict(
+    asked: &Asked<'_>,
+    reviewer: &Reviewer<'_>,
+    name: &str,
+    other: &Decision,
+    form: &[(String, String)],
+    newest: u64,
+) -> Reply {
+    let hides = reviewer
+        .decisions
+        .on(&Subject::Site(name.to_owned()))
+        .is_some_and(|standing| reviewer.hides(standing));
+    let what = match &other.what {
+        What::Undoes(_) => format!("{} took a decision on {name} back in the meantime", other.by),
+        What::Said(said) if !hides => {
+            format!("{} decided on {name} in the meantime: {}", other.by, said.in_words())
+        }
+        What::Said(_) => format!("{} decided on {name} in the meantime", other.by),
+    };
+    if asked.wants_json {
+        return Reply::of(
+            409,
+            "application/json",
+            serde_json::json!({ "error": what, "seen": newest }).to_string(),
+        );
+    }
+    let content = html! {
+        h1 { "Decided in the meantime" }
+        p { (what) }
+        form method="post" action="/review/decide" {
+            @for (field, value) in form.iter().filter(|(field, _)| field != "seen") {
+                input type="hidden" name=(field) value=(value);
+            }
+            input type="hidden" name="seen" value=(newest);
+            button { "Write mine down as well" }
+        }
+        p { a href=(site_address(name, reviewer.name)) { "Leave it as it is" } }
+    };
+    reviewing(asked, Reply::html(409, "Decided in the meantime", "", &content))
+}

@@ -1,0 +1,202 @@
+//! One site: why to look, pages to look at, neighbours that were decided on, and its decisions.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use archive_storage::{SiteId, UrlId};
+use chrono::Utc;
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::super::{Asked, Problem, Reply, address, moment, page_of, site_of};
+use super::{Reviewer, Row, buttons, keys, reviewing, site_address};
+use crate::decisions::{Decision, Subject, What};
+use crate::ledger::Credits;
+use crate::query::{Question, Value};
+use crate::review::next;
+
+/// Pages whose links are followed to neighbours, the most important ones.
+const PAGES: usize = 200;
+
+/// Neighbours that are shown.
+const NEIGHBOURS: usize = 20;
+
+#[derive(Serialize)]
+struct Site {
+    by: String,
+    #[serde(flatten)]
+    row: Row,
+    samples: Vec<(String, Option<String>)>,
+    neighbours: Vec<Neighbour>,
+    log: Vec<Line>,
+}
+
+/// A site to which this one leads.
+#[derive(Serialize)]
+struct Neighbour {
+    site: String,
+    /// Links from the most important pages.
+    links: u32,
+    /// What was decided on it.
+    said: String,
+}
+
+#[derive(Serialize)]
+struct Line {
+    number: u64,
+    #[serde(flatten)]
+    decision: Decision,
+    undone: bool,
+}
+
+/// One site.
+pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
+    let name = asked.parameter("name");
+    let opened = asked.opened;
+    let missing = || Problem::Missing(format!("The archive knows no site “{name}”."));
+    let id = opened.store.state().find_site(name)?.ok_or_else(missing)?;
+    let among = std::iter::once(id).collect();
+    let found = next(&opened.store, &opened.access, &reviewer.decisions, Some(&among), 1)?.rows.pop();
+    let mut samples: Vec<(String, Option<String>)> = Vec::new();
+    let mut row = match found {
+        Some(found) => {
+            samples.extend(found.samples.iter().map(|sample| (sample.url.clone(), sample.title.clone())));
+            reviewer.found(found)
+        }
+        None => reviewer.row(name),
+    };
+    if samples.is_empty() && !name.contains(['"', '\\']) {
+        let query = format!("page site = \"{name}\" and status = 200 select url, title limit 5");
+        let question = Question::new(&opened.store, opened.access.clone(), &query, Utc::now())?;
+        samples.extend(question.answer()?.rows.into_iter().filter_map(|row| {
+            let mut texts =
+                row.into_iter().map(|value| if let Value::Text(text) = value { Some(text) } else { None });
+            Some((texts.next().flatten()?, texts.next().flatten()))
+        }));
+    }
+    row.because.dedup();
+    let subject = Subject::Site(name.to_owned());
+    let hides = reviewer.decisions.on(&subject).is_some_and(|standing| reviewer.hides(standing));
+    let is_on_it = |decision: &Decision| matches!(&decision.what, What::Said(said) if said.on == subject);
+    let log = (1..).zip(reviewer.decisions.log()).filter(|(_, decision)| is_on_it(decision));
+    let log = log.filter(|(_, decision)| !hides || decision.by == reviewer.name).map(|(number, decision)| {
+        Line { number, decision: decision.clone(), undone: reviewer.decisions.is_undone(number) }
+    });
+    let neighbours = neighbours(asked, &reviewer, name, id)?;
+    let data = Site { by: reviewer.name.to_owned(), row, samples, neighbours, log: log.collect() };
+    Ok(reviewing(asked, asked.reply(name, &data, || shown(asked, &data))))
+}
+
+/// The sites to which the most important pages of a site lead: those that were decided on first, then those with most links.
+fn neighbours(
+    asked: &Asked<'_>,
+    reviewer: &Reviewer<'_>,
+    name: &str,
+    own: SiteId,
+) -> Result<Vec<Neighbour>, Problem> {
+    let state = asked.opened.store.state();
+    let credits = Credits::open(state)?;
+    let mut counts: HashMap<SiteId, u32> = HashMap::new();
+    for page in most_important(asked, name)? {
+        for link in &state.links(page)?.links {
+            if let Some(site) = credits.site(state, link.target)?.filter(|site| *site != own) {
+                *counts.entry(site).or_default() += 1;
+            }
+        }
+    }
+    let mut neighbours = counts
+        .into_iter()
+        .map(|(site, links)| {
+            let site = state.site_name(site)?;
+            Ok(Neighbour { said: reviewer.said(&Subject::Site(site.clone())), site, links })
+        })
+        .collect::<Result<Vec<_>, Problem>>()?;
+    let order = |of: &Neighbour| (of.said.is_empty(), Reverse(of.links), of.site.clone());
+    neighbours.sort_by_cached_key(order);
+    neighbours.truncate(NEIGHBOURS);
+    Ok(neighbours)
+}
+
+/// The most important pages of a site which whoever asks may see.
+fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
+    if name.contains(['"', '\\']) {
+        return Ok(Vec::new());
+    }
+    let query = format!("page site = \"{name}\" and captures > 0 order by importance limit {PAGES}");
+    Ok(Question::new(&asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
+}
+
+fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
+    let Site { by, row, samples, neighbours, log } = data;
+    html! {
+        script src="/review.js" defer {}
+        div data-site=(row.site) {
+            h1 { (row.site) }
+            p { a href=(address("/review", &[("by", by)])) { "All sites that wait" } " · " a href=(site_of(&row.site)) { "What the archive holds of it" } }
+            @if let Some(advice) = row.advice {
+                p { strong { (advice.name()) } ": " (row.because.join("; ")) }
+            }
+            (buttons(&row.site, by, row.seen, "site"))
+            p { output { (row.said) } }
+            (keys())
+            form .query method="post" action="/review/decide" {
+                input type="hidden" name="site" value=(row.site); input type="hidden" name="by" value=(by);
+                input type="hidden" name="seen" value=(row.seen); input type="hidden" name="back" value="site";
+                label { "Reason " input name="reason" maxlength="1000"; }
+                label { "Note " input name="note" maxlength="1000"; }
+                label { "Tags " input name="tags" placeholder="maps, -music" maxlength="1000"; }
+                button { "Write down" }
+            }
+        }
+        section {
+            h2 { "Pages to look at" }
+            ul { @for (url, title) in samples {
+                li {
+                    a href=(asked.replayed(url, None)) target="preview" rel="noreferrer" { (title.as_deref().unwrap_or(url)) }
+                    " " a .small href=(page_of(url)) { "history" } div .url { (url) }
+                }
+            } }
+            @if let Some((url, _)) = samples.first() {
+                iframe .preview name="preview" sandbox="" src=(asked.replayed(url, None)) title="The page as it was captured" {}
+            }
+        }
+        section {
+            h2 { "Neighbours" }
+            @if neighbours.is_empty() { p { "Its pages lead to no other site." } } @else {
+                div .wide { table {
+                    thead { tr { th scope="col" { "It leads to" } th .number scope="col" { "Links" } th scope="col" { "Decided" } } }
+                    tbody { @for other in neighbours { tr {
+                        th scope="row" { a href=(site_address(&other.site, by)) { (other.site) } }
+                        td .number { (other.links) } td .because { (other.said) }
+                    } } }
+                } }
+            }
+            @if !row.site.contains(['"', '\\']) {
+                p { a href=(address("/query", &[("q", &linking(&row.site))])) { "Sites that lead here" } }
+            }
+        }
+        @if !log.is_empty() {
+            section {
+                h2 { "Decisions" }
+                div .wide { table {
+                    thead { tr { th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "What" } } }
+                    tbody { @for line in log { tr {
+                        td { (moment(Some(line.decision.time))) } td { (line.decision.by) }
+                        td .because {
+                            @if let What::Said(said) = &line.decision.what { (said.in_words()) }
+                            @if line.undone { " (undone)" }
+                        }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// A query for the sites that lead to one, with what was decided on them.
+fn linking(site: &str) -> String {
+    format!(
+        "count pages links to (page site = \"{site}\") and site != \"{site}\" group by site, rating, verdict"
+    )
+}

@@ -11,7 +11,9 @@ pub mod orders;
 pub mod passes;
 pub mod plot;
 pub mod refresh;
+pub mod repeated;
 pub mod report;
+pub mod subjects;
 pub mod transfers;
 pub mod windows;
 

@@ -9,6 +9,7 @@ mod orders;
 mod passes;
 mod refresh;
 mod slices;
+mod subjects;
 mod transfers;
 mod windows;
 
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Estimators(estimators::Args),
     Focus(focus::Args),
     Slices(slices::Args),
+    Subjects(subjects::Args),
     Transfers(transfers::Args),
 }
 
@@ -41,6 +43,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Estimators(args) => estimators::run(args),
         Command::Focus(args) => focus::run(args),
         Command::Slices(args) => slices::run(args),
+        Command::Subjects(args) => subjects::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),
     }

@@ -120,20 +120,19 @@ mod tests {
     #[test]
     fn the_optimum_meets_its_condition() {
         let mut random = fastrand::Rng::with_seed(2);
-        let rows: Vec<Sparse> = (0..40)
-            .map(|_| (0..9).filter_map(|at| random.bool().then(|| (at, random.f32()))).collect())
-            .collect();
+        let mut row = || (0..9).map(|at| (at, random.f32())).filter(|entry| entry.1 > 0.5).collect();
+        let rows: Vec<Sparse> = (0..40).map(|_| row()).collect();
         let labels: Vec<Vec<usize>> =
             (0..40).map(|_| (0..3).filter(|_| random.u8(0..3) == 0).collect()).collect();
         let model = Ridge::fit(&rows, &labels, 3, 9, 0.7);
-        let shares: Vec<Vec<f64>> = rows.iter().map(|row| model.shares(row)).collect();
+        let share = |row: usize, class: usize| model.shares(&rows[row])[class];
         for class in 0..3 {
             let is_of = |row: usize| f64::from(u8::from(labels[row].contains(&class)));
             assert!((model.constants[class] - (0..40).map(is_of).sum::<f64>() / 40.0).abs() < 1e-12);
             for place in 0..9_u32 {
                 let value =
                     |row: &Sparse| row.iter().find(|entry| entry.0 == place).map_or(0.0, |entry| entry.1);
-                let pull = |row: usize| f64::from(value(&rows[row])) * (is_of(row) - shares[row][class]);
+                let pull = |row: usize| f64::from(value(&rows[row])) * (is_of(row) - share(row, class));
                 let pulls: f64 = (0..40).map(pull).sum();
                 let weight = f64::from(model.weights[place as usize * 3 + class]);
                 assert!((pulls - 0.7 * weight).abs() < 0.02, "{place}, {class}: {pulls} and {weight}");

@@ -10,6 +10,7 @@ pub mod librarian;
 pub mod orders;
 pub mod passes;
 pub mod plot;
+pub mod raters;
 pub mod refresh;
 pub mod repeated;
 pub mod report;

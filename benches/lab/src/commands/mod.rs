@@ -7,6 +7,7 @@ mod focus;
 mod librarian;
 mod orders;
 mod passes;
+mod raters;
 mod refresh;
 mod slices;
 mod subjects;
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Librarian(librarian::Args),
     Orders(orders::Args),
     Passes(passes::Args),
+    Raters(raters::Args),
     Refresh(refresh::Args),
     Estimators(estimators::Args),
     Focus(focus::Args),
@@ -39,6 +41,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Windows(args) => windows::run(args),
         Command::Librarian(args) => librarian::run(args),
         Command::Passes(args) => passes::run(args),
+        Command::Raters(args) => raters::run(args),
         Command::Refresh(args) => refresh::run(args),
         Command::Estimators(args) => estimators::run(args),
         Command::Focus(args) => focus::run(args),

@@ -45,6 +45,7 @@ mod replay_browser;
 mod review_browser;
 mod reviewing;
 mod robots;
+mod runs;
 mod searching;
 mod secure;
 mod seeds;

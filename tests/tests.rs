@@ -35,6 +35,7 @@ mod power;
 mod prepared;
 mod push;
 mod questions;
+mod readable;
 mod readers;
 mod realsites;
 mod rebuild;

@@ -1,9 +1,11 @@
 //! The pages of the application: each is data, shown as HTML, or as JSON to whoever asks for that.
 
 mod captured;
+mod compare;
 mod picture;
 mod pictures;
 mod query;
+mod reading;
 mod review;
 mod runs;
 mod search;
@@ -172,6 +174,8 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/query" => query::page(asked),
         "/page" => captured::page(asked),
         "/site" => site::page(asked),
+        "/compare" => compare::page(asked),
+        "/read" => reading::page(asked),
         "/pictures" => pictures::page(asked),
         "/runs" => runs::list(asked),
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),

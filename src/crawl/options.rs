@@ -31,6 +31,8 @@ pub const WORKERS_MAX: usize = 4096;
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What the run is called among the archive's [`crate::runs`]; by its plan if this is empty.
+    pub name: &'static str,
     /// Requests under way at the same time, at most; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Threads that parse and compress.
@@ -71,6 +73,7 @@ impl Default for Options {
     /// As polite as the command line is by itself: two seconds between requests to a host, public addresses only, no limits.
     fn default() -> Self {
         Self {
+            name: "",
             workers: 256,
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
@@ -137,6 +140,8 @@ pub struct Status {
     pub active: usize,
     /// Hosts that are being asked.
     pub hosts_active: usize,
+    /// Hosts that have something to be asked for, and are left alone for politeness.
+    pub hosts_waiting: usize,
     /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
     /// What a focused crawl has found.
@@ -175,6 +180,21 @@ pub enum End {
     Harvest,
     /// Somebody asked for it.
     Stopped,
+}
+
+impl End {
+    /// Its name in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Limit => "limit",
+            Self::Time => "time",
+            Self::Found => "found",
+            Self::Harvest => "harvest",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 impl Status {

@@ -45,6 +45,7 @@ pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
+pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
 pub use self::xml::{ELEMENT_NAMES_MAX, Elements};
 
 /// A fetched document.

@@ -4,6 +4,7 @@
 //! see values that are handed to them; all channels are bounded by the number of requests under way, so a slow stage
 //! slows the ones before it.
 
+mod account;
 mod answers;
 mod checkpoints;
 mod focus;
@@ -21,6 +22,7 @@ use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
+use self::account::Account;
 use self::operation::Operation;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
@@ -179,12 +181,12 @@ pub fn run(
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
             pace: Pace::default(),
+            account: Account::default(),
         };
-        run.begin(plan)?;
-        let end = run.drive(report)?;
-        tracing::info!(?end, captures = run.status.captures, "the run has ended");
-        run.finish(report)?;
-        Ok((end, run.status))
+        run.begin_account(&plan);
+        let done = run.carry_out(plan, report);
+        run.end_account(&done);
+        Ok((done?, run.status))
     })
 }
 
@@ -244,9 +246,18 @@ struct Run<'a> {
     watch: Stopwatch,
     beginning: Beginning,
     pace: Pace,
+    account: Account,
 }
 
 impl Run<'_> {
+    fn carry_out(&mut self, plan: Plan, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+        self.begin(plan)?;
+        let end = self.drive(report)?;
+        tracing::info!(?end, captures = self.status.captures, "the run has ended");
+        self.finish(report)?;
+        Ok(end)
+    }
+
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
     fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
         let now = Instant::now();

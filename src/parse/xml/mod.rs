@@ -14,6 +14,7 @@ mod generic;
 mod limits;
 mod oai;
 mod pieces;
+pub(super) mod readable;
 mod repair;
 pub(super) mod sitemap;
 mod tolerant;

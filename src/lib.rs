@@ -36,6 +36,7 @@ pub mod review;
 pub mod search;
 pub mod selection;
 pub mod serve;
+pub mod spare;
 pub mod topic;
 pub mod topics;
 pub mod watch;

@@ -10,6 +10,7 @@ mod focus;
 mod operation;
 mod requests;
 mod robots;
+mod spare_time;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::operation::Operation;
+use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::monitor::Monitor;
@@ -153,6 +155,7 @@ pub fn run(
             control,
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
+            spare_time: SpareTime::default(),
             erased,
             decisions,
             seed_delays: HashMap::new(),
@@ -209,6 +212,7 @@ struct Run<'a> {
     control: &'a Control,
     monitor: Option<Monitor>,
     operation: Operation,
+    spare_time: SpareTime,
     /// What must not be fetched again.
     erased: Erased,
     decisions: Decisions,
@@ -404,6 +408,7 @@ impl Run<'_> {
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         let threads = Threads::now();
+        self.end_spare_time()?;
         self.watch.start();
         if self.status.captures + self.status.errors + self.status.refused > 0 {
             self.recorder.settle()?;

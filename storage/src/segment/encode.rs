@@ -1,7 +1,7 @@
 //! Compresses capture groups, on as many threads as there are.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::codec::{Codec, Compressor, FRAME_BYTES_MAX};
@@ -24,6 +24,21 @@ pub(super) struct Generation {
     pub dictionary: Option<Arc<Dictionary>>,
 }
 
+impl Generation {
+    /// The level to compress at. A dictionary of whole versions has a level at which it is at its best.
+    fn level(&self, has_time: bool) -> i32 {
+        let is_of_versions = self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_trained());
+        if has_time && self.codec == Codec::Zstd && !is_of_versions {
+            self.level.max(LEVEL_WITH_TIME)
+        } else {
+            self.level
+        }
+    }
+}
+
+/// The zstd level of pages captured for the first time when there is time.
+const LEVEL_WITH_TIME: i32 = 9;
+
 /// Compressors that are kept while no thread uses them. One with a dictionary of 8 MiB takes some 30 MB.
 const IDLE_COMPRESSORS_MAX: usize = 16;
 
@@ -41,9 +56,11 @@ struct Shared {
     ids: RecordIds,
     codec: Codec,
     generations: AtomicU64,
+    /// Whether there is time to pack well.
+    has_time: AtomicBool,
     routes: RwLock<Vec<(HostGroup, Arc<Generation>)>>,
-    /// With the numbers of their generations, the one used last at the end.
-    idle: Mutex<Vec<(u64, Compressor)>>,
+    /// With the numbers of their generations and their levels, the one used last at the end.
+    idle: Mutex<Vec<((u64, i32), Compressor)>>,
 }
 
 impl std::fmt::Debug for Encoder {
@@ -140,7 +157,8 @@ impl Encoder {
         codec: Codec,
     ) -> Self {
         let (generations, routes, idle) = (AtomicU64::new(0), RwLock::default(), Mutex::default());
-        let shared = Shared { disk, spools, algorithm, ids, codec, generations, routes, idle };
+        let has_time = AtomicBool::new(false);
+        let shared = Shared { disk, spools, algorithm, ids, codec, generations, has_time, routes, idle };
         Self { shared: Arc::new(shared) }
     }
 
@@ -156,7 +174,7 @@ impl Encoder {
         *self.shared.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
         let routes = self.routes();
         let is_used = |number: u64| routes.iter().any(|(_, generation)| generation.number == number);
-        locked(&self.shared.idle).retain(|(number, _)| is_used(*number));
+        locked(&self.shared.idle).retain(|((number, _), _)| is_used(*number));
     }
 
     fn routes(&self) -> RwLockReadGuard<'_, Vec<(HostGroup, Arc<Generation>)>> {
@@ -180,21 +198,28 @@ impl Encoder {
         self.shared.algorithm
     }
 
+    /// Says whether there is time from now on to pack well what comes for the first time. Whoever says nothing has none.
+    pub fn take_time(&self, has_time: bool) {
+        self.shared.has_time.store(has_time, Ordering::Relaxed);
+    }
+
     fn with_compressor<T>(
         &self,
         generation: &Generation,
         work: impl FnOnce(&mut Compressor) -> Result<T, SegmentError>,
     ) -> Result<T, SegmentError> {
+        let level = generation.level(self.shared.has_time.load(Ordering::Relaxed));
+        let key = (generation.number, level);
         let idle = {
             let mut idle = locked(&self.shared.idle);
-            let place = idle.iter().rposition(|(number, _)| *number == generation.number);
+            let place = idle.iter().rposition(|(found, _)| *found == key);
             place.map(|place| idle.remove(place).1)
         };
         let mut compressor = match idle {
             Some(compressor) => compressor,
             None => {
                 let dictionary = generation.dictionary.as_deref().map(Dictionary::as_bytes);
-                Compressor::new(generation.codec, generation.level, dictionary)?
+                Compressor::new(generation.codec, level, dictionary)?
             }
         };
         // After an error the compressor is given up: its state is not known.
@@ -203,7 +228,7 @@ impl Encoder {
         if idle.len() >= IDLE_COMPRESSORS_MAX {
             idle.remove(0);
         }
-        idle.push((generation.number, compressor));
+        idle.push((key, compressor));
         Ok(outcome)
     }
 

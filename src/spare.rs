@@ -17,6 +17,7 @@ const ENDS_BELOW: u64 = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Spare {
     is_there: Arc<AtomicBool>,
+    is_told: bool,
 }
 
 impl Spare {
@@ -24,6 +25,12 @@ impl Spare {
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_there.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody said so who knows better than the system.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.is_told
     }
 }
 
@@ -48,11 +55,20 @@ impl Ticks {
 /// Looks at the processors now and then.
 #[derive(Debug, Default)]
 pub struct Gauge {
+    /// What somebody knows better.
+    told: Option<bool>,
     before: Option<Ticks>,
     spare: Spare,
 }
 
 impl Gauge {
+    /// One that looks, unless it is told what there is.
+    #[must_use]
+    pub fn new(told: Option<bool>) -> Self {
+        let spare = Spare { is_told: told.is_some(), ..Spare::default() };
+        Self { told, before: None, spare }
+    }
+
     /// What it tells.
     #[must_use]
     pub fn spare(&self) -> Spare {
@@ -70,8 +86,8 @@ impl Gauge {
             spare: now.spare.saturating_sub(before.spare),
         });
         let divisor = if self.spare.is_there() { ENDS_BELOW } else { BEGINS_AT };
-        let is_there = passed.is_some_and(|passed| passed.all > 0 && passed.spare * divisor >= passed.all);
-        self.spare.is_there.store(is_there, Ordering::Relaxed);
+        let is_seen = passed.is_some_and(|passed| passed.all > 0 && passed.spare * divisor >= passed.all);
+        self.spare.is_there.store(self.told.unwrap_or(is_seen), Ordering::Relaxed);
         self.before = now;
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     if opened.store.begun_in_vain() > 0 {
         let segments = output::count(opened.store.begun_in_vain() as u64, "new segment");
         output::note(format_args!(
-            "a repack or an erase was interrupted; its {segments} taken away, nothing is lost"
+            "a repack or an erase was interrupted; {segments} of it removed, nothing is lost"
         ));
     }
     if opened.replayed > 0 || opened.cut_bytes > 0 {

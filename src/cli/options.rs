@@ -116,6 +116,9 @@ pub(crate) struct FetchArgs {
     /// room on the disk for new segments beside the old ones
     #[arg(long)]
     repack_while_idle: bool,
+    /// Say that processors have time to spare, or none, whatever they do; for simulations
+    #[arg(long, value_name = "BOOL", hide = true)]
+    spare_time: Option<bool>,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -215,6 +218,7 @@ impl FetchArgs {
             status: self.status,
             memory,
             repack,
+            has_spare_time: self.spare_time,
             ..crawl::Options::default()
         })
     }

@@ -68,6 +68,8 @@ pub struct Options {
     pub memory: Memory,
     /// How closed segments are repacked while processors have time to spare, if they are; with memory of its own.
     pub repack: Option<repack::Options>,
+    /// Whether processors have time to spare, for whoever knows; otherwise the system is asked.
+    pub has_spare_time: Option<bool>,
 }
 
 impl Default for Options {
@@ -94,6 +96,7 @@ impl Default for Options {
             status: None,
             memory: Memory::default(),
             repack: None,
+            has_spare_time: None,
         }
     }
 }

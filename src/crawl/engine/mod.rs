@@ -155,7 +155,7 @@ pub fn run(
             control,
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
-            spare_time: SpareTime::default(),
+            spare_time: SpareTime::new(options.has_spare_time),
             erased,
             decisions,
             seed_delays: HashMap::new(),
@@ -422,7 +422,8 @@ impl Run<'_> {
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
         let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
-        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), ..timings };
+        let packing = self.recorder.store().encoder()?.packing();
+        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), packing, ..timings };
         self.report(report)
     }
 

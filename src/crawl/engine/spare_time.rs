@@ -6,10 +6,16 @@ use crate::spare::Gauge;
 use indicatif::HumanBytes;
 
 /// Time to spare, and what is done in it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SpareTime {
     gauge: Gauge,
     repacking: Option<Beside>,
+}
+
+impl SpareTime {
+    pub(super) fn new(told: Option<bool>) -> Self {
+        Self { gauge: Gauge::new(told), repacking: None }
+    }
 }
 
 impl Run<'_> {

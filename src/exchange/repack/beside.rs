@@ -90,8 +90,10 @@ impl Beside {
         let mut author = Patient { is_over: self.is_over.clone(), spare: self.spare.clone() };
         let rewriting = self.options.rewriting();
         let work = move || {
-            // Of Linux's threads each has a priority of its own. Without it there is still the gauge.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
+            if !author.spare.is_told() {
+                // Of Linux's threads each has a priority of its own. Without it there is still the gauge.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
+            }
             rewriter.carry_out(&rewriting, &mut author)
         };
         thread::Builder::new().name("repack".to_owned()).spawn(work).map_err(|source| SegmentError::Io {

@@ -76,7 +76,7 @@ mod writer;
 pub use append::{Appended, RotationReason, Segments};
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
-pub use encode::{Encoded, Encoder};
+pub use encode::{Encoded, Encoder, Packing, Shrinking};
 pub use error::SegmentError;
 pub use group::{
     CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,

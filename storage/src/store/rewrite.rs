@@ -17,11 +17,14 @@ impl Store {
     }
 
     /// What rewrites closed segments, on any thread: see [`Store::rewrite`]. There may be one at a time, until its result is in
-    /// place or given up.
+    /// place or given up. What waits for a checkpoint gets it.
     ///
     /// # Errors
     /// When a segment is not there, and when the disk refuses.
     pub fn rewriter(&mut self, segments: &[SegmentId]) -> Result<Rewriter, StoreError> {
+        if self.is_exchanging() {
+            self.checkpoint_waiting()?;
+        }
         Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.rewriter(segments)?)
     }
 

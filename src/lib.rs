@@ -37,6 +37,7 @@ pub mod runs;
 pub mod search;
 pub mod selection;
 pub mod serve;
+pub mod spare;
 pub mod topic;
 pub mod topics;
 pub mod watch;

@@ -40,6 +40,8 @@ mod readers;
 mod realsites;
 mod rebuild;
 mod repack;
+mod repack_beside;
+mod repack_year;
 mod repair;
 mod replay;
 mod replay_browser;

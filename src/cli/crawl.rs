@@ -13,7 +13,9 @@ use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolic
 use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
+use archive_storage::segment::{Packing, Shrinking};
 use comfy_table::CellAlignment;
+use indicatif::HumanCount;
 
 use super::cash::CashArgs;
 use super::open::SegmentArgs;
@@ -171,6 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
+        output::line(&packing(&status.timings.packing))?;
         print_pace(&status.timings)?;
     }
     let more = failed.len().saturating_sub(FAILED_SEEDS_MAX);
@@ -206,6 +209,19 @@ fn timings_table(timings: &Timings) -> output::Table {
     row("processor time in all", timings.total);
     row("clock on the wall", timings.elapsed);
     table
+}
+
+/// What was packed with time to spare, and what that was good for.
+fn packing(packing: &Packing) -> String {
+    let share = |of: &Shrinking| of.packed_bytes as f64 / of.plain_bytes.max(1) as f64;
+    let Packing { hurried, at_leisure } = packing;
+    format!(
+        "{} captures were packed in time to spare, to {:.3} of their bytes; {} in a hurry, to {:.3}",
+        HumanCount(at_leisure.captures),
+        share(at_leisure),
+        HumanCount(hurried.captures),
+        share(hurried)
+    )
 }
 
 /// How fast each tenth of the captures was, and the last one against the first.

@@ -11,6 +11,7 @@ use super::frontier::Politeness;
 use super::harvest::{HarvestRules, TopicStatus};
 use super::seeds::Seed;
 use super::timings::Timings;
+use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
@@ -67,6 +68,10 @@ pub struct Options {
     pub status: Option<SocketAddr>,
     /// How much memory may be used.
     pub memory: Memory,
+    /// How closed segments are repacked while processors have time to spare, if they are; with memory of its own.
+    pub repack: Option<repack::Options>,
+    /// Whether processors have time to spare, for whoever knows; otherwise the system is asked.
+    pub has_spare_time: Option<bool>,
 }
 
 impl Default for Options {
@@ -93,6 +98,8 @@ impl Default for Options {
             disk_min: DISK_MIN,
             status: None,
             memory: Memory::default(),
+            repack: None,
+            has_spare_time: None,
         }
     }
 }
@@ -151,6 +158,9 @@ pub struct Status {
     pub top_sites: Vec<(String, f64)>,
     /// Checkpoints of this run.
     pub checkpoints: u64,
+    /// What repacking in spare time has done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repacked: Option<repack::Done>,
     /// Room on the disk of the archive.
     pub disk_free_bytes: u64,
     /// What a person should know, since the last report.

@@ -11,6 +11,7 @@ mod focus;
 mod operation;
 mod requests;
 mod robots;
+mod spare_time;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::account::Account;
 use self::operation::Operation;
+use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::monitor::Monitor;
@@ -155,6 +157,7 @@ pub fn run(
             control,
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
+            spare_time: SpareTime::new(options.has_spare_time),
             erased,
             decisions,
             seed_delays: HashMap::new(),
@@ -211,6 +214,7 @@ struct Run<'a> {
     control: &'a Control,
     monitor: Option<Monitor>,
     operation: Operation,
+    spare_time: SpareTime,
     /// What must not be fetched again.
     erased: Erased,
     decisions: Decisions,
@@ -415,6 +419,7 @@ impl Run<'_> {
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         let threads = Threads::now();
+        self.end_spare_time()?;
         self.watch.start();
         if self.status.captures + self.status.errors + self.status.refused > 0 {
             self.recorder.settle()?;
@@ -428,7 +433,8 @@ impl Run<'_> {
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
         let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
-        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), ..timings };
+        let packing = self.recorder.store().encoder()?.packing();
+        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), packing, ..timings };
         self.report(report)
     }
 

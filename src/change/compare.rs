@@ -11,8 +11,10 @@ use url::Url;
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::access::Access;
-use crate::ledger::capture_flags;
-use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_elements, with_xml_tree};
+use crate::ledger::{Facts, capture_flags};
+use crate::parse::{
+    self, Limits, Parsed, Source, Structure, decode_content, parse, with_elements, with_xml_tree,
+};
 use crate::reading;
 
 /// Bytes that a payload may decode to.
@@ -20,6 +22,9 @@ const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of an XML document that is compared as a tree; larger ones are compared as texts.
 const TREE_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of a document in which its first tag is looked for.
+const BEGINNING_BYTES: usize = 1 << 20;
 
 /// Why versions cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -178,6 +183,20 @@ pub fn with_tree<T>(
 ) -> Result<Option<T>, VersionError> {
     let stored = Stored::read(store, capture)?;
     Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
+}
+
+/// What the XML document of a capture is as a whole, by its beginning and by what was wrong with it when it was captured; none of
+/// other documents, and of a revisit whose original is in another archive.
+///
+/// # Errors
+/// When its records cannot be read.
+pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
+    let Some(original) = store.original(capture)? else { return Ok(None) };
+    let stored = Stored::read(store, &original)?;
+    let problems = Facts::from_fields(&store.metadata(&original)?).problems;
+    let body = stored.body();
+    let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
+    Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
 }
 
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.

@@ -10,7 +10,7 @@ pub mod text;
 pub mod xml;
 
 pub use compare::{
-    Comparison, Difference, VersionError, compare, is_version, latest_versions, parsed, text_of,
+    Comparison, Difference, VersionError, compare, is_version, latest_versions, parsed, structure, text_of,
     version_near, version_until, with_tree,
 };
 pub use lines::{Line, Mark, lines};

@@ -30,6 +30,7 @@ pub(crate) mod resolve;
 mod signature;
 mod xml;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8};
@@ -45,7 +46,7 @@ pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
-pub use self::xml::{ELEMENT_NAMES_MAX, Elements};
+pub use self::xml::{ELEMENT_NAMES_MAX, Elements, Structure, WHOLE_BYTES_MAX};
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +135,8 @@ pub struct Parsed {
     pub entries: Vec<Entry>,
     /// The elements of an XML document by name; none of other documents, and of those with too many.
     pub elements: Option<Vec<Elements>>,
+    /// What an XML document, XHTML too, is as a whole.
+    pub structure: Option<Structure>,
     /// What was cut, repaired or not understood.
     pub problems: Vec<Problem>,
 }
@@ -218,6 +221,27 @@ pub enum Problem {
     NotRead(&'static str),
 }
 
+/// What a problem says of an XML document as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It is not well-formed.
+    Broken,
+    /// It was not read as a whole.
+    Unread,
+}
+
+impl Fault {
+    /// By the sentence that stands for a problem in a capture's records.
+    fn of(problem: &str) -> Option<Self> {
+        let begins = |with: &[&str]| with.iter().any(|with| problem.starts_with(with));
+        match () {
+            () if begins(&["XML: too ", "body cut", "not read"]) => Some(Self::Unread),
+            () if begins(&["XML: ", "not all bytes"]) => Some(Self::Broken),
+            () => None,
+        }
+    }
+}
+
 /// Reads a document. Never fails: see [`Parsed::problems`].
 ///
 /// Links are read from documents with a status of success; from redirects only where they lead to; from errors none, for
@@ -284,15 +308,30 @@ pub fn with_elements<T>(
     limits: &Limits,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
+    let (text, _) = xml_text(body, content_type)?;
+    let read =
+        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
+    xml::with_tree(text.trim_start(), limits, read).ok().flatten()
+}
+
+/// What an XML document is as a whole, by its text and the `problems` that are stored with it; none of anything else.
+pub fn structure(
+    body: &[u8],
+    content_type: Option<&str>,
+    problems: &[String],
+    limits: &Limits,
+) -> Option<Structure> {
+    xml_text(body, content_type).and_then(|(text, _)| xml::structure(&text, problems, limits))
+}
+
+/// The text of an XML document, and whether not all bytes were text; none of anything else.
+fn xml_text<'b>(body: &'b [u8], content_type: Option<&str>) -> Option<(Cow<'b, str>, bool)> {
     let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
     if DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body) != DocumentKind::Xml {
         return None;
     }
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    let (text, _) = charset::decode(body, &charset);
-    let read =
-        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
-    xml::with_tree(text.trim_start(), limits, read).ok().flatten()
+    Some(charset::decode(body, &charset))
 }
 
 /// A document that is being read.
@@ -325,7 +364,7 @@ impl Document<'_> {
     }
 
     /// The text of a body, with a word about bytes that were none.
-    fn decode<'b>(&mut self, body: &'b [u8]) -> (std::borrow::Cow<'b, str>, &'static Encoding) {
+    fn decode<'b>(&mut self, body: &'b [u8]) -> (Cow<'b, str>, &'static Encoding) {
         let charset = self.charset(body);
         let (text, had_errors) = charset::decode(body, &charset);
         if had_errors {

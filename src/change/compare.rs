@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use super::xml::{Delta, Tree};
 use crate::access::Access;
 use crate::ledger::{Facts, capture_flags};
 use crate::parse::{
-    self, Limits, Parsed, Source, Structure, decode_content, parse, with_elements, with_xml_tree,
+    self, Limits, Parsed, Source, Structure, Validation, decode_content, parse, with_elements, with_xml_tree,
 };
 use crate::reading;
 
@@ -197,6 +198,49 @@ pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, 
     let body = stored.body();
     let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
     Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
+}
+
+/// What is wrong with the XML document of a capture; none of other documents. External parts of its definition are taken from
+/// the archive, as they were when the document was captured.
+///
+/// # Errors
+/// When records cannot be read.
+pub fn validate(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<Validation>, VersionError> {
+    let stored = Stored::read(store, capture)?;
+    let mut failed = None;
+    let mut fetch = |base: Option<&str>, system: &str| {
+        let found = part(store, access, capture.time, base.unwrap_or(&stored.url), system);
+        found.unwrap_or_else(|error| {
+            failed = Some(error);
+            None
+        })
+    };
+    let content_type = stored.head.get("Content-Type");
+    let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
+    failed.map_or(Ok(validation), Err)
+}
+
+/// The URL and the text of what a system identifier names.
+fn part(
+    store: &Store,
+    access: &Access,
+    time: i64,
+    base: &str,
+    system: &str,
+) -> Result<Option<(String, String)>, VersionError> {
+    let Some(url) = Url::parse(base).and_then(|base| base.join(system)).ok() else { return Ok(None) };
+    let url = canonical(&url);
+    let Some(id) = store.state().find(&url)? else { return Ok(None) };
+    let Some(capture) = version_near(store, access, id, time)?.filter(|found| found.status == 200) else {
+        return Ok(None);
+    };
+    let stored = Stored::read(store, &capture)?;
+    let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
+    Ok(Some((url, text)))
 }
 
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.

@@ -11,6 +11,6 @@ pub mod xml;
 
 pub use compare::{
     Comparison, Difference, VersionError, compare, is_version, latest_versions, parsed, structure, text_of,
-    version_near, version_until, with_tree,
+    validate, version_near, version_until, with_tree,
 };
 pub use lines::{Line, Mark, lines};

@@ -46,7 +46,7 @@ pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
-pub use self::xml::{ELEMENT_NAMES_MAX, Elements, Structure, WHOLE_BYTES_MAX};
+pub use self::xml::{ELEMENT_NAMES_MAX, Elements, Fetch, Mistake, Structure, Validation, WHOLE_BYTES_MAX};
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
@@ -322,6 +322,24 @@ pub fn structure(
     limits: &Limits,
 ) -> Option<Structure> {
     xml_text(body, content_type).and_then(|(text, _)| xml::structure(&text, problems, limits))
+}
+
+/// What is wrong with an XML document; none of anything else. `fetch` gives the external parts of its definition.
+pub fn validate(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    fetch: &mut Fetch<'_>,
+) -> Option<Validation> {
+    let (text, had_errors) = xml_text(body, content_type)?;
+    Some(xml::validate(&text, had_errors, limits, fetch))
+}
+
+/// The text of an external part of a definition.
+#[must_use]
+pub fn external_text(body: &[u8], content_type: Option<&str>) -> String {
+    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
+    charset::decode(body, &charset).0.into_owned()
 }
 
 /// The text of an XML document, and whether not all bytes were text; none of anything else.

@@ -7,6 +7,7 @@
 
 mod bases;
 mod doctype;
+mod dtd;
 mod elements;
 mod entities;
 mod feed;
@@ -19,16 +20,20 @@ pub(super) mod sitemap;
 mod structure;
 mod tolerant;
 mod tree;
+mod validate;
 mod walk;
 
 use encoding_rs::Encoding;
 use roxmltree::{Document as Tree, Error, Node, ParsingOptions, TextPos};
 
 use self::doctype::Doctype;
+pub use self::dtd::Fetch;
 pub use self::elements::{ELEMENT_NAMES_MAX, Elements, WHOLE_BYTES_MAX};
 use self::entities::Plain;
 use self::pieces::{Piece, Pieces};
 pub use self::structure::Structure;
+pub(super) use self::validate::validate;
+pub use self::validate::{Mistake, Validation};
 use self::walk::{XHTML, XML};
 use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;

@@ -35,7 +35,10 @@ fn judged(documents: &[String]) -> Option<BTreeSet<usize>> {
         return None;
     };
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    let number = |line: &str| line.split_once(".xml:").and_then(|(number, _)| number.parse().ok());
+    let number = |line: &str| {
+        let (number, what) = line.split_once(".xml:")?;
+        number.parse().ok().filter(|_| !what.contains("warning"))
+    };
     Some(said.lines().filter_map(number).collect())
 }
 
@@ -144,7 +147,11 @@ const CASES: [(&str, &[&str], &[&str]); 24] = [
         &["<a x='&v;'>&e;</a>"],
         &["<a>&e;&e;</a>"],
     ),
-    ("<!ENTITY % b '<!ELEMENT b EMPTY>'>%b;<!ELEMENT a (b)>", &["<a><b/></a>"], &["<a/>", "<a><b>x</b></a>"]),
+    (
+        "<!ENTITY % b '&#60;!ELEMENT b EMPTY>'>%b;<!ELEMENT a (b)>",
+        &["<a><b/></a>"],
+        &["<a/>", "<a><b>x</b></a>"],
+    ),
     ("<!ELEMENT n:a EMPTY><!ATTLIST n:a xmlns:n CDATA #FIXED 'u' n:x CDATA #IMPLIED>", &[], &["<a/>"]),
     ("<!ELEMENT a (#PCDATA|b|b)*><!ELEMENT b EMPTY>", &[], &["<a/>"]),
     ("<!ELEMENT a EMPTY><!ELEMENT a ANY>", &[], &["<a/>"]),

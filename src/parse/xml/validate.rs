@@ -6,7 +6,7 @@ use super::super::Limits;
 use super::doctype::Doctype;
 use super::dtd::{self, Dtd, Fetch};
 use super::entities::Plain;
-use super::{offset_of, parse};
+use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
 /// A mistake of an XML document. Places are those of the document once its entities are put in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ impl Validation {
             start = between.rfind('\n').map_or(start, |end| counted + end + 1);
             counted = at;
             let column = text[start..at].chars().count() + 1;
+            let what = one_line(&what, PROBLEM_BYTES_MAX);
             self.mistakes.push(Mistake { line, column, is_broken, what });
         }
     }
@@ -86,11 +87,7 @@ pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mu
                 Error::UnexpectedEndOfStream | Error::UnclosedRootNode => plain.text.len(),
                 _ => offset_of(&plain.text, error.pos(), &error),
             };
-            result.add(
-                &plain.text,
-                true,
-                [(at, super::one_line(&error.to_string(), super::PROBLEM_BYTES_MAX))],
-            );
+            result.add(&plain.text, true, [(at, error.to_string())]);
             return result;
         }
         Err(problem) => {

@@ -13,8 +13,8 @@ const GROUPS_DEPTH_MAX: usize = 64;
 /// Names in a model.
 const NAMES_MAX: usize = 4096;
 
-/// Steps from one name to another that are worked out for a model.
-const STEPS_MAX: usize = 1_000_000;
+/// Steps from one name to another that are worked out for all models of a document, of eight bytes each.
+const STEPS_MAX: usize = 4_000_000;
 
 /// What may stand in an element.
 #[derive(Debug)]
@@ -27,11 +27,11 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Reads what an element is declared to hold.
+    /// Reads what an element is declared to hold; `steps` were worked out for other elements.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn of(declared: &str) -> Result<Self, String> {
+    pub(crate) fn of(declared: &str, steps: &mut usize) -> Result<Self, String> {
         let declared = declared.trim();
         match declared {
             "EMPTY" => return Ok(Self::Empty),
@@ -41,7 +41,7 @@ impl Content {
         let inside = declared.strip_prefix('(').map(str::trim_start);
         match inside.and_then(|inside| inside.strip_prefix("#PCDATA")) {
             Some(rest) => mixed(rest.trim()).ok_or_else(|| NO_MODEL.to_owned())?.map(Self::Mixed),
-            None => Automaton::of(declared).map(Self::Children),
+            None => Automaton::of(declared, steps).map(Self::Children),
         }
     }
 }
@@ -89,13 +89,13 @@ impl Automaton {
     /// The state at the beginning.
     pub(crate) const START: u32 = 0;
 
-    fn of(declared: &str) -> Result<Self, String> {
+    fn of(declared: &str, count: &mut usize) -> Result<Self, String> {
         let mut builder = Builder {
             reader: Reader { text: declared, at: 0 },
             names: HashMap::new(),
             name_of: vec![0],
             steps: vec![Vec::new()],
-            count: 0,
+            count,
         };
         if !declared.starts_with('(') {
             return Err(NO_MODEL.to_owned());
@@ -148,7 +148,7 @@ struct Builder<'a> {
     /// The name of each state.
     name_of: Vec<u32>,
     steps: Vec<Vec<Step>>,
-    count: usize,
+    count: &'a mut usize,
 }
 
 impl Builder<'_> {
@@ -225,8 +225,8 @@ impl Builder<'_> {
 
     /// Each of `to` may follow each of `from`.
     fn join(&mut self, from: &[u32], to: &[u32]) -> Result<(), String> {
-        self.count += from.len() * to.len();
-        if self.count > STEPS_MAX {
+        *self.count += from.len() * to.len();
+        if *self.count > STEPS_MAX {
             return Err(TOO_LARGE.to_owned());
         }
         for state in from {
@@ -243,9 +243,13 @@ const TOO_LARGE: &str = "it is too large to be checked";
 mod tests {
     use super::*;
 
+    fn of(model: &str) -> Result<Content, String> {
+        Content::of(model, &mut 0)
+    }
+
     /// Whether children, a letter each, fit a model.
     fn fits(model: &str, children: &str) -> bool {
-        let Ok(Content::Children(automaton)) = Content::of(model) else { panic!("{model}") };
+        let Ok(Content::Children(automaton)) = of(model) else { panic!("{model}") };
         let names = children.chars().map(String::from);
         let end = names.into_iter().try_fold(Automaton::START, |state, name| automaton.step(state, &name));
         end.is_some_and(|state| automaton.accepts(state))
@@ -273,24 +277,24 @@ mod tests {
         for model in
             ["(a,b|c)", "()", "(a", "a", "(a))", "(a,)", "(#PCDATA|a)", "(#PCDATA a)*", "(#PCDATA|a|a)*"]
         {
-            assert!(Content::of(model).is_err(), "{model}");
+            assert!(of(model).is_err(), "{model}");
         }
         for model in ["((a,b)|(a,c))", "(a?,a)", "(a*,a)", "((a|b)*,a)"] {
-            assert!(Content::of(model).is_err_and(|why| why.contains("ambiguous")), "{model}");
+            assert!(of(model).is_err_and(|why| why.contains("ambiguous")), "{model}");
         }
     }
 
     #[test]
     fn models_are_limited() {
         let nested = |depth: usize| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
-        assert!(Content::of(&nested(GROUPS_DEPTH_MAX)).is_ok());
-        assert!(Content::of(&nested(GROUPS_DEPTH_MAX + 1)).is_err());
+        assert!(of(&nested(GROUPS_DEPTH_MAX)).is_ok());
+        assert!(of(&nested(GROUPS_DEPTH_MAX + 1)).is_err());
         let names = |count: usize, sign: &str| {
             format!("({})", (0..count).map(|name| format!("n{name}")).collect::<Vec<_>>().join(sign))
         };
-        assert!(Content::of(&names(NAMES_MAX, ",")).is_ok());
-        assert!(Content::of(&names(NAMES_MAX + 1, ",")).is_err());
-        assert!(Content::of(&(names(999, "|") + "*")).is_ok());
-        assert!(Content::of(&(names(1001, "|") + "*")).is_err());
+        assert!(of(&names(NAMES_MAX, ",")).is_ok());
+        assert!(of(&names(NAMES_MAX + 1, ",")).is_err());
+        assert!(of(&(names(1999, "|") + "*")).is_ok());
+        assert!(of(&(names(2001, "|") + "*")).is_err());
     }
 }

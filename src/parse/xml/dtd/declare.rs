@@ -3,9 +3,10 @@
 use std::collections::hash_map::Entry;
 
 use super::super::doctype::Reader;
+use super::super::entities::replacement;
 use super::{
-    Attribute, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Fetch, PARTS_MAX, Parameter, Sort, Stop, is_name,
-    is_token,
+    ATTRIBUTES_MAX, Attribute, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Fetch, PARTS_MAX, Parameter, Sort, Stop,
+    TOKENS_MAX, is_token,
 };
 
 impl Dtd {
@@ -56,7 +57,7 @@ impl Dtd {
                     self.read(inside, base, depth + 1, fetch)?;
                 }
             } else if reader.eat("%") {
-                let name = reader.past(";").ok_or(Stop::Broken)?;
+                let name = reader.name().filter(|_| reader.eat(";")).ok_or(Stop::Broken)?;
                 match self.parameters.get(name) {
                     Some(Parameter::Text(text)) => {
                         let text = text.clone();
@@ -92,9 +93,10 @@ impl Dtd {
         while let Some(next) = rest.chars().next() {
             match (next, quote) {
                 ('%', within) if !(is_list && within.is_some()) => {
-                    let reference = rest[1..].split_once(';').filter(|(name, _)| is_name(name));
-                    let value = match reference.map(|(name, after)| (self.parameters.get(name), after)) {
-                        Some((Some(Parameter::Text(value)), after)) => Some((value.clone(), after)),
+                    let mut reference = Reader { text: rest, at: 1 };
+                    let name = reference.name().filter(|_| reference.eat(";"));
+                    let value = match name.and_then(|name| self.parameters.get(name)) {
+                        Some(Parameter::Text(value)) => Some((value.clone(), reference.rest())),
                         _ => None,
                     };
                     if let Some((value, after)) = value {
@@ -164,7 +166,7 @@ impl Dtd {
                 true => None,
                 false => Some(reader.quoted()?),
             };
-            self.attribute(element, name, sort, is_required, default, is_fixed);
+            self.attribute(element, name, sort, is_required, default, is_fixed)?;
         }
     }
 
@@ -177,10 +179,13 @@ impl Dtd {
         is_required: bool,
         default: Option<&str>,
         is_fixed: bool,
-    ) {
+    ) -> Option<()> {
         let known = self.attributes.entry(element.to_owned()).or_default();
         if known.iter().any(|attribute| attribute.name == name) {
-            return;
+            return Some(());
+        }
+        if known.len() >= ATTRIBUTES_MAX {
+            return None;
         }
         let default = default.map(|default| sort.normal(default));
         let has_two = sort == Sort::Id && known.iter().any(|attribute| attribute.sort == Sort::Id);
@@ -197,6 +202,7 @@ impl Dtd {
                 self.tell(format!("the attribute {name} of {element} {what}"));
             }
         }
+        Some(())
     }
 
     /// Productions 70 to 76.
@@ -213,7 +219,7 @@ impl Dtd {
         };
         if is_parameter {
             self.parameters.entry(name).or_insert_with(|| match value {
-                Some(value) => Parameter::Text(value.to_owned()),
+                Some(value) => Parameter::Text(replacement(value).into_owned()),
                 None => Parameter::Outside(base.map(str::to_owned), system.to_owned()),
             });
             return Some(());
@@ -230,7 +236,8 @@ impl Dtd {
 fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
     let start = reader.at;
     let mut depth = 1;
-    while depth > 0 {
+    // Each of the sections that are open costs a look for its end.
+    while (1..=DEPTH_MAX).contains(&depth) {
         let rest = reader.rest();
         let end = memchr::memmem::find(rest.as_bytes(), b"]]>")?;
         match memchr::memmem::find(rest[..end].as_bytes(), b"<![") {
@@ -244,7 +251,7 @@ fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
             }
         }
     }
-    Some(&reader.text[start..reader.at - 3])
+    (depth == 0).then(|| &reader.text[start..reader.at - 3])
 }
 
 /// Productions 54 to 59.
@@ -269,6 +276,8 @@ fn sort(reader: &mut Reader<'_>) -> Option<Sort> {
         reader.some_space()?;
     }
     let listed = reader.eat("(").then(|| reader.past(")")).flatten()?;
-    let listed: Vec<String> = listed.split('|').map(|token| token.trim().to_owned()).collect();
-    listed.iter().all(|token| is_token(token)).then_some(Sort::Listed(listed))
+    let listed: Vec<String> =
+        listed.split('|').take(TOKENS_MAX + 1).map(|token| token.trim().to_owned()).collect();
+    let is_listed = listed.len() <= TOKENS_MAX && listed.iter().all(|token| is_token(token));
+    is_listed.then_some(Sort::Listed(listed))
 }

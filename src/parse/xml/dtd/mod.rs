@@ -22,6 +22,12 @@ const DEPTH_MAX: usize = 32;
 /// External parts of a definition.
 const PARTS_MAX: usize = 256;
 
+/// Attributes of an element that are declared.
+const ATTRIBUTES_MAX: usize = 256;
+
+/// Values that an attribute may be one of.
+const TOKENS_MAX: usize = 512;
+
 /// Mistakes that are told of a document.
 pub(super) const MISTAKES_MAX: usize = 100;
 
@@ -45,6 +51,8 @@ pub(super) struct Dtd {
     pub(super) missing: Vec<String>,
     bytes: usize,
     parts: usize,
+    /// Steps of content models that were worked out.
+    steps: usize,
 }
 
 /// What an element is declared to hold.
@@ -105,7 +113,9 @@ impl Dtd {
         });
         match read {
             Ok(()) => {}
-            Err(Stop::Broken) => dtd.tell("a declaration is broken; what follows it was not read".to_owned()),
+            Err(Stop::Broken) => {
+                dtd.tell("a declaration is broken or too long; what follows it was not read".to_owned())
+            }
             Err(Stop::TooMuch) => dtd.tell("its definition is too large to be checked".to_owned()),
         }
         dtd
@@ -133,4 +143,62 @@ fn is_name(text: &str) -> bool {
 fn is_token(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '-' | '.') || !c.is_ascii();
     !text.is_empty() && text.chars().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a definition outside of the document.
+    fn mistakes(outside: &str) -> Vec<String> {
+        let mut fetch = |_: Option<&str>, system: &str| {
+            Some((system.to_owned(), outside.to_owned())).filter(|_| system == "d")
+        };
+        Dtd::of(&Doctype::of("<!DOCTYPE a SYSTEM 'd'><a/>"), &mut fetch).mistakes
+    }
+
+    fn is_too_much(outside: &str) -> bool {
+        match mistakes(outside).as_slice() {
+            [] => false,
+            [only] => only.contains("too la") || only.contains("too lo"),
+            more => panic!("{more:?}"),
+        }
+    }
+
+    #[test]
+    fn what_grows_is_refused_at_the_limit() {
+        let attributes = |count: usize| {
+            let each = (0..count).map(|number| format!("x{number} CDATA #IMPLIED "));
+            format!("<!ATTLIST a {}>", each.collect::<String>())
+        };
+        assert!(!is_too_much(&attributes(ATTRIBUTES_MAX)) && is_too_much(&attributes(ATTRIBUTES_MAX + 1)));
+        let values = |count: usize| format!("<!ATTLIST a x ({}) #IMPLIED>", vec!["b"; count].join("|"));
+        assert!(!is_too_much(&values(TOKENS_MAX)) && is_too_much(&values(TOKENS_MAX + 1)));
+        let sections = |depth: usize| format!("{}{}", "<![IGNORE[".repeat(depth), "]]>".repeat(depth));
+        assert!(!is_too_much(&sections(DEPTH_MAX)) && is_too_much(&sections(DEPTH_MAX + 1)));
+        assert!(is_too_much("<!ENTITY % e '%e;'>%e;") && is_too_much("<!ENTITY % e SYSTEM 'd'>%e;"));
+        let long = |bytes: usize| format!("<!--{}-->", "x".repeat(bytes - 7));
+        assert!(!is_too_much(&long(BYTES_MAX)) && is_too_much(&long(BYTES_MAX + 1)));
+        let mut laughs = "<!ENTITY % e0 'xxxxxxxxxx'>".to_owned();
+        for level in 1..9 {
+            laughs += &format!("<!ENTITY % e{level} '{}'>", format!("%e{};", level - 1).repeat(10));
+        }
+        assert!(is_too_much(&laughs));
+        let parts = |count: usize| {
+            (0..count).map(|part| format!("<!ENTITY % p{part} SYSTEM 'p'>%p{part};")).collect::<String>()
+        };
+        assert!(!is_too_much(&parts(PARTS_MAX - 1)) && is_too_much(&parts(PARTS_MAX)));
+        assert_eq!(mistakes(&"%no;".repeat(MISTAKES_MAX + 1)).len(), MISTAKES_MAX);
+    }
+
+    #[test]
+    fn what_would_take_long_does_not() {
+        for piece in ["%", "%a", "<![", "<!", "<!ELEMENT a (", "<!ATTLIST a x (a|", "<![INCLUDE["] {
+            let text = piece.repeat(2_000_000 / piece.len());
+            let start = std::time::Instant::now();
+            let _ = mistakes(&format!("<!ENTITY % a ''>{text}"));
+            let _ = mistakes(&format!("<!ELEMENT a {text}>"));
+            assert!(start.elapsed().as_secs() < 10, "{piece}");
+        }
+    }
 }

@@ -119,7 +119,7 @@ impl<'a> Check<'a, '_> {
     fn make_ready(&mut self, at: usize, name: &str) -> bool {
         let Some(declared) = self.dtd.elements.get_mut(name) else { return false };
         if let Declared::Written(written) = declared {
-            match Content::of(written) {
+            match Content::of(written, &mut self.dtd.steps) {
                 Ok(content) => *declared = Declared::Known(content),
                 Err(why) => {
                     *declared = Declared::Broken;

@@ -60,4 +60,5 @@ mod strangers;
 mod support;
 mod terminal;
 mod unchanged;
+mod validating;
 mod why;

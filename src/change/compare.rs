@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
@@ -11,9 +12,10 @@ use url::Url;
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::access::Access;
-use crate::ledger::capture_flags;
+use crate::ledger::{Facts, capture_flags};
 use crate::parse::{
-    self, Limits, Parsed, Readable, Source, Unreadable, decode_content, parse, with_elements, with_xml_tree,
+    self, Limits, Parsed, Readable, Source, Structure, Unreadable, Validation, decode_content, parse,
+    with_elements, with_xml_tree,
 };
 use crate::reading;
 
@@ -25,6 +27,9 @@ const TREE_BYTES_MAX: usize = 4 << 20;
 
 /// What a compressed file begins with.
 const GZIP: [u8; 2] = [0x1F, 0x8B];
+
+/// Bytes of a document in which its first tag is looked for.
+const BEGINNING_BYTES: usize = 1 << 20;
 
 /// Why versions cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -235,6 +240,63 @@ pub fn with_tree<T>(
 ) -> Result<Option<T>, VersionError> {
     let stored = Stored::read(store, capture)?;
     Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
+}
+
+/// What the XML document of a capture is as a whole, by its beginning and by what was wrong with it when it was captured; none of
+/// other documents, and of a revisit whose original is in another archive.
+///
+/// # Errors
+/// When its records cannot be read.
+pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
+    let Some(original) = store.original(capture)? else { return Ok(None) };
+    let stored = Stored::read(store, &original)?;
+    let problems = Facts::from_fields(&store.metadata(&original)?).problems;
+    let body = stored.body();
+    let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
+    Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
+}
+
+/// What is wrong with the XML document of a capture; none of other documents. External parts of its definition are taken from
+/// the archive, as they were when the document was captured.
+///
+/// # Errors
+/// When records cannot be read.
+pub fn validate(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<Validation>, VersionError> {
+    let stored = Stored::read(store, capture)?;
+    let mut failed = None;
+    let mut fetch = |base: Option<&str>, system: &str| {
+        let found = part(store, access, capture.time, base.unwrap_or(&stored.url), system);
+        found.unwrap_or_else(|error| {
+            failed = Some(error);
+            None
+        })
+    };
+    let content_type = stored.head.get("Content-Type");
+    let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
+    failed.map_or(Ok(validation), Err)
+}
+
+/// The URL and the text of what a system identifier names.
+fn part(
+    store: &Store,
+    access: &Access,
+    time: i64,
+    base: &str,
+    system: &str,
+) -> Result<Option<(String, String)>, VersionError> {
+    let Some(url) = Url::parse(base).and_then(|base| base.join(system)).ok() else { return Ok(None) };
+    let url = canonical(&url);
+    let Some(id) = store.state().find(&url)? else { return Ok(None) };
+    let Some(capture) = version_near(store, access, id, time)?.filter(|found| found.status == 200) else {
+        return Ok(None);
+    };
+    let stored = Stored::read(store, &capture)?;
+    let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
+    Ok(Some((url, text)))
 }
 
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.

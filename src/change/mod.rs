@@ -11,6 +11,6 @@ pub mod xml;
 
 pub use compare::{
     Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, readable,
-    text_of, version_near, version_until, versions_meant, with_tree,
+    structure, text_of, validate, version_near, version_until, versions_meant, with_tree,
 };
 pub use lines::{Line, Mark, lines};

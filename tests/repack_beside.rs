@@ -14,6 +14,8 @@ use crate::support::{Archive, Dice, TestWeb, files_with, kills, ledger_balances}
 
 /// How often a refresh is killed that repacks beside, unless `ARCHIVE_KILLS` says otherwise.
 const KILLS: u64 = 6;
+/// Refreshes of which one at least repacks.
+const RUNS_MAX: u32 = 5;
 
 /// A refresh of everything, which takes some seconds because it is polite, and repacks.
 fn polite_refresh(archive: &Archive, served: &TestWeb) -> Command {
@@ -38,17 +40,23 @@ fn segments(archive: &Archive) -> usize {
 fn a_refresh_repacks_in_spare_time_beside_readers_and_loses_nothing() {
     let (archive, served) = refreshed_web(511, "zstd");
     let (before, files) = (told(&archive.path), segments(&archive));
-    served.web.clock().advance(TimeDelta::days(9));
-    let mut refresh = start(&mut polite_refresh(&archive, &served));
-    let mut reads = 0;
-    while !refresh.has_ended() {
-        added(&archive.path, &before);
-        reads += 1;
-        thread::sleep(Duration::from_millis(20));
+    let (mut reads, mut is_repacked) = (0, false);
+    // On a machine that is busy with other tests, one may end before its repack.
+    for _ in 0..RUNS_MAX {
+        served.web.clock().advance(TimeDelta::days(9));
+        let mut refresh = start(&mut polite_refresh(&archive, &served));
+        while !refresh.has_ended() {
+            added(&archive.path, &before);
+            reads += 1;
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_repacked = refresh.wait().succeeded().errors.contains("repacked: segments");
+        if is_repacked {
+            break;
+        }
     }
-    let refresh = refresh.wait().succeeded();
-    assert!(refresh.errors.contains("repacked: segments"), "{}", refresh.errors);
-    println!("read {reads} times; {}", refresh.errors);
+    println!("read {reads} times");
+    assert!(is_repacked);
     assert!(reads > 3);
     assert!(segments(&archive) < files, "the refresh's own segments and fewer old ones");
     assert!(added(&archive.path, &before) > 50);

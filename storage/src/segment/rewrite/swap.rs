@@ -85,6 +85,10 @@ impl Intent {
         ledger::exchange(disk, folder, &self.old, &self.new)?;
         for old in &self.old {
             remove(disk, folder, &index::file_of(old))?;
+            if let Some(name) = SegmentName::parse(old) {
+                // A crash while it was closed may have left both names.
+                remove(disk, folder, &name.open())?;
+            }
             remove(disk, folder, old)?;
         }
         self.end(disk, folder)

@@ -256,7 +256,8 @@ pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, 
     Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
 }
 
-/// What is wrong with the XML document of a capture; none of other documents. External parts of its definition are taken from
+/// What is wrong with the XML document of a capture; none of other documents, and of a revisit whose original is in another
+/// archive. External parts of its definition are taken from
 /// the archive, as they were when the document was captured.
 ///
 /// # Errors
@@ -266,14 +267,24 @@ pub fn validate(
     access: &Access,
     capture: &Capture,
 ) -> Result<Option<Validation>, VersionError> {
-    let stored = Stored::read(store, capture)?;
+    let stored = match Stored::read(store, capture) {
+        Err(VersionError::NoOriginal) => return Ok(None),
+        stored => stored?,
+    };
     let mut failed = None;
-    let mut fetch = |base: Option<&str>, system: &str| {
-        let found = part(store, access, capture.time, base.unwrap_or(&stored.url), system);
-        found.unwrap_or_else(|error| {
+    let mut fetch = |base: Option<&str>, system: &str| match part(
+        store,
+        access,
+        capture.time,
+        base.unwrap_or(&stored.url),
+        system,
+    ) {
+        Ok(part) => part,
+        Err(VersionError::NoOriginal) => None,
+        Err(error) => {
             failed = Some(error);
             None
-        })
+        }
     };
     let content_type = stored.head.get("Content-Type");
     let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);

@@ -50,9 +50,8 @@ const NO_MODEL: &str = "this is no content model";
 
 /// Production 51, after `(#PCDATA`.
 fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
-    let names = match rest.strip_suffix(")*") {
-        Some(names) => names,
-        None => return matches!(rest, ")").then(|| Ok(HashSet::new())),
+    let Some(names) = rest.strip_suffix(")*") else {
+        return (rest == ")").then(|| Ok(HashSet::new()));
     };
     let mut found = HashSet::new();
     for name in names.trim().split('|').skip(1).map(str::trim) {

@@ -240,7 +240,7 @@ fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
     while (1..=DEPTH_MAX).contains(&depth) {
         let rest = reader.rest();
         let end = memchr::memmem::find(rest.as_bytes(), b"]]>")?;
-        match memchr::memmem::find(rest[..end].as_bytes(), b"<![") {
+        match memchr::memmem::find(&rest.as_bytes()[..end], b"<![") {
             Some(inner) => {
                 reader.at += inner + 3;
                 depth += 1;

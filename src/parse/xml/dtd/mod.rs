@@ -111,13 +111,12 @@ impl Dtd {
             Some(system) => dtd.outside(None, system, 0, fetch),
             None => Ok(()),
         });
-        match read {
-            Ok(()) => {}
-            Err(Stop::Broken) => {
-                dtd.tell("a declaration is broken or too long; what follows it was not read".to_owned())
-            }
-            Err(Stop::TooMuch) => dtd.tell("its definition is too large to be checked".to_owned()),
-        }
+        let stopped = match read {
+            Ok(()) => return dtd,
+            Err(Stop::Broken) => "a declaration is broken or too long; what follows it was not read",
+            Err(Stop::TooMuch) => "its definition is too large to be checked",
+        };
+        dtd.tell(stopped.to_owned());
         dtd
     }
 

@@ -11,6 +11,7 @@ mod learned;
 mod links;
 mod relatives;
 mod simple;
+mod waiting;
 
 use crate::importance::order::Queue;
 
@@ -47,6 +48,15 @@ pub struct Fetched<'a> {
     pub leads: &'a [Lead<'a>],
 }
 
+/// What an order remembers of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// How many pages wait.
+    pub waiting: usize,
+    /// Bytes that it takes, with what is remembered of fetched pages, without what does not grow.
+    pub bytes: usize,
+}
+
 /// Decides in which order waiting pages are fetched; see the module's documentation.
 pub trait Focus {
     /// The crawl begins with these pages, given with their URLs: put them into `queue`. Called once, first.
@@ -60,6 +70,11 @@ pub trait Focus {
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
         let _ = page;
         Vec::new()
+    }
+
+    /// What it remembers; none where it does not count that.
+    fn memory(&self) -> Option<Memory> {
+        None
     }
 }
 

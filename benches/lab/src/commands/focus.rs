@@ -75,6 +75,8 @@ struct Line<'a> {
     pages: f64,
     targets: f64,
     microseconds_a_link: f64,
+    /// What the order remembers for each page that waits, when most of them do; none of an order that does not count it.
+    bytes_a_page: Option<f64>,
 }
 
 /// A group that is crawled.
@@ -138,7 +140,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.json {
-        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
+        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10, 11], CellAlignment::Right);
         output::print(&table)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -196,6 +198,10 @@ fn line<'a>(
         targets: mean(|measures| measures.targets as f64),
         microseconds_a_link: 1e6 * mean(|measures| measures.seconds)
             / mean(|measures| measures.links as f64).max(1.0),
+        bytes_a_page: measured[0]
+            .1
+            .bytes_a_page
+            .map(|_| mean(|measures| measures.bytes_a_page.unwrap_or_default())),
     })
 }
 
@@ -217,8 +223,20 @@ fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
     Some(STUDENT.get(freedom).unwrap_or(&1.96) * deviation)
 }
 
-const HEADINGS: [&str; 11] =
-    ["order", "topic", "group", "auc", "± 95 %", "50 %", "90 %", "at 10 %", "pages", "targets", "µs a link"];
+const HEADINGS: [&str; 12] = [
+    "order",
+    "topic",
+    "group",
+    "auc",
+    "± 95 %",
+    "50 %",
+    "90 %",
+    "at 10 %",
+    "pages",
+    "targets",
+    "µs a link",
+    "bytes a page",
+];
 
 fn row(line: &Line<'_>) -> Vec<String> {
     let mut row = vec![line.order.clone(), line.topic.to_owned(), line.group.unwrap_or("all").to_owned()];
@@ -226,5 +244,6 @@ fn row(line: &Line<'_>) -> Vec<String> {
     row.push(line.auc_interval.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}")));
     row.extend([line.share_50, line.share_90, line.recall_10].map(|share| format!("{share:.3}")));
     row.extend([line.pages, line.targets, line.microseconds_a_link].map(|number| format!("{number:.1}")));
+    row.push(line.bytes_a_page.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}")));
     row
 }

@@ -8,8 +8,8 @@ use std::time::Instant;
 use archive::importance::Policy;
 use archive::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
 use archive::topic::{
-    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, ParentAnchor, Shark, Soft, Tuning, Tunnel,
-    Ucb, Unfocused,
+    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, Memory, ParentAnchor, Shark, Soft, Tuning,
+    Tunnel, Ucb, Unfocused,
 };
 
 use super::web::Web;
@@ -116,9 +116,14 @@ pub struct Measures {
     pub targets: usize,
     /// Links that the order was told.
     pub links: usize,
+    /// Bytes that the order remembered for each page that waited, when most of them did; none where it does not count them.
+    pub bytes_a_page: Option<f64>,
     /// Seconds that it took.
     pub seconds: f64,
 }
+
+/// Fetched pages between two looks at an order's memory.
+const LOOK_EVERY: usize = 16;
 
 /// A crawl of one group that can be repeated.
 #[derive(Debug)]
@@ -164,7 +169,7 @@ impl Replay<'_> {
             .filter_map(|&seed| Some((number(seed)?, self.web.pages[seed as usize].url.as_str())))
             .collect();
         let mut found = Vec::with_capacity(shuffled.len());
-        let (mut links, mut seconds) = (0, 0.0);
+        let (mut links, mut seconds, mut most): (usize, f64, Option<Memory>) = (0, 0.0, None);
         let begun = Instant::now();
         focus.begin(&seeds, &mut queue);
         seconds += begun.elapsed().as_secs_f64();
@@ -180,9 +185,14 @@ impl Replay<'_> {
             let begun = Instant::now();
             focus.fetched(&fetched, &mut queue);
             seconds += begun.elapsed().as_secs_f64();
+            if found.len().is_multiple_of(LOOK_EVERY) {
+                let now = focus.memory().filter(|now| most.is_none_or(|most| now.waiting > most.waiting));
+                most = now.or(most);
+            }
         }
         drop(focus);
-        Some(measures(&found, targets, self.reachable.len(), links, seconds))
+        let bytes_a_page = most.map(|most| most.bytes as f64 / most.waiting.max(1) as f64);
+        Some(Measures { links, bytes_a_page, seconds, ..measures(&found, targets, self.reachable.len()) })
     }
 
     fn focus(&self, kind: Kind, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
@@ -253,7 +263,7 @@ impl Focus for Clairvoyant {
 }
 
 /// What the curve of recall tells: `found` says of each page in the order of fetching whether it is a target.
-fn measures(found: &[bool], targets: usize, pages: usize, links: usize, seconds: f64) -> Measures {
+fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
     let mut hits = 0;
     let mut curve: Vec<f64> = Vec::with_capacity(pages);
     for &found in found {
@@ -273,8 +283,9 @@ fn measures(found: &[bool], targets: usize, pages: usize, links: usize, seconds:
         recall_10: curve[((pages as f64 * 0.1).round() as usize).max(1) - 1],
         pages,
         targets,
-        links,
-        seconds,
+        links: 0,
+        bytes_a_page: None,
+        seconds: 0.0,
     }
 }
 
@@ -370,7 +381,7 @@ mod tests {
     #[test]
     fn measures_are_as_by_hand() {
         let found = [false, true, false, true, true, false, false, true];
-        let measures = measures(&found, 4, 10, 0, 0.0);
+        let measures = measures(&found, 4, 10);
         let curve = [0.0, 0.25, 0.25, 0.5, 0.75, 0.75, 0.75, 1.0, 1.0, 1.0];
         assert!((measures.auc - curve.iter().sum::<f64>() / 10.0).abs() < 1e-12);
         assert_eq!((measures.share_50, measures.share_90, measures.recall_10), (0.4, 0.8, 0.0));

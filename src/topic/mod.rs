@@ -16,7 +16,7 @@ mod waiting;
 use crate::importance::order::Queue;
 
 pub use context::Context;
-pub use knowledge::{Example, Knowledge, PageText, held_out};
+pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
 pub use learned::{Learned, Part, Tuning};
 pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 

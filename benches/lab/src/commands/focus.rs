@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use archive::topic::{Knowledge, Tuning};
+use archive::topic::{Knowledge, Model, Tuning};
 use archive_lab::focus::{self, Kind, Measures, Replay, Web};
 use comfy_table::CellAlignment;
 use rayon::prelude::*;
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Which orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
     order: Vec<Kind>,
+    /// What tells pages apart: logistic or bayes
+    #[arg(long, default_value = "logistic", value_name = "MODEL")]
+    model: Model,
     /// The class of the pages where crawls begin
     #[arg(long, default_value = "department", value_name = "CLASS")]
     seeds: String,
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("{} is in --train and --crawl: what was learned from cannot be judged", web.groups[both.group]);
     }
     let examples = web.examples(&groups);
-    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len()));
+    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len(), args.model));
     let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
     let kinds = if args.order.is_empty() { Kind::all() } else { args.order.clone() };
     let tuning = Tuning::default();

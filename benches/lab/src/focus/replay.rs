@@ -291,6 +291,8 @@ fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
 
 #[cfg(test)]
 mod tests {
+    use archive::topic::Model;
+
     use super::super::web::{Link, Page};
     use super::*;
 
@@ -344,7 +346,7 @@ mod tests {
     fn the_learned_order_finds_the_list_and_nobody_beats_the_clairvoyant() {
         let web = web();
         let examples = web.examples(&[0]);
-        let knowledge = Arc::new(Knowledge::learn(&examples, 2));
+        let knowledge = Arc::new(Knowledge::learn(&examples, 2, Model::default()));
         let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();
         let seeds = [40];
         let reachable = web.reachable(1, &seeds);
@@ -376,6 +378,63 @@ mod tests {
             Replay { class: 1, reachable: &reachable[1..2], ..replay }.run(Kind::Soft, 1).map(|m| m.targets),
             Some(1)
         );
+    }
+
+    /// Of so many pages a tenth are recipes, and links lead anywhere.
+    fn without_locality(pages: u32, seed: u64) -> Web {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut web = Web { groups: vec!["a".into(), "b".into()], ..web() };
+        web.pages.truncate(40);
+        let mut links: Vec<Vec<u32>> =
+            (0..pages).map(|_| (0..6).map(|_| random.u32(..pages)).collect()).collect();
+        // All can be reached.
+        (1..pages).for_each(|page| links[random.u32(..page) as usize].push(page));
+        for (page, mut targets) in (0..pages).zip(links) {
+            targets.retain(|target| *target != page);
+            random.shuffle(&mut targets);
+            let mut met = std::collections::HashSet::new();
+            targets.retain(|target| met.insert(*target));
+            let class = usize::from(page == 0 || random.f64() > 0.1);
+            let mut copy = web.pages[class].clone();
+            copy.url = format!("http://b.org/{page}");
+            copy.label = Some((class, 1));
+            let link = |(target, place): (u32, u32)| Link {
+                target: 40 + target,
+                anchor: "more".to_owned(),
+                heading: String::new(),
+                place,
+            };
+            copy.links = targets.into_iter().zip(0..).map(link).collect();
+            web.pages.push(copy);
+        }
+        web
+    }
+
+    #[test]
+    fn where_nothing_leads_to_a_topic_nothing_is_lost() {
+        const WEBS: u64 = 16;
+        let [mut learned, mut opic] = [0.0; 2];
+        for seed in 0..WEBS {
+            let web = without_locality(1500, seed);
+            let examples = web.examples(&[0]);
+            let knowledge = Arc::new(Knowledge::learn(&examples, 2, Model::default()));
+            let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();
+            let seeds = [40];
+            let replay = Replay {
+                web: &web,
+                knowledge: &knowledge,
+                examples: &examples,
+                classes: &classes,
+                reachable: &web.reachable(1, &seeds),
+                seeds: &seeds,
+                class: 0,
+                tuning: &Tuning::default(),
+            };
+            learned += replay.run(Kind::Learned, seed).unwrap().auc / WEBS as f64;
+            opic += replay.run(Kind::Opic, seed).unwrap().auc / WEBS as f64;
+        }
+        println!("recall over the crawl: learned {learned:.3}, by importance {opic:.3}");
+        assert!(learned > opic - 0.02, "{learned} {opic}");
     }
 
     #[test]

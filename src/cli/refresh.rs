@@ -264,14 +264,7 @@ fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {
         refused: status.refused,
         bytes: status.bytes,
         seconds: status.elapsed.as_secs_f64(),
-        end: match end {
-            End::Complete => "complete",
-            End::Limit => "limit",
-            End::Time => "time",
-            End::Found => "found",
-            End::Harvest => "harvest",
-            End::Stopped => "stopped",
-        },
+        end: end.name(),
         reports,
     }
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use archive::access::Access;
 use archive::files;
 use archive::query;
+use archive::selection::{CrawlPolicy, Ended};
 use archive::topic::Model;
 use archive::topics::{
     self, About, Document, Judged, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
@@ -21,6 +22,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::options::{ArchiveArgs, ReaderArgs};
+use super::progress::harvest;
 use super::{UsageError, output};
 
 /// Pages that `--words` takes: the best of the search.
@@ -380,8 +382,26 @@ fn list(args: &List) -> anyhow::Result<()> {
 }
 
 fn show(args: &Show) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        #[serde(flatten)]
+        about: &'a About,
+        /// How the last crawl ended, if it looked for this topic.
+        last_crawl: Option<Ended>,
+    }
     let topic = topics::get(&args.archive.path, &args.name)?;
-    if args.json { output::json_line(&topic.about) } else { print(&topic.about) }
+    let store = Store::read_only(&args.archive.path)?;
+    let ended = CrawlPolicy::of_last_crawl(store.state())?.ended;
+    let last_crawl = ended.filter(|ended| ended.topic.as_ref().is_some_and(|found| found.name == args.name));
+    if args.json {
+        return output::json_line(&Shown { about: &topic.about, last_crawl });
+    }
+    print(&topic.about)?;
+    if let Some(Ended { reason, topic: Some(found) }) = last_crawl {
+        output::line("")?;
+        output::line(&format!("The last crawl for it ended ({reason}): {}", harvest(&found)))?;
+    }
+    Ok(())
 }
 
 fn print(about: &About) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ mod context;
 mod knowledge;
 mod learned;
 mod links;
+mod recall;
 mod relatives;
 mod simple;
 mod waiting;
@@ -18,6 +19,7 @@ use crate::importance::order::Queue;
 pub use context::Context;
 pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
 pub use learned::{Learned, Part, Tuning};
+pub use recall::{OUTCOMES_MIN, Outcomes, Recall};
 pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 
 /// A link of a fetched page to a page that can be fetched.

@@ -39,8 +39,7 @@ use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags}
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Focused, Ordering, UnderWay};
-use crate::topics;
+use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -117,7 +116,7 @@ pub fn run(
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
-    let topic = options.policy.focus.as_ref().map(|focus| topics::get(recorder.store().path(), &focus.topic));
+    let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = Counters::default();
     let limits = limits(options);
     let reading = Reading {
@@ -183,6 +182,8 @@ pub fn run(
         run.begin(plan)?;
         let end = run.drive(report)?;
         tracing::info!(?end, captures = run.status.captures, "the run has ended");
+        run.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: run.status.topic.clone() });
+        run.policy.keep(run.recorder.state_mut())?;
         run.finish(report)?;
         Ok((end, run.status))
     })

@@ -8,14 +8,14 @@ use archive_storage::UrlId;
 use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
-use super::harvest::{HarvestRules, TopicStatus};
+use super::harvest::HarvestRules;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
-use crate::selection::CrawlPolicy;
+use crate::selection::{CrawlPolicy, TopicStatus};
 
 /// The usual [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -188,6 +188,8 @@ pub enum End {
     Found,
     /// Too few of the last pages are of the topic.
     Harvest,
+    /// So large a share of the topic's pages is probably found as was asked for.
+    Recall,
     /// Somebody asked for it.
     Stopped,
 }
@@ -202,6 +204,7 @@ impl End {
             Self::Time => "time",
             Self::Found => "found",
             Self::Harvest => "harvest",
+            Self::Recall => "recall",
             Self::Stopped => "stopped",
         }
     }

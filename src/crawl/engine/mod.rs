@@ -43,8 +43,7 @@ use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags}
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Focused, Ordering, UnderWay};
-use crate::topics;
+use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -121,7 +120,7 @@ pub fn run(
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
-    let topic = options.policy.focus.as_ref().map(|focus| topics::get(recorder.store().path(), &focus.topic));
+    let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = Counters::default();
     let limits = limits(options);
     let reading = Reading {
@@ -258,6 +257,8 @@ impl Run<'_> {
         self.begin(plan)?;
         let end = self.drive(report)?;
         tracing::info!(?end, captures = self.status.captures, "the run has ended");
+        self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
+        self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
         Ok(end)
     }

@@ -30,7 +30,7 @@ use archive_storage::{HostId, SiteId, UrlId};
 use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 use self::spill::Spill;
-use crate::ledger::{LEVEL_REQUISITE, Refusal};
+use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal};
 
 /// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
 const SHARE_MIN: usize = 32;
@@ -239,6 +239,12 @@ impl Frontier {
     /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
     pub fn resume(&mut self, now: Instant) {
         self.earlier = Some(now);
+    }
+
+    /// Ordinary pages that wait, looked for among all URLs.
+    pub fn waiting(&self) -> impl Iterator<Item = UrlId> {
+        let levels = self.level_of.iter().zip(0..);
+        levels.filter(|(level, _)| (1..=LEVEL_PAGE_MAX).contains(*level)).map(|(_, url)| UrlId(url))
     }
 
     /// URLs that wait to be fetched.

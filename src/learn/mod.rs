@@ -1,7 +1,7 @@
 //! Learning from examples: numbers in, numbers out, no I/O. Whatever is fitted is the same from the same examples.
 //!
-//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] tell classes of them apart,
-//! [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
+//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`], [`NaiveBayes`] and [`Ridge`] tell classes
+//! of them apart, [`Binary`] judges by a few numbers, [`Platt`] and [`Isotonic`] make probabilities of scores. [`measures`] says how good they
 //! are, [`agreement`] how far people agree.
 
 pub mod agreement;
@@ -10,9 +10,11 @@ mod calibration;
 mod logistic;
 pub mod measures;
 mod minimise;
+mod ridge;
 mod text;
 
 pub use bayes::NaiveBayes;
 pub use calibration::{Isotonic, Platt};
 pub use logistic::{Binary, Multinomial, log_odds, sigmoid};
+pub use ridge::Ridge;
 pub use text::{Sparse, TfIdf, Words};

@@ -1,5 +1,8 @@
 //! Texts as sparse vectors: words hashed into buckets, weighed by sublinear tf-idf.
 
+use std::iter;
+use std::ops::RangeInclusive;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Buckets of words. Two words share one with a chance of one in so many.
@@ -23,11 +26,21 @@ impl Words {
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
             lower.clear();
             if word.bytes().all(|byte| byte.is_ascii_digit()) {
-                lower.extend(std::iter::repeat_n('#', word.len().min(9)));
+                lower.extend(iter::repeat_n('#', word.len().min(9)));
             } else {
                 lower.extend(word.chars().flat_map(char::to_lowercase));
             }
             self.add(part, &lower);
+        }
+    }
+
+    /// Adds the pieces of a word that have so many letters; `<` and `>` stand for its beginning and its end.
+    pub fn add_pieces(&mut self, part: u8, word: &str, letters: RangeInclusive<usize>) {
+        let bounded: Vec<char> = iter::once('<').chain(word.chars()).chain(iter::once('>')).collect();
+        for letters in letters {
+            for piece in bounded.windows(letters) {
+                self.add(part, &String::from_iter(piece));
+            }
         }
     }
 

@@ -160,6 +160,18 @@ impl Ratings {
         Self(sites.collect())
     }
 
+    /// Of these sites, who gave which rating.
+    #[must_use]
+    pub fn new(given: BTreeMap<String, BTreeMap<String, u8>>) -> Self {
+        Self(given)
+    }
+
+    /// What the ratings of a site come to: the rating nearest to their mean; none of a site that nobody rated.
+    #[must_use]
+    pub fn reference(&self, site: &str) -> Option<u8> {
+        reference(self.0.get(site)?)
+    }
+
     /// The rated sites.
     pub fn sites(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -181,7 +193,7 @@ impl Ratings {
                 ratings.iter().filter(|(who, _)| *who != name).map(|(_, rating)| *rating).collect();
             if let Some(mean) = mean(&others) {
                 judged += 1;
-                like += usize::from(nearest(mean) == usize::from(*own));
+                like += usize::from(nearest(mean) == *own);
                 higher += f64::from(*own) - mean;
             }
         }
@@ -244,9 +256,8 @@ impl Ratings {
     ) -> Option<MeasureScore> {
         let mut pairs: Vec<(f64, usize)> = Vec::new();
         for (site, ratings) in &self.0 {
-            let ratings: Vec<u8> = ratings.values().copied().collect();
-            let pair = numbers.get(site).zip(mean(&ratings));
-            pairs.extend(pair.map(|(number, mean)| (*number, nearest(mean) - 1)));
+            let pair = numbers.get(site).zip(reference(ratings));
+            pairs.extend(pair.map(|(number, rating)| (*number, usize::from(rating) - 1)));
         }
         if pairs.len() < 2 || repeat == 0 {
             return None;
@@ -280,6 +291,11 @@ fn cell(table: &mut [[u64; RATINGS]; RATINGS], left: u8, right: u8) -> Option<&m
     table.get_mut(usize::from(left).checked_sub(1)?)?.get_mut(usize::from(right).checked_sub(1)?)
 }
 
+fn reference(ratings: &BTreeMap<String, u8>) -> Option<u8> {
+    let ratings: Vec<u8> = ratings.values().copied().collect();
+    mean(&ratings).map(nearest)
+}
+
 fn mean(ratings: &[u8]) -> Option<f64> {
     let sum: f64 = ratings.iter().map(|rating| f64::from(*rating)).sum();
     (!ratings.is_empty()).then(|| sum / ratings.len() as f64)
@@ -295,8 +311,8 @@ fn wilson(hits: f64, all: f64) -> (f64, f64) {
 }
 
 /// The rating nearest to a mean; of two equally near ones the higher.
-fn nearest(mean: f64) -> usize {
-    (mean.round() as usize).clamp(1, RATINGS)
+fn nearest(mean: f64) -> u8 {
+    mean.round().clamp(1.0, RATINGS as f64) as u8
 }
 
 #[cfg(test)]
@@ -324,6 +340,10 @@ mod tests {
             .map(|it| (it.rater.as_str(), it.rated, it.judged, it.like_others.unwrap()))
             .collect();
         // The mean of 4 and 3 is rated 4, that of 2 and 1 is 2.
+        assert_eq!(
+            ["a", "b", "c", "e"].map(|site| ratings.reference(site)),
+            [Some(4), Some(1), Some(2), None]
+        );
         assert_eq!(told, [("anna", 3, 2, 0.5), ("ben", 3, 3, 1.0 / 3.0), ("carl", 3, 3, 0.0)]);
         assert_eq!(scores[0].higher, Some((0.5 - 0.5) / 2.0));
         // 81 of 263: .2553 to .3662 (R. Newcombe, Statistics in Medicine 17, 1998, table I).

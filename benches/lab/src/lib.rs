@@ -10,8 +10,11 @@ pub mod librarian;
 pub mod orders;
 pub mod passes;
 pub mod plot;
+pub mod raters;
 pub mod refresh;
+pub mod repeated;
 pub mod report;
+pub mod subjects;
 pub mod transfers;
 pub mod windows;
 

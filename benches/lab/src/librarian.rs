@@ -28,6 +28,19 @@ const TOLERANCE: f64 = 1e-9;
 /// # Errors
 /// When the file cannot be read, or is too large.
 pub fn selected(path: &Path) -> std::io::Result<HashSet<String>> {
+    let text = text(path)?;
+    let host = |line: &str| {
+        let host = host_of(line.trim());
+        without_www(host.split(':').next().unwrap_or_default())
+    };
+    Ok(text.lines().map(host).filter(|host| !host.is_empty()).collect())
+}
+
+/// The text of a file, perhaps in gzip.
+///
+/// # Errors
+/// When it cannot be read, or is too large.
+pub(super) fn text(path: &Path) -> std::io::Result<String> {
     let file = std::fs::read(path)?;
     let mut text = String::new();
     let is_gzip = file.starts_with(&[0x1f, 0x8b]);
@@ -38,11 +51,7 @@ pub fn selected(path: &Path) -> std::io::Result<HashSet<String>> {
         let what = format!("has more than {SELECTED_BYTES_MAX} bytes");
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, what));
     }
-    let host = |line: &str| {
-        let host = host_of(line.trim());
-        without_www(host.split(':').next().unwrap_or_default())
-    };
-    Ok(text.lines().map(host).filter(|host| !host.is_empty()).collect())
+    Ok(text)
 }
 
 /// A way of ranking hosts.

@@ -195,7 +195,8 @@ impl Plot {
 }
 
 fn marker(number: usize, x: f64, y: f64, colour: &str, svg: &mut String) {
-    let _ = match number % 4 {
+    // The second round of colours has other markers.
+    let _ = match (number + number / COLOURS.len()) % 4 {
         0 => writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"),
         1 => writeln!(
             svg,

@@ -27,6 +27,7 @@ fn experiments_print_a_line_of_json_a_result() {
         ("orders --graph generate:web:2000:8 --order breadth,opic --seed-count 5", 2),
         ("passes --graph generate:web:1000:8 --passes 2", 2),
         ("estimators --pages 20 --visits 5", 10),
+        ("raters --sites 20 --pages 100 --noise 0.1,0.4 --repeat 2", 41),
         ("slices --pages 20000 --memory 4MB --iterations 1", 3),
         ("transfers --graph generate:web:2000:8", 1),
     ] {
@@ -89,4 +90,56 @@ fn focus_names_what_is_missing() {
     let run = Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(words.split(' ')).output().unwrap();
     assert_eq!(run.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&run.stderr).contains("nowhere holds no archive"));
+}
+
+#[test]
+fn subjects_are_told_of_the_sites_of_a_file_or_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, sites: std::ops::Range<usize>| {
+        let kinds = [("Arts", "theatre"), ("Law", "court"), ("Health", "clinic")];
+        let line = |site: usize| {
+            let (subject, word) = kinds[site % 3];
+            format!("{subject}\tThe {word} of place {site}\thttp://www.{word}{site}.example/\n")
+        };
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("primary\ttitle\turl\n{}", sites.map(line).collect::<String>()))
+            .unwrap();
+        path
+    };
+    let (known, others) = (write("known.tsv", 0..60), write("others.tsv", 50..90));
+    let run = |words: &[&std::ffi::OsStr]| {
+        let run =
+            Command::new(env!("CARGO_BIN_EXE_archive-lab")).arg("subjects").args(words).output().unwrap();
+        (run.status.code(), String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap())
+    };
+    let judged =
+        ["--json".as_ref(), "--selected".as_ref(), known.as_os_str(), "--judge".as_ref(), others.as_os_str()];
+    let (code, text, error) = run(&judged);
+    assert_eq!((code, text.lines().count()), (Some(0), 5), "{error}");
+    let average: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&average["model"], &average["right"]), (&"average".into(), &1.0.into()), "{average}");
+    assert_eq!((&average["learned"], &average["judged"]), (&60.into(), &30.into()));
+    let (code, text, _) = run(&["--selected".as_ref(), known.as_os_str(), "--repeat".as_ref(), "2".as_ref()]);
+    assert!(code == Some(0) && text.contains("naive bayes") && text.contains("± 95 %"), "{text}");
+    let (code, _, error) = run(&["--selected".as_ref(), folder.path().join("nowhere").as_os_str()]);
+    assert!(code == Some(1) && error.contains("nowhere"), "{error}");
+}
+
+#[test]
+fn raters_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("raters.svg");
+    let words = "raters --sites 20 --pages 100 --noise 0.4,0.1 --repeat 2 --svg";
+    let run =
+        Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(words.split(' ')).arg(&file).output().unwrap();
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(run.status.success() && text.contains("opic links"), "{}", String::from_utf8_lossy(&run.stderr));
+    let svg = std::fs::read_to_string(&file).unwrap();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let lines = document.descendants().filter(|node| node.has_tag_name("polyline")).count();
+    // Raters of both kinds of panels, seven kinds of importance, the commonest rating.
+    assert_eq!(lines, 10);
+    let wrong =
+        Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(["raters", "--noise", "0.1"]).output().unwrap();
+    assert!(wrong.status.code() == Some(1) && String::from_utf8_lossy(&wrong.stderr).contains("--noise"));
 }

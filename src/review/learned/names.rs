@@ -56,16 +56,9 @@ impl<'a> Name<'a> {
         let mut words = Words::default();
         words.add(ENDING, self.ending);
         words.add(ENDING, &format!("{} {}", self.depth(), self.ending));
-        let mut bounded = Vec::new();
         for word in self.words() {
             words.add(WORD, word);
-            bounded.clear();
-            bounded.extend(std::iter::once('<').chain(word.chars()).chain(std::iter::once('>')));
-            for letters in PIECE_LETTERS {
-                for piece in bounded.windows(letters) {
-                    words.add(PIECE, &String::from_iter(piece));
-                }
-            }
+            words.add_pieces(PIECE, word, PIECE_LETTERS);
         }
         words
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use archive::topic::{Knowledge, Model, Tuning};
 use archive_lab::focus::{self, Kind, Measures, Replay, Web};
+use archive_lab::repeated;
 use comfy_table::CellAlignment;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -208,22 +209,15 @@ fn line<'a>(
     })
 }
 
-/// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond these the normal law's will do.
-const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
-
 /// Repetitions in one group are no independent witnesses: where there are several groups, their means count.
 fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let aucs = |of: &[(usize, Measures)]| of.iter().map(|(_, measures)| measures.auc).collect::<Vec<f64>>();
-    let mut values: Vec<f64> = measured.chunk_by(|a, b| a.0 == b.0).map(|group| mean(&aucs(group))).collect();
+    let mut values: Vec<f64> =
+        measured.chunk_by(|a, b| a.0 == b.0).map(|group| repeated::mean(&aucs(group))).collect();
     if values.len() == 1 {
         values = aucs(measured);
     }
-    let freedom = values.len().checked_sub(2)?;
-    let middle = mean(&values);
-    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
-    let deviation = (squares / (freedom + 1) as f64 / values.len() as f64).sqrt();
-    Some(STUDENT.get(freedom).unwrap_or(&1.96) * deviation)
+    repeated::half_width(&values)
 }
 
 const HEADINGS: [&str; 12] = [

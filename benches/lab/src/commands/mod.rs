@@ -7,8 +7,10 @@ mod focus;
 mod librarian;
 mod orders;
 mod passes;
+mod raters;
 mod refresh;
 mod slices;
+mod subjects;
 mod transfers;
 mod windows;
 
@@ -23,10 +25,12 @@ pub(crate) enum Command {
     Librarian(librarian::Args),
     Orders(orders::Args),
     Passes(passes::Args),
+    Raters(raters::Args),
     Refresh(refresh::Args),
     Estimators(estimators::Args),
     Focus(focus::Args),
     Slices(slices::Args),
+    Subjects(subjects::Args),
     Transfers(transfers::Args),
 }
 
@@ -37,10 +41,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Windows(args) => windows::run(args),
         Command::Librarian(args) => librarian::run(args),
         Command::Passes(args) => passes::run(args),
+        Command::Raters(args) => raters::run(args),
         Command::Refresh(args) => refresh::run(args),
         Command::Estimators(args) => estimators::run(args),
         Command::Focus(args) => focus::run(args),
         Command::Slices(args) => slices::run(args),
+        Command::Subjects(args) => subjects::run(args),
         Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),
     }

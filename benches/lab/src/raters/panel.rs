@@ -1,0 +1,151 @@
+//! Raters, what they gave, and how they and numbers are scored.
+
+use std::collections::{BTreeMap, HashMap};
+
+use archive::graphs::random::Random;
+use archive::learn::agreement::Thresholds;
+use archive::review::score::Ratings;
+
+use super::expected::{self, Law};
+use super::world::RATINGS;
+use super::{Judged, Of, Score};
+use crate::repeated::mean;
+
+/// Halves by which a kind of importance is judged.
+const HALVES: usize = 20;
+
+pub(super) struct Panel<'a> {
+    of: Of,
+    /// The noise of all raters, if they are alike.
+    alike: Option<f64>,
+    noise: Vec<f64>,
+    truth: &'a [u8],
+    ratings: Ratings,
+    /// For each rater the share that they rated like the truth.
+    like_truth: Vec<f64>,
+}
+
+impl<'a> Panel<'a> {
+    /// Lets raters with these noises rate everything.
+    pub(super) fn new(
+        of: Of,
+        alike: Option<f64>,
+        noise: Vec<f64>,
+        truth: &'a [u8],
+        random: &mut Random,
+    ) -> Self {
+        let mut like_truth = vec![0_usize; noise.len()];
+        let mut given = BTreeMap::new();
+        for (thing, quality) in truth.iter().enumerate() {
+            let mut ratings = BTreeMap::new();
+            for (rater, noise) in noise.iter().enumerate() {
+                let mut rating = *quality;
+                if random.unit() < *noise {
+                    // One of the others.
+                    let steps = 1 + random.below(RATINGS as u32 - 1) as u8;
+                    rating = (quality - 1 + steps) % RATINGS as u8 + 1;
+                }
+                like_truth[rater] += usize::from(rating == *quality);
+                ratings.insert(name(rater), rating);
+            }
+            given.insert(name(thing), ratings);
+        }
+        let like_truth = like_truth.into_iter().map(|count| count as f64 / truth.len() as f64).collect();
+        Self { of, alike, noise, truth, ratings: Ratings::new(given), like_truth }
+    }
+
+    /// All scores: of each rater (of those that are alike the mean), of the reference, of what they agree in, of each kind of
+    /// importance.
+    pub(super) fn scores(&self, kinds: &[(String, Vec<f64>)], random: &mut Random) -> Vec<Score> {
+        let mut scores = self.raters();
+        if let Some(noise) = self.alike {
+            let mean = |of: fn(&Score) -> f64| mean(&scores.iter().map(of).collect::<Vec<f64>>());
+            let like_truth = mean(|score| score.like_truth.unwrap_or_default());
+            let (score, expected) = (mean(|score| score.score), mean(|score| score.expected));
+            scores = vec![self.score(Judged::Rater, Some(noise), score, expected, Some(like_truth))];
+        }
+        scores.push(self.reference());
+        let alpha = self.ratings.agreement().alpha_interval;
+        let expected = expected::alpha(&self.noise, self.truth);
+        scores.extend(alpha.map(|alpha| self.score(Judged::Alpha, None, alpha, expected, None)));
+        scores.extend(kinds.iter().filter_map(|(kind, values)| self.importance(kind, values, random)));
+        // What says the same of everything becomes the commonest rating.
+        scores.extend(self.importance("commonest", &vec![0.0; self.truth.len()], random));
+        scores
+    }
+
+    fn score(
+        &self,
+        judged: Judged,
+        noise: Option<f64>,
+        score: f64,
+        expected: f64,
+        like_truth: Option<f64>,
+    ) -> Score {
+        Score { of: self.of, panel: self.alike, judged, noise, score, expected, like_truth }
+    }
+
+    fn raters(&self) -> Vec<Score> {
+        let told = self.ratings.raters().into_iter().zip(&self.noise).zip(&self.like_truth).enumerate();
+        let score = |(place, ((told, noise), like_truth)): (usize, ((_, &f64), &f64))| {
+            let told: archive::review::score::RaterScore = told;
+            let mut others = self.noise.clone();
+            others.remove(place);
+            let agree = |truth| {
+                expected::agree(&expected::rater(*noise, truth), &expected::reference(&others, truth))
+            };
+            let expected = self.over_things(agree);
+            Some(self.score(Judged::Rater, Some(*noise), told.like_others?, expected, Some(*like_truth)))
+        };
+        told.filter_map(score).collect()
+    }
+
+    fn reference(&self) -> Score {
+        let is_true = |(thing, truth): (usize, &u8)| self.ratings.reference(&name(thing)) == Some(*truth);
+        let right = self.truth.iter().enumerate().filter(|thing| is_true(*thing)).count();
+        let share = right as f64 / self.truth.len() as f64;
+        let expected =
+            self.over_things(|truth| expected::reference(&self.noise, truth)[usize::from(truth) - 1]);
+        self.score(Judged::Reference, None, share, expected, Some(share))
+    }
+
+    /// Scored as in an archive. What is expected follows from thresholds fitted in the same way, on other halves: how probable it is
+    /// that the reference of a thing, of which only the truth is known, is what they say.
+    fn importance(&self, kind: &str, values: &[f64], random: &mut Random) -> Option<Score> {
+        let numbers: HashMap<String, f64> =
+            values.iter().enumerate().map(|(thing, value)| (name(thing), *value)).collect();
+        let told = self.ratings.measure(kind, &numbers, HALVES, random.bits())?;
+        let things = self.truth.len();
+        let pairs: Vec<(f64, usize)> = (0..things)
+            .filter_map(|thing| Some((values[thing], usize::from(self.ratings.reference(&name(thing))?) - 1)))
+            .collect();
+        let laws: Vec<Law> =
+            (1..=RATINGS as u8).map(|truth| expected::reference(&self.noise, truth)).collect();
+        let (mut expected, mut like_truth) = (0.0, 0.0);
+        for _ in 0..HALVES {
+            let order = random.choose(things as u32, things);
+            let (learned, judged) = order.split_at(things / 2);
+            let learned: Vec<(f64, usize)> = learned.iter().map(|&thing| pairs[thing as usize]).collect();
+            let thresholds = Thresholds::fit(&learned, RATINGS);
+            for &thing in judged {
+                let quality = usize::from(self.truth[thing as usize]) - 1;
+                let class = thresholds.class(values[thing as usize]);
+                expected += laws[quality][class] / (HALVES * judged.len()) as f64;
+                like_truth += f64::from(u8::from(class == quality)) / (HALVES * judged.len()) as f64;
+            }
+        }
+        let judged = Judged::Importance(kind.to_owned());
+        Some(self.score(judged, None, told.like_reference, expected, Some(like_truth)))
+    }
+
+    /// The mean over what is rated of a number that depends on the truth alone.
+    fn over_things(&self, of: impl Fn(u8) -> f64) -> f64 {
+        let by_quality: Vec<f64> = (1..=RATINGS as u8).map(of).collect();
+        mean(&self.truth.iter().map(|quality| by_quality[usize::from(*quality) - 1]).collect::<Vec<f64>>())
+    }
+}
+
+/// Names in the order of their numbers.
+fn name(number: usize) -> String {
+    format!("{number:08}")
+}

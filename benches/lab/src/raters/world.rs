@@ -1,0 +1,120 @@
+//! A test web whose links prefer what is good.
+
+use archive::graphs::random::Random;
+use archive::importance::rank::{Damping, PageRank};
+use archive::importance::{Graph, GraphError};
+use archive_testweb::{Config, PageIndex, Web, truth};
+
+use super::{RatersError, Settings};
+
+/// Ratings there are: 1 to 4.
+pub(super) const RATINGS: usize = 4;
+/// The share of pages that are one step better or worse than their site.
+const PAGES_APART: f64 = 0.25;
+/// Draws of a link's target before the last one stays.
+const DRAWS_MAX: u32 = 1000;
+/// When ranks are near enough.
+const TOLERANCE: f64 = 1e-9;
+
+/// A web and the truth about its quality.
+pub(super) struct World {
+    /// Of each page, its site.
+    site_of: Vec<u32>,
+    /// 1 to 4.
+    pub(super) site_quality: Vec<u8>,
+    pub(super) page_quality: Vec<u8>,
+    graph: Graph,
+    /// Links between different sites.
+    between: Vec<(u32, u32)>,
+}
+
+impl World {
+    /// The test web, where each link between sites leads to a page drawn anew: as often as the test web's own links between sites
+    /// lead there, times (quality of the page / 4)^prefer. Sites have each quality equally often, and most of their pages have it.
+    pub(super) fn new(settings: &Settings, rng: u64) -> Result<Self, RatersError> {
+        let config = Config {
+            sites: settings.sites,
+            ..Config::plain(rng, settings.sites.saturating_mul(2), settings.pages)
+        };
+        let web = Web::new(config)?;
+        let links = truth::Graph::of(&web, web.config().start);
+        let pages = links.pages();
+        let site_of: Vec<u32> =
+            (0..pages).map(|page| web.site_of(web.host_of(PageIndex(page as u64))).0).collect();
+        let mut random = Random::new(rng);
+        let site_quality: Vec<u8> =
+            (0..settings.sites).map(|_| 1 + random.below(RATINGS as u32) as u8).collect();
+        let mut page = |site: &u32| {
+            let quality = site_quality[*site as usize];
+            match random.unit() {
+                draw if draw < PAGES_APART / 2.0 => (quality - 1).max(1),
+                draw if draw < PAGES_APART => (quality + 1).min(RATINGS as u8),
+                _ => quality,
+            }
+        };
+        let page_quality: Vec<u8> = site_of.iter().map(&mut page).collect();
+        let all = (0..pages).flat_map(|page| links.targets(page).iter().map(move |&to| (page as u32, to)));
+        let is_between = |link: &(u32, u32)| site_of[link.0 as usize] != site_of[link.1 as usize];
+        let (mut between, mut arcs): (Vec<_>, Vec<_>) = all.partition(is_between);
+        let popular: Vec<u32> = between.iter().map(|link| link.1).collect();
+        for (from, to) in &mut between {
+            for _ in 0..DRAWS_MAX {
+                let drawn = popular[random.below(popular.len() as u32) as usize];
+                if site_of[drawn as usize] == site_of[*from as usize] {
+                    continue;
+                }
+                *to = drawn;
+                let quality = f64::from(page_quality[drawn as usize]) / RATINGS as f64;
+                if random.unit() < quality.powf(settings.prefer) {
+                    break;
+                }
+            }
+        }
+        arcs.extend(&between);
+        let graph = Graph::from_arcs(pages, &arcs)?;
+        Ok(Self { site_of, site_quality, page_quality, graph, between })
+    }
+
+    /// Importance of pages, each kind by its name.
+    pub(super) fn pages(&self) -> Result<Vec<(&'static str, Vec<f64>)>, RatersError> {
+        let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
+        // What OPIC comes to.
+        let opic = PageRank { damping: Damping::OneMoreLink, ..rank.clone() };
+        Ok(vec![
+            ("opic", opic.run(self.graph.clone())?.values),
+            ("pagerank", rank.run(self.graph.clone())?.values),
+        ])
+    }
+
+    /// Importance of sites: of that of their pages the sum, the greatest and the mean; and by links between sites alone.
+    pub(super) fn sites(
+        &self,
+        pages: &[(&'static str, Vec<f64>)],
+    ) -> Result<Vec<(String, Vec<f64>)>, RatersError> {
+        let sites = self.site_quality.len();
+        let mut count = vec![0.0; sites];
+        self.site_of.iter().for_each(|&site| count[site as usize] += 1.0);
+        let mut kinds = Vec::new();
+        for (name, importance) in pages {
+            let (mut sum, mut max) = (vec![0.0; sites], vec![0.0_f64; sites]);
+            for (site, value) in self.site_of.iter().map(|&site| site as usize).zip(importance) {
+                sum[site] += value;
+                max[site] = max[site].max(*value);
+            }
+            let mean = sum.iter().zip(&count).map(|(sum, count)| sum / f64::max(*count, 1.0)).collect();
+            kinds.extend([(format!("{name}_sum"), sum), (format!("{name}_max"), max)]);
+            kinds.push((format!("{name}_mean"), mean));
+        }
+        let graph = self.among_sites()?;
+        let opic = PageRank { tolerance: TOLERANCE, damping: Damping::OneMoreLink, ..PageRank::default() };
+        kinds.push(("opic_links".to_owned(), opic.run(graph)?.values));
+        Ok(kinds)
+    }
+
+    /// Which site links to which.
+    fn among_sites(&self) -> Result<Graph, GraphError> {
+        let site = |page: u32| self.site_of[page as usize];
+        let arcs: Vec<(u32, u32)> = self.between.iter().map(|&(from, to)| (site(from), site(to))).collect();
+        Graph::from_arcs(self.site_quality.len(), &arcs)
+    }
+}

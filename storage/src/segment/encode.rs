@@ -36,8 +36,9 @@ impl Generation {
     }
 }
 
-/// The zstd level of pages captured for the first time when there is time.
-const LEVEL_WITH_TIME: i32 = 9;
+/// The zstd level of pages captured for the first time when there is time: on nine sites level 9 takes .70 of what our gzip takes at
+/// level 6, 10 some .6 % less in a fifth more time, and a trained dictionary of each site hardly less than one of all.
+const LEVEL_WITH_TIME: i32 = 10;
 
 /// What became of captures: their number, and their bytes before and after compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -403,7 +403,18 @@ fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Out
             let page = UrlId(u32::try_from(number)?);
             let (url, title, text) = (capture.url.to_string(), parsed.title, parsed.text);
             let (headings, elements, links) = (String::new(), String::new(), Vec::new());
-            writer.add(&Document { page, replaces: false, url, title, text, headings, elements, links })?;
+            let structure = None;
+            writer.add(&Document {
+                page,
+                replaces: false,
+                url,
+                title,
+                text,
+                headings,
+                elements,
+                structure,
+                links,
+            })?;
         }
     }
     writer.commit(captures.len() as u64)?;

@@ -90,15 +90,32 @@ impl WholeFile {
     ///
     /// # Errors
     /// What the disk refuses; the old file is then still there.
-    pub fn commit(mut self) -> io::Result<()> {
+    pub fn commit(self) -> io::Result<()> {
+        self.end(true)
+    }
+
+    /// The same without waiting for the disk: after a power failure the file may be the old one, or hold anything.
+    ///
+    /// # Errors
+    /// As [`WholeFile::commit`].
+    pub fn put_in_place(self) -> io::Result<()> {
+        self.end(false)
+    }
+
+    fn end(mut self, durably: bool) -> io::Result<()> {
         if let Ok(old) = fs::symlink_metadata(&self.path)
             && old.is_file()
         {
             self.out.set_permissions(old.permissions())?;
         }
-        self.out.sync_all()?;
+        if durably {
+            self.out.sync_all()?;
+        }
         fs::rename(&self.part, &self.path)?;
         self.is_whole = true;
+        if !durably {
+            return Ok(());
+        }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }

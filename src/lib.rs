@@ -4,7 +4,7 @@
 //! `crawl`, `query` and `review`;
 //! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
-//! [`decisions`], [`erased`], [`files`] and the crate [`archive_storage`].
+//! [`decisions`], [`erased`], [`runs`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
 pub mod change;
@@ -33,9 +33,11 @@ pub mod recorder;
 pub mod refresh;
 pub mod replay;
 pub mod review;
+pub mod runs;
 pub mod search;
 pub mod selection;
 pub mod serve;
+pub mod spare;
 pub mod topic;
 pub mod topics;
 pub mod watch;

@@ -89,7 +89,9 @@ pub(crate) fn inherit(
     outcome: &mut Outcome,
 ) -> Result<(), StoreError> {
     let is_described = outcome.facts.document.is_some() || outcome.facts.robots;
-    let Some((id, original)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
+    let Some((id, _)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
+    // Its record may lie elsewhere since it was looked up.
+    let original = state.capture(id)?;
     let page = state.find(&outcome.url)?;
     if let Some(page) = page
         && (shows(state, page, id)? || Credits::is_late(state, page, outcome)?)

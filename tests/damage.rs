@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use archive::runs::FOLDER;
 use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;
 
@@ -46,14 +47,15 @@ impl Sound {
         Self { archive, contents, texts }
     }
 
-    /// The files of the archive by what they are, without those that only lock.
+    /// The files of the archive by what they are, without those that only lock, and without the accounts of runs: they say nothing of
+    /// what is archived, may be removed, and have no checksums.
     fn files(&self) -> BTreeMap<String, Vec<PathBuf>> {
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         let mut folders = vec![self.archive.path.clone()];
         while let Some(folder) = folders.pop() {
             for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_dir() {
-                    folders.push(path);
+                    folders.extend((!path.ends_with(FOLDER)).then_some(path));
                     continue;
                 }
                 let path = path.strip_prefix(&self.archive.path).unwrap().to_owned();

@@ -86,10 +86,16 @@ impl Planted {
 
 /// A text with the title of a page: of the topic, or of anything else.
 fn text(is_of_topic: bool, seed: usize) -> String {
+    text_of(is_of_topic.then_some("pastry"), seed)
+}
+
+/// A text with the title of a page, three words of ten of a subject.
+fn text_of(subject: Option<&str>, seed: usize) -> String {
     let mut random = fastrand::Rng::with_seed(seed as u64);
     let mut text = format!("<title>Page {seed}</title><p>");
     for _ in 0..60 {
-        let (kind, of) = if is_of_topic && random.f64() < 0.3 { ("pastry", 40) } else { ("thing", 300) };
+        let subject = subject.filter(|_| random.f64() < 0.3);
+        let (kind, of) = subject.map_or(("thing", 300), |subject| (subject, 40));
         let _ = write!(text, "{kind}{} ", letters(random.usize(..of)));
     }
     text
@@ -171,6 +177,126 @@ fn a_topic_is_learned_and_asked_for() {
     archive.run("topic learn", &["a/b", "--from", list]).refused(2, &["no name for a topic"]);
     let few = archive.file("few.txt", "http://examples.test/2\n");
     archive.run("topic learn", &["few", "--from", few.to_str().unwrap()]).refused(1, &["at least 5"]);
+}
+
+#[test]
+fn naive_bayes_tells_pages_apart_too() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = taught(&served);
+    let list = archive.file("topic.txt", examples());
+    let list = list.to_str().unwrap();
+    archive.run("topic learn", &["naive", "--model", "bayes", "--from", list]).succeeded();
+    let shown = archive.json("topic show", &["naive"]).remove(0);
+    assert_eq!(shown["model"], "bayes");
+    assert!(shown["quality"]["f1"].as_f64().unwrap() > 0.9, "{shown}");
+    assert!(shown["words_for"][0][0].as_str().unwrap().starts_with("pastry"), "{shown}");
+    assert!(archive.json("query", &["page topic(naive) >= 0.5"]).len() >= EXAMPLES * 9 / 10);
+    let wrong = archive.run("topic learn", &["naive", "--model", "oracle", "--from", list]);
+    wrong.refused(2, &["'oracle' is no model", "bayes"]);
+}
+
+/// The subjects of a little library.
+const SUBJECTS: [&str; 4] = ["pastry", "bread", "soup", "stone"];
+
+#[test]
+fn a_topic_is_the_marked_branches_of_a_taxonomy() {
+    let served = Answers::start(|host, path| match (host, path[1..].parse::<usize>()) {
+        ("library.test", Ok(page)) => html(&text_of(SUBJECTS.get(page / 40).copied(), page)),
+        ("library.test", _) if path == "/" => {
+            html(&(0..240).map(|page| format!("<a href=/{page}>more</a>")).collect::<String>())
+        }
+        _ => nothing(),
+    });
+    let archive = Archive::new();
+    let seeds = ["http://library.test/".to_owned()];
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
+    // The first 20 pages of each subject are examples.
+    let leaf = |subject: usize| -> String {
+        (0..20).fold(String::new(), |mut lines, page| {
+            let _ = writeln!(lines, "      http://library.test/{}", 40 * subject + page);
+            lines
+        })
+    };
+    let tree = format!(
+        "food\n  * baking\n    pastry\n{}    bread\n{}  soup\n{}minerals\n{}",
+        leaf(0),
+        leaf(1),
+        leaf(2),
+        leaf(3)
+    );
+    let file = archive.file("subjects.txt", &tree);
+    let file = file.to_str().unwrap();
+    let others = "page url starts with 'http://library.test/20' or url starts with 'http://library.test/22'";
+    archive.run("topic learn", &["baking", "--taxonomy", file, "--against", others]).succeeded();
+    let shown = archive.json("topic show", &["baking"]).remove(0);
+    let leaves: Vec<(&str, bool, u64)> = shown["leaves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|leaf| {
+            assert!(leaf["f1"].as_f64().unwrap() > 0.8, "{leaf}");
+            let examples = leaf["examples"].as_u64().unwrap();
+            (leaf["path"].as_str().unwrap(), leaf["is_wanted"].as_bool().unwrap(), examples)
+        })
+        .collect();
+    assert_eq!(
+        leaves[1..],
+        [
+            ("food/baking/pastry", true, 20),
+            ("food/baking/bread", true, 20),
+            ("food/soup", false, 20),
+            ("minerals", false, 20)
+        ]
+    );
+    says(
+        &archive.run("topic show", &["baking"]).succeeded().text(),
+        &["food/baking/bread", "(none of them)"],
+    );
+    // Pages that are no examples are told, too.
+    let rows = archive.json("query", &["page topic(baking) >= 0.5 select url"]);
+    let found: HashSet<usize> =
+        rows.iter().filter_map(|row| row["url"].as_str()?.rsplit_once('/')?.1.parse().ok()).collect();
+    let right = found.iter().filter(|page| **page < 80).count();
+    assert!(right >= 75 && found.len() - right <= 5, "{right} of {} pages", found.len());
+    for mode in ["hard", "learned"] {
+        let copy = archive.copy();
+        let mut options = served.at_once();
+        options.extend(["--topic", "baking", "--topic-mode", mode].map(str::to_owned));
+        start(&mut copy.crawl(&seeds, &options)).wait().succeeded();
+    }
+    let wrong = archive.file("wrong.txt", "* a\nhttp://library.test/1\n");
+    let wrong = wrong.to_str().unwrap();
+    archive.run("topic learn", &["baking", "--taxonomy", wrong]).refused(2, &["line 2", "below no branch"]);
+    let few = archive.file("few.txt", format!("{tree}* b\n  http://library.test/39\n"));
+    let few = few.to_str().unwrap();
+    archive.run("topic learn", &["few", "--taxonomy", few]).refused(1, &["1 pages of the branch b"]);
+    archive.run("topic learn", &["few", "--taxonomy", few, "--words", "x"]).refused(2, &["--taxonomy"]);
+}
+
+/// What pages of the topic link to, and what they are themselves, gets cash of the virtual page; none is made.
+#[test]
+fn pages_by_a_topic_may_be_favoured_and_no_cash_is_made() {
+    let (mut with, mut without) = (0, 0);
+    for seed in 21..25 {
+        let web = Planted::new(300, 0.7, seed);
+        let served = web.serve();
+        let archive = taught(&served);
+        crawl(&archive, &served, &["--topic", "pastry", "--limit", "100"]);
+        served.take_asked();
+        let found = |favour: &[&str]| {
+            let copy = archive.copy();
+            crawl(&copy, &served, &[&["--limit", "60"], favour].concat());
+            ledger_balances(&copy.path);
+            copy.verify();
+            asked(&served).iter().filter(|page| web.of_topic[**page]).count()
+        };
+        without += found(&[]);
+        let favours =
+            ["--favour", "(linked from (page topic(pastry) > 0.5))*50", "--favour", "(topic(pastry) > 0.5)"];
+        with += found(&favours);
+    }
+    println!("{with} pages of the topic where it is favoured, {without} where it is not");
+    assert!(with > without, "{with} and {without}");
 }
 
 #[test]
@@ -346,6 +472,48 @@ fn a_crawl_ends_with_enough_pages_or_too_few() {
     }
     let seeds = [Planted::url(0)];
     start(&mut archive.crawl(&seeds, &["--topic", "bread"])).wait().refused(2, &["no topic 'bread'"]);
+}
+
+/// Prints, for each web, what the crawl expected to have found, and what it had.
+#[test]
+fn a_crawl_ends_when_enough_of_what_there_is_should_be_found() {
+    const ASKED_FOR: f64 = 0.8;
+    let mut told = String::new();
+    let (mut sum, mut held) = (0.0, 0);
+    for seed in 31..35 {
+        let web = Planted::new(600, 0.7, seed);
+        let served = web.serve();
+        let archive = taught(&served);
+        let share = ASKED_FOR.to_string();
+        let ended = crawl(&archive, &served, &["--topic", "pastry", "--stop-recall", &share]);
+        says(&ended.errors, &["enough of the topic's pages expected to be found", "recall"]);
+        let order = asked(&served);
+        assert!(order.len() >= 90 && order.len() < 560, "{}", order.len());
+        let found = order.iter().filter(|page| web.of_topic[**page]).count() as f64;
+        let truth = found / web.targets() as f64;
+        // The reason stays with the archive.
+        let last = archive.json("topic show", &["pastry"]).remove(0)["last_crawl"].clone();
+        assert_eq!(last["reason"], "recall");
+        let recall = |name: &str| last["topic"]["recall"][name].as_f64().unwrap();
+        let [expected, low, high] = ["expected", "low", "high"].map(recall);
+        assert!(ASKED_FOR <= expected && low <= expected && expected <= high, "{last}");
+        let pages = order.len();
+        writeln!(
+            told,
+            "{pages} of 600 pages: {truth:.2} found, {expected:.2} ({low:.2} to {high:.2}) expected"
+        )
+        .unwrap();
+        sum += truth;
+        held += usize::from((low..=high).contains(&truth));
+        says(&archive.run("topic show", &["pastry"]).succeeded().text(), &["ended (recall)"]);
+    }
+    println!("{told}");
+    assert!(sum / 4.0 > ASKED_FOR - 0.15 && held >= 2, "{told}");
+    for wrong in ["0", "1", "most"] {
+        let archive = Archive::new();
+        let options = ["--topic", "pastry", "--stop-recall", wrong];
+        start(&mut archive.crawl(&[Planted::url(0)], &options)).wait().refused(2, &["between 0 and 1"]);
+    }
 }
 
 #[test]

@@ -23,7 +23,12 @@ const KILLS: u64 = 10;
 const REFRESHES: u32 = 6;
 
 /// An archive of a crawl and of short runs after it.
-fn refreshed(seed: u64, codec: &str) -> Archive {
+pub(crate) fn refreshed(seed: u64, codec: &str) -> Archive {
+    refreshed_web(seed, codec).0
+}
+
+/// The same, and the web that it is of.
+pub(crate) fn refreshed_web(seed: u64, codec: &str) -> (Archive, TestWeb) {
     let config = lively(seed, 5, 120);
     let changes = ChangeRates { median_per_day: 0.3, ..config.changes };
     let served = TestWeb::start(Config { changes, ..config });
@@ -37,14 +42,14 @@ fn refreshed(seed: u64, codec: &str) -> Archive {
         let options = ["--budget", "100", "--shortest", "0s"];
         start(refresh.args(options).args(served.at_once()).args(clock(&served))).wait().succeeded();
     }
-    archive
+    (archive, served)
 }
 
 /// A capture but for its place.
-type Told = (String, i64, [u8; 16], CaptureKind, u16, u8);
+pub(crate) type Told = (String, i64, [u8; 16], CaptureKind, u16, u8);
 
 /// All captures in their order, and the digests of their payloads.
-fn told(archive: &Path) -> Vec<Told> {
+pub(crate) fn told(archive: &Path) -> Vec<Told> {
     let store = Store::read_only(archive).unwrap();
     let told = store.state().captures().map(|capture| {
         let (_, capture) = capture.unwrap();
@@ -69,11 +74,11 @@ fn answers(archive: &Archive) -> Vec<Vec<Value>> {
     answers
 }
 
-fn repack(archive: &Archive, arguments: &[&str]) -> Value {
+pub(crate) fn repack(archive: &Archive, arguments: &[&str]) -> Value {
     archive.json("repack", arguments).pop().unwrap()
 }
 
-fn segment_bytes(archive: &Archive) -> u64 {
+pub(crate) fn segment_bytes(archive: &Archive) -> u64 {
     files_with(&archive.segments(), &[".warc.zst", ".warc.gz"])
         .iter()
         .map(|file| file.metadata().unwrap().len())
@@ -110,7 +115,7 @@ fn an_import_repacks_what_it_wrote_and_nothing_else() {
 }
 
 /// No file of a repack that did not come to its end.
-fn is_tidy(archive: &Archive) -> bool {
+pub(crate) fn is_tidy(archive: &Archive) -> bool {
     files_with(&archive.segments(), &[".rewrite", "rewrite.json", ".new", ".open"]).is_empty()
 }
 
@@ -227,6 +232,13 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
     disk.change(&format!("size={}k", used + used / 8 + 64));
     let full = start(&mut archive.command("repack")).wait();
     full.refused(1, &["No space left", "make room"]);
+    assert!(is_tidy(&archive), "what was written in vain takes no room");
+    // An import whose captures are all there is only its repack.
+    let export = sound.folder().join("all.warc.gz");
+    sound.run("export", &["warc", "--output", export.to_str().unwrap()]).succeeded();
+    let full = start(archive.command("import").arg("--repack").arg(&export)).wait();
+    full.refused(1, &["No space left"]);
+    assert!(is_tidy(&archive), "nor after an import");
     disk.change(&format!("size={}k", used * 3 + 4096));
     assert_eq!(told(&archive.path), before);
     start(archive.command("repack").args(["--room", "100kB"])).wait().succeeded();

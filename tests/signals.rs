@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use archive::selection::RefreshRules;
+use archive_storage::Store;
 use archive_testweb::Config;
 
 use crate::change::crawled;
@@ -161,6 +163,16 @@ fn a_refresh_says_why_nothing_is_due() {
     assert!(!said.contains("captures"), "{said}");
     let said = at(&["--budget", "0"]);
     assert!(said.contains("--budget is 0"), "{said}");
+    // Only what was said now is made durable.
+    let kept = || {
+        let store = Store::read_only(&archive.path).unwrap();
+        (store.state().checkpoint_number(), RefreshRules::kept(store.state()).unwrap().shortest)
+    };
+    let (number, _) = kept();
+    at(&["--budget", "10"]);
+    assert_eq!(kept().0, number);
+    at(&["--budget", "10", "--shortest", "3h"]);
+    assert_eq!((kept().0 > number, kept().1.as_secs()), (true, 3 * 3600));
 }
 
 #[test]

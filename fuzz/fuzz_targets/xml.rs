@@ -1,8 +1,14 @@
-//! Any bytes called XML are read within the limits: entities, depth, attributes, namespaces.
+//! Any bytes called XML are read within the limits: entities, depth, attributes, namespaces; and checked against what they declare,
+//! also where they name themselves as their definition.
 #![no_main]
 
+use archive::parse::{Limits, external_text, validate};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     archive_fuzz::read_document("application/xml", data);
+    let mut itself = |_: Option<&str>, system: &str| {
+        Some((system.to_owned(), external_text(data, None))).filter(|_| system.len() < 8)
+    };
+    let _ = validate(data, Some("application/xml"), &Limits::default(), &mut itself);
 });

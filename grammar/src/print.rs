@@ -13,8 +13,16 @@ use crate::tree::{
 };
 
 /// Names of two words, which read better with a space than with the `_` of their normal form.
-pub(crate) const PAIR_NAMES: [&str; 7] =
-    ["first_seen", "last_seen", "last_changed", "next_visit", "change_rate", "rated_by", "response_time"];
+pub(crate) const PAIR_NAMES: [&str; 8] = [
+    "first_seen",
+    "last_seen",
+    "last_changed",
+    "next_visit",
+    "change_rate",
+    "rated_by",
+    "response_time",
+    "well_formed",
+];
 
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -102,10 +102,12 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 pub struct Field(String);
 
 impl Field {
-    /// The field that people call `name`, for example `Last  Seen`.
+    /// The field that people call `name`, for example `Last  Seen` or `well-formed`.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(name.split_whitespace().collect::<Vec<_>>().join("_").to_lowercase())
+        let words: Vec<_> =
+            name.split(|c: char| c.is_whitespace() || c == '-').filter(|word| !word.is_empty()).collect();
+        Self(words.join("_").to_lowercase())
     }
 
     /// The name in its normal form, for example `last_seen`.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{Capture, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
@@ -11,8 +12,11 @@ use url::Url;
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
 use crate::access::Access;
-use crate::ledger::capture_flags;
-use crate::parse::{Limits, Parsed, Source, decode_content, parse, with_elements, with_xml_tree};
+use crate::ledger::{Facts, capture_flags};
+use crate::parse::{
+    self, Limits, Parsed, Readable, Source, Structure, Unreadable, Validation, decode_content, parse,
+    with_elements, with_xml_tree,
+};
 use crate::reading;
 
 /// Bytes that a payload may decode to.
@@ -20,6 +24,12 @@ const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of an XML document that is compared as a tree; larger ones are compared as texts.
 const TREE_BYTES_MAX: usize = 4 << 20;
+
+/// What a compressed file begins with.
+const GZIP: [u8; 2] = [0x1F, 0x8B];
+
+/// Bytes of a document in which its first tag is looked for.
+const BEGINNING_BYTES: usize = 1 << 20;
 
 /// Why versions cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +60,34 @@ pub enum Difference {
     Bytes,
 }
 
+/// Why a comparison says less than it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// The versions take too long to read: only that their bytes differ is known.
+    TooLong,
+    /// One of the XML documents is too large, or too broken, to be compared as a tree: the texts were.
+    NoTree,
+    /// The texts take too long to compare: what is said to have changed may be more than what did.
+    Rough,
+}
+
+impl Cut {
+    /// The reason as a sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::TooLong => "The versions take too long to read, so only their bytes were compared.",
+            Self::NoTree => {
+                "The documents are too large or too broken to be compared by their elements, so their texts were."
+            }
+            Self::Rough => {
+                "The texts take too long to compare in full, so more may be marked than what changed."
+            }
+        }
+    }
+}
+
 /// Two versions, and how they differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -58,6 +96,9 @@ pub struct Comparison {
     pub title: Option<(String, String)>,
     /// Bytes of both payloads.
     pub bytes: (usize, usize),
+    /// Why no more is said, if a limit was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
     /// How they differ.
     #[serde(flatten)]
     pub difference: Difference,
@@ -131,6 +172,27 @@ pub fn version_near(
     Ok(nearest)
 }
 
+/// The old and the new version that are meant by the times to which they are nearest, in microseconds since 1970: without the
+/// second the newest, without the first the one before the last change that the second had. Where nothing changed before, a
+/// version is compared with itself. None where there is no version.
+///
+/// # Errors
+/// When the state cannot be read.
+pub fn versions_meant(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    (from, to): (Option<i64>, Option<i64>),
+) -> Result<Option<(Capture, Capture)>, VersionError> {
+    let near = |time: Option<i64>| match time {
+        Some(time) => version_near(store, access, id, time),
+        None => Ok(None),
+    };
+    let until = near(to)?.map_or(i64::MAX, |new| new.time);
+    let Some((new, before)) = latest_versions(store, access, id, until)? else { return Ok(None) };
+    Ok(Some((near(from)?.or(before).unwrap_or(new), new)))
+}
+
 /// A page's newest version of a time or before, in microseconds since 1970.
 ///
 /// # Errors
@@ -180,6 +242,74 @@ pub fn with_tree<T>(
     Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
 }
 
+/// What the XML document of a capture is as a whole, by its beginning and by what was wrong with it when it was captured; none of
+/// other documents, and of a revisit whose original is in another archive.
+///
+/// # Errors
+/// When its records cannot be read.
+pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
+    let Some(original) = store.original(capture)? else { return Ok(None) };
+    let stored = Stored::read(store, &original)?;
+    let problems = Facts::from_fields(&store.metadata(&original)?).problems;
+    let body = stored.body();
+    let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
+    Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
+}
+
+/// What is wrong with the XML document of a capture; none of other documents, and of a revisit whose original is in another
+/// archive. External parts of its definition are taken from
+/// the archive, as they were when the document was captured.
+///
+/// # Errors
+/// When records cannot be read.
+pub fn validate(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<Validation>, VersionError> {
+    let stored = match Stored::read(store, capture) {
+        Err(VersionError::NoOriginal) => return Ok(None),
+        stored => stored?,
+    };
+    let mut failed = None;
+    let mut fetch = |base: Option<&str>, system: &str| match part(
+        store,
+        access,
+        capture.time,
+        base.unwrap_or(&stored.url),
+        system,
+    ) {
+        Ok(part) => part,
+        Err(VersionError::NoOriginal) => None,
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    };
+    let content_type = stored.head.get("Content-Type");
+    let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
+    failed.map_or(Ok(validation), Err)
+}
+
+/// The URL and the text of what a system identifier names.
+fn part(
+    store: &Store,
+    access: &Access,
+    time: i64,
+    base: &str,
+    system: &str,
+) -> Result<Option<(String, String)>, VersionError> {
+    let Some(url) = Url::parse(base).and_then(|base| base.join(system)).ok() else { return Ok(None) };
+    let url = canonical(&url);
+    let Some(id) = store.state().find(&url)? else { return Ok(None) };
+    let Some(capture) = version_near(store, access, id, time)?.filter(|found| found.status == 200) else {
+        return Ok(None);
+    };
+    let stored = Stored::read(store, &capture)?;
+    let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
+    Ok(Some((url, text)))
+}
+
 /// How two captures of a page differ. Of versions that take too long to compare, only that they do is known.
 ///
 /// # Errors
@@ -191,21 +321,43 @@ pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison
         let (old, new) = (old.version(), new.version());
         let title = (old.parsed.title != new.parsed.title)
             .then(|| (old.parsed.title.clone(), new.parsed.title.clone()));
-        Comparison { title, bytes: (old.body.len(), new.body.len()), difference: difference(&old, &new) }
+        let (difference, cut) = difference(&old, &new);
+        Comparison { title, bytes: (old.body.len(), new.body.len()), cut, difference }
     });
-    Ok(compared.unwrap_or(Comparison { title: None, bytes, difference: Difference::Bytes }))
+    let unread = Comparison { title: None, bytes, cut: Some(Cut::TooLong), difference: Difference::Bytes };
+    Ok(compared.unwrap_or(unread))
 }
 
-fn difference(old: &Version, new: &Version) -> Difference {
+fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
     if old.body == new.body {
-        return Difference::None;
+        return (Difference::None, None);
     }
     if let (Some(old), Some(new)) = (old.tree(), new.tree()) {
         let delta = Delta::between(&old, &new);
-        return if delta.is_empty() { Difference::Bytes } else { Difference::Xml(delta) };
+        return (if delta.is_empty() { Difference::Bytes } else { Difference::Xml(delta) }, None);
     }
-    let passages = passages(&old.parsed.own_lines(), &new.parsed.own_lines());
-    if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }
+    let (passages, is_rough) = passages(&old.parsed.own_lines(), &new.parsed.own_lines());
+    let is_xml = old.parsed.kind.is_xml() && new.parsed.kind.is_xml();
+    let cut = if is_rough { Some(Cut::Rough) } else { is_xml.then_some(Cut::NoTree) };
+    (if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }, cut)
+}
+
+/// What a capture of a feed, a sitemap or another XML document holds, for people; or why it cannot be shown.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn readable(store: &Store, capture: &Capture) -> Result<Result<Readable, Unreadable>, VersionError> {
+    let stored = Stored::read(store, capture)?;
+    let read = reading::in_time(move || {
+        let body = stored.body();
+        let unpacked = if body.starts_with(&GZIP) {
+            decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
+        } else {
+            body
+        };
+        parse::readable(&unpacked, stored.head.get("Content-Type"))
+    });
+    Ok(read.unwrap_or(Err(Unreadable::TooLong)))
 }
 
 /// A version as it is stored.
@@ -247,7 +399,7 @@ impl Stored {
             }
             Err(_) => Parsed::default(),
         };
-        if parsed.kind.is_xml() && body.starts_with(&[0x1F, 0x8B]) {
+        if parsed.kind.is_xml() && body.starts_with(&GZIP) {
             // A sitemap in a compressed file.
             body = decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned();
         }

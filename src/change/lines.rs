@@ -34,6 +34,7 @@ pub fn lines(comparison: &Comparison, inline: bool) -> Vec<Line> {
         lines.push(line(Mark::Gone, format!("- title: {old}")));
         lines.push(line(Mark::Fresh, format!("+ title: {new}")));
     }
+    lines.extend(comparison.cut.map(|cut| line(Mark::Plain, format!("  {}", cut.sentence()))));
     match &comparison.difference {
         Difference::None => lines.push(line(Mark::Plain, "  no difference".to_owned())),
         Difference::Bytes => {

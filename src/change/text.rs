@@ -52,9 +52,9 @@ pub struct Passage {
     pub words: Vec<Words>,
 }
 
-/// The places where `old` and `new` differ, in order. Both are lines, one a block.
+/// The places where `old` and `new` differ, in order, and whether there was no time to find them all. Both are lines, one a block.
 #[must_use]
-pub fn passages<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> Vec<Passage> {
+pub fn passages<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> (Vec<Passage>, bool) {
     let old: Vec<&str> = old.iter().flat_map(|line| sentences(line.as_ref())).collect();
     let new: Vec<&str> = new.iter().flat_map(|line| sentences(line.as_ref())).collect();
     let deadline = Instant::now() + TIME_MAX;
@@ -84,7 +84,7 @@ pub fn passages<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> Vec<Passa
     for passage in &mut passages {
         passage.words = words(&passage.old, &passage.new, deadline);
     }
-    passages
+    (passages, Instant::now() > deadline)
 }
 
 fn part<'a, 'b>(texts: &'a [&'b str], step: &DiffOp, is_old: bool) -> &'a [&'b str] {
@@ -174,7 +174,8 @@ mod tests {
             "Map",
             "New",
         ];
-        let found = passages(&old, &new);
+        let (found, is_rough) = passages(&old, &new);
+        assert!(!is_rough);
         assert_eq!(found.len(), 2, "{found:#?}");
         assert_eq!(found[0].before.as_deref(), Some("Opening hours"));
         assert_eq!(found[0].old, ["The library opens at nine every day."]);
@@ -190,6 +191,6 @@ mod tests {
             ]
         );
         assert_eq!((found[1].old.len(), found[1].new.as_slice()), (0, &["New".to_owned()][..]));
-        assert!(passages(&old, &old).is_empty());
+        assert!(passages(&old, &old).0.is_empty());
     }
 }

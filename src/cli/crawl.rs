@@ -13,7 +13,9 @@ use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolic
 use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
+use archive_storage::segment::{Packing, Shrinking};
 use comfy_table::CellAlignment;
+use indicatif::HumanCount;
 
 use super::cash::CashArgs;
 use super::open::SegmentArgs;
@@ -31,6 +33,7 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --scope host --max-depth 3 --for 1h
   archive crawl --seeds list.txt --inter-host 3 --favour news --favour 'xml*4' --sites host
   archive crawl --seeds list.txt --topic maps --stop-harvest 0.02/1000
+  archive crawl --seeds list.txt --topic maps --stop-recall 0.9
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
 While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
@@ -114,6 +117,9 @@ struct FocusArgs {
     /// Stop when so many pages of the topic are found
     #[arg(long, value_name = "N", requires = "topic")]
     stop_found: Option<u64>,
+    /// Stop when this share of the topic's pages is probably found, as in 0.9
+    #[arg(long, value_name = "SHARE", requires = "topic", value_parser = recall)]
+    stop_recall: Option<f64>,
 }
 
 impl FocusArgs {
@@ -140,6 +146,12 @@ fn harvest(text: &str) -> Result<(f64, u32), String> {
         .ok_or_else(|| format!("a share from 0 to 1, / and 1 to {HARVEST_PAGES_MAX} pages, as in 0.02/500"))
 }
 
+/// A share that something can come near to.
+fn recall(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "a share between 0 and 1, as in 0.9".to_owned())
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds = load_seeds(&args.seeds)?;
     let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
@@ -154,7 +166,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     policy.same_content = args.same_content;
     policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
-    options.harvest = HarvestRules { least: args.focus.stop_harvest, found: args.focus.stop_found };
+    let FocusArgs { stop_harvest, stop_found, stop_recall, .. } = args.focus;
+    options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
     args.fetch.start_log(&args.archive.path)?;
     args.cash.check(&args.archive.path)?;
     let stop = interrupt::install()?;
@@ -171,6 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
     if args.timings {
         output::print(&timings_table(&status.timings))?;
+        output::line(&packing(&status.timings.packing))?;
         print_pace(&status.timings)?;
     }
     let more = failed.len().saturating_sub(FAILED_SEEDS_MAX);
@@ -206,6 +220,19 @@ fn timings_table(timings: &Timings) -> output::Table {
     row("processor time in all", timings.total);
     row("clock on the wall", timings.elapsed);
     table
+}
+
+/// What was packed with time to spare, and what that was good for.
+fn packing(packing: &Packing) -> String {
+    let share = |of: &Shrinking| of.packed_bytes as f64 / of.plain_bytes.max(1) as f64;
+    let Packing { hurried, at_leisure } = packing;
+    format!(
+        "{} captures were packed in time to spare, to {:.3} of their bytes; {} in a hurry, to {:.3}",
+        HumanCount(at_leisure.captures),
+        share(at_leisure),
+        HumanCount(hurried.captures),
+        share(hurried)
+    )
 }
 
 /// How fast each tenth of the captures was, and the last one against the first.

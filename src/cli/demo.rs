@@ -154,6 +154,7 @@ fn prepare(path: &Path) -> anyhow::Result<()> {
 
 fn options(server: &Server) -> anyhow::Result<Options> {
     Ok(Options {
+        name: "demo",
         workers: 64,
         // The test web is this process's own, so it need not be spared.
         politeness: Politeness::at_once(8, 64),

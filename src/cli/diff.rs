@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::access::Access;
 use archive::change::xml::Delta;
-use archive::change::{Comparison, Difference, Mark, compare, latest_versions, lines, version_near};
-use archive_storage::{Capture, Store, UrlId};
+use archive::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
+use archive_storage::{Capture, Store};
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
@@ -62,7 +61,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
     let id = super::find_shown(&store, &access, &args.url)?;
-    let (old, new) = versions(&store, &access, id, from, to, &args.url)?;
+    let micros = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_micros());
+    let (old, new) = versions_meant(&store, &access, id, (micros(from), micros(to)))?
+        .with_context(|| format!("the archive has no version of {}: every fetch failed", args.url))?;
     let comparison = compare(&store, &old, &new)?;
     if args.json {
         let data = |capture: &Capture| captured(capture).to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -95,29 +96,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn captured(capture: &Capture) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(capture.time).unwrap_or_default()
-}
-
-/// The two versions that are meant.
-fn versions(
-    store: &Store,
-    access: &Access,
-    id: UrlId,
-    from: Option<DateTime<Utc>>,
-    to: Option<DateTime<Utc>>,
-    url: &str,
-) -> anyhow::Result<(Capture, Capture)> {
-    let nothing = || format!("the archive has no version of {url}: every fetch failed");
-    let near = |time: DateTime<Utc>| -> anyhow::Result<Capture> {
-        version_near(store, access, id, time.timestamp_micros())?.with_context(nothing)
-    };
-    let until = to.map(near).transpose()?.map_or(i64::MAX, |new| new.time);
-    let (new, before) = latest_versions(store, access, id, until)?.with_context(nothing)?;
-    let old = match from {
-        Some(time) => near(time)?,
-        // Where nothing changed before, the version is compared with itself.
-        None => before.unwrap_or(new),
-    };
-    Ok((old, new))
 }
 
 /// Prints a comparison for people.

@@ -35,6 +35,7 @@ mod search;
 mod serve;
 mod stats;
 mod topic;
+mod validate;
 mod verify;
 mod watch;
 mod why;
@@ -96,6 +97,7 @@ enum Command {
     Erase(erase::Args),
     Stats(stats::Args),
     Verify(verify::Args),
+    Validate(validate::Args),
     #[command(subcommand)]
     Review(review::Command),
     Rank(rank::Args),
@@ -163,6 +165,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Erase(args) => erase::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Validate(args) => validate::run(&args),
         Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -89,6 +89,12 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     for missing in opened.store.missing() {
         eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
     }
+    if opened.store.begun_in_vain() > 0 {
+        let segments = output::count(opened.store.begun_in_vain() as u64, "new segment");
+        output::note(format_args!(
+            "a repack or an erase was interrupted; {segments} of it removed, nothing is lost"
+        ));
+    }
     if opened.replayed > 0 || opened.cut_bytes > 0 {
         let recovered = output::count(opened.replayed, "capture") + " recovered";
         let cut = output::count(opened.cut_bytes, "byte") + " of unfinished captures removed";

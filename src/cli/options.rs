@@ -7,7 +7,7 @@ use std::time::Duration;
 use archive::access::Access;
 use archive::crawl::{self, Politeness, WORKERS_MAX};
 use archive::duration::read_duration;
-use archive::exchange::erase;
+use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
@@ -112,6 +112,13 @@ pub(crate) struct FetchArgs {
     /// Memory for bodies, caches and the full-text index (200MB, 4GiB); longer bodies go through files
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = memory)]
     memory: Memory,
+    /// Repack closed segments while processors have time to spare, as `archive repack` does; takes a third of --memory, and
+    /// room on the disk for new segments beside the old ones
+    #[arg(long)]
+    repack_while_idle: bool,
+    /// Say that processors have time to spare, or none, whatever they do; for simulations
+    #[arg(long, value_name = "BOOL", hide = true)]
+    spare_time: Option<bool>,
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
@@ -172,6 +179,7 @@ impl FetchArgs {
         if !(0.0..=1000.0).contains(&self.delay_factor) {
             return Err(UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
         }
+        let (memory, repack) = self.memory_and_repack()?;
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
         let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
         Ok(crawl::Options {
@@ -208,9 +216,23 @@ impl FetchArgs {
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,
-            memory: self.memory,
+            memory,
+            repack,
+            has_spare_time: self.spare_time,
             ..crawl::Options::default()
         })
+    }
+
+    /// How memory is divided when segments are repacked beside.
+    fn memory_and_repack(&self) -> Result<(Memory, Option<repack::Options>), UsageError> {
+        if !self.repack_while_idle {
+            return Ok((self.memory, None));
+        }
+        let (rest, memory) = self.memory.with_repacking().ok_or_else(|| {
+            let least = Memory::WITH_REPACKING_MIN >> 20;
+            UsageError(format!("--repack-while-idle needs a --memory of at least {least}MiB"))
+        })?;
+        Ok((rest, Some(repack::Options { memory, threads: 1, ..repack::Options::default() })))
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{End, Status, TopicStatus};
+use archive::crawl::{End, Status};
+use archive::selection::TopicStatus;
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{count, note, visible};
@@ -146,6 +147,7 @@ impl Progress {
             End::Time => "time is over",
             End::Found => "enough pages of the topic found",
             End::Harvest => "too few of the last pages are of the topic",
+            End::Recall => "enough of the topic's pages expected to be found",
             End::Stopped => "stopped",
         };
         note(format_args!(
@@ -185,9 +187,18 @@ fn sum(status: &Status) -> String {
 }
 
 /// What a focused crawl has found.
-fn harvest(topic: &TopicStatus) -> String {
+pub(crate) fn harvest(topic: &TopicStatus) -> String {
+    let recall = topic.recall.map_or_else(String::new, |recall| {
+        format!(
+            ", recall {:.0} % ({:.0} to {:.0} %), {} expected to wait",
+            100.0 * recall.expected,
+            100.0 * recall.low,
+            100.0 * recall.high,
+            HumanCount(recall.waiting.round() as u64)
+        )
+    });
     format!(
-        "{} of {} of the topic {} ({:.0} % of the last hundred)",
+        "{} of {} of the topic {} ({:.0} % of the last hundred{recall})",
         HumanCount(topic.found),
         count(topic.looked_at, "page"),
         topic.name,

@@ -114,12 +114,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);
-    let choice = choice(args, &mut store)?;
+    let (choice, is_new) = choice(args, &mut store)?;
     let credits = Credits::open(store.state())?;
     let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
     let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };
+    if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty()) {
+        // Where nothing was changed there is nothing to make durable.
+        if is_new || store.state().dirty_bytes() > 0 {
+            prepared::close(store)?;
+        }
+        output::note(format_args!("{idle}"));
+        if args.json {
+            output::json_line(&summary(args.budget, End::Complete, &Status::default(), 0))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let complete = if pages.len() < budget {
         "everything that was due is fetched".to_owned()
     } else {
@@ -148,8 +159,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
-/// How pages are chosen: as the run before did, but for what was said now, which is kept.
-fn choice(args: &Args, store: &mut Store) -> anyhow::Result<Choice> {
+/// How pages are chosen: as the run before did, but for what was said now, which is kept; and whether any of that is new.
+fn choice(args: &Args, store: &mut Store) -> anyhow::Result<(Choice, bool)> {
     let kept = RefreshRules::kept(store.state())?;
     let said = &args.rules;
     if said.time_unit.is_some_and(|unit| unit.is_zero()) {
@@ -171,10 +182,11 @@ fn choice(args: &Args, store: &mut Store) -> anyhow::Result<Choice> {
     } else {
         weights.with_decisions(store.state(), Decisions::read(&args.archive.path)?)?
     };
-    if rules != kept {
+    let is_new = rules != kept;
+    if is_new {
         rules.keep(store.state_mut())?;
     }
-    Ok(Choice::new(rules, weights).with_folders(&args.archive.path, FOLDERS_FROM))
+    Ok((Choice::new(rules, weights).with_folders(&args.archive.path, FOLDERS_FROM), is_new))
 }
 
 /// What is left of the time for fetching.
@@ -238,19 +250,17 @@ fn idle(args: &Args, store: &Store, choice: &Choice, now: DateTime<Utc>) -> anyh
     }
     let idle = Idle::of(store.state(), &Credits::open(store.state())?, choice, now)?;
     let rules = &choice.rules;
-    Ok(match idle.next {
-        _ if idle.pages == 0 => {
-            "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned()
-        }
-        Some(next) => {
+    Ok(match idle {
+        Idle::NoPages => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
+        Idle::Until(next) => {
             let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));
             let form = if next.date_naive() == now.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
             format!("nothing is due; next at {} (see --shortest)", next.format(form))
         }
-        None => format!(
+        Idle::NoneWorth(pages) => format!(
             "nothing is due: by the policy {} none of {} is worth another fetch",
             rules.policy,
-            output::count(idle.pages, "page")
+            output::count(pages, "page")
         ),
     })
 }
@@ -264,14 +274,7 @@ fn summary(budget: u64, end: End, status: &Status, reports: usize) -> Summary {
         refused: status.refused,
         bytes: status.bytes,
         seconds: status.elapsed.as_secs_f64(),
-        end: match end {
-            End::Complete => "complete",
-            End::Limit => "limit",
-            End::Time => "time",
-            End::Found => "found",
-            End::Harvest => "harvest",
-            End::Stopped => "stopped",
-        },
+        end: end.name(),
         reports,
     }
 }

@@ -17,7 +17,7 @@ use super::options::ArchiveArgs;
 use super::{EXIT_STOPPED, UsageError, interrupt, open, output, progress};
 
 /// The least memory that it can do with, in bytes.
-const MEMORY_MIN: usize = 256 << 20;
+const MEMORY_MIN: usize = Memory::REPACKING_MIN;
 
 /// Write closed segments anew, in fewer bytes: all their captures are known now.
 #[derive(clap::Args)]
@@ -210,13 +210,7 @@ impl Listener for Display {
 
     fn batch(&mut self, batch: &Batch, done: &Done) {
         self.batches += 1;
-        let sum = &mut self.done;
-        sum.segments.0 += batch.segments.len() as u64;
-        sum.segments.1 += done.segments.1;
-        sum.bytes.0 += done.bytes.0;
-        sum.bytes.1 += done.bytes.1;
-        sum.captures += batch.captures;
-        sum.plain_bytes += batch.plain_bytes;
+        self.done.add(done);
         if self.json {
             let row = BatchRow {
                 segments: batch.segments.len(),

@@ -1,6 +1,7 @@
 //! `archive topic`: what people are looking for, taught by examples.
 
 use std::collections::HashSet;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +9,11 @@ use anyhow::Context;
 use archive::access::Access;
 use archive::files;
 use archive::query;
-use archive::topics::{self, About, Document, Judged, judge, learn, read_documents};
+use archive::selection::{CrawlPolicy, Ended};
+use archive::topic::Model;
+use archive::topics::{
+    self, About, Document, Judged, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
+};
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Local, Utc};
@@ -17,6 +22,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::options::{ArchiveArgs, ReaderArgs};
+use super::progress::harvest;
 use super::{UsageError, output};
 
 /// Pages that `--words` takes: the best of the search.
@@ -44,6 +50,7 @@ const WRONG_SHOWN: usize = 10;
   archive topic learn maps --from urls.txt
   archive topic learn maps --where 'page rating >= 3 and collections = \"maps\"' --against 'page rating < 2'
   archive topic learn maps --words 'old maps'
+  archive topic learn maps --taxonomy subjects.txt
   archive topic show maps
   archive topic test maps --from others.txt
   archive query 'page topic(maps) > 0.8 order by topic(maps) desc limit 20'
@@ -62,7 +69,7 @@ pub(crate) enum Command {
 #[derive(clap::Args)]
 struct Examples {
     /// File with a URL of a page of the topic on each line, '-' for standard input; # begins a comment
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words", "taxonomy"])]
     from: Option<PathBuf>,
     /// Pages of the topic are those that this query finds
     #[arg(long = "where", value_name = "QUERY", conflicts_with = "from")]
@@ -70,6 +77,10 @@ struct Examples {
     /// Pages of the topic are the 50 that a search for these words finds first
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["from", "where_"])]
     words: Option<String>,
+    /// File with a tree of subjects and URLs of pages of each: a subject a line, * before it if it is wanted, what belongs to it
+    /// indented below
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "where_", "words"])]
+    taxonomy: Option<PathBuf>,
     /// Other pages are those that this query finds [default: pages of the archive, by lot]
     #[arg(long, value_name = "QUERY")]
     against: Option<String>,
@@ -87,6 +98,9 @@ struct Examples {
 pub(crate) struct Learn {
     /// Its name: small letters, digits and -
     name: String,
+    /// What tells pages of the topic from others: logistic (regression) or bayes (naive)
+    #[arg(long, default_value = "logistic", value_name = "MODEL")]
+    model: Model,
     #[command(flatten)]
     examples: Examples,
 }
@@ -144,8 +158,8 @@ fn run_learn(args: &Learn) -> anyhow::Result<()> {
     let name = topics::check_name(&args.name).map_err(|error| UsageError(error.to_string()))?;
     let (archive, examples) = (&args.examples.archive.path, &args.examples);
     let store = Store::read_only(archive)?;
-    let (positives, negatives) = examples.read(&store, &HashSet::new())?;
-    let topic = learn(&store, name, &examples.origin(), &positives, &negatives, Utc::now())?;
+    let lesson = examples.read(&store, &HashSet::new())?;
+    let topic = learn(&store, name, &examples.origin(), &lesson, args.model, Utc::now())?;
     topic.keep(archive)?;
     if examples.json { output::json_line(&topic.about) } else { print(&topic.about) }
 }
@@ -164,7 +178,7 @@ fn run_test(args: &Test) -> anyhow::Result<()> {
     let store = Store::read_only(archive)?;
     let known = topic.about.examples.iter().chain(&topic.about.against);
     let known: HashSet<&str> = known.map(String::as_str).collect();
-    let (positives, negatives) = examples.read(&store, &known)?;
+    let Lesson { positives, negatives, .. } = examples.read(&store, &known)?;
     if positives.is_empty() && negatives.is_empty() {
         anyhow::bail!("all of these pages are examples that {} was learned from", args.name);
     }
@@ -214,31 +228,29 @@ fn wrong<'a>(
 
 impl Examples {
     /// Pages of the topic and others, without those whose URLs are `left_out`.
-    fn read(
-        &self,
-        store: &Store,
-        left_out: &HashSet<&str>,
-    ) -> anyhow::Result<(Vec<Document>, Vec<Document>)> {
+    fn read(&self, store: &Store, left_out: &HashSet<&str>) -> anyhow::Result<Lesson> {
         let access = self.reader.access(store.path())?;
-        let wanted = self.positives(store, &access)?;
+        let mut lesson = Lesson::default();
+        let (wanted, unwanted) = match &self.taxonomy {
+            Some(file) => classified(store, &access, file, &mut lesson)?,
+            None => (self.positives(store, &access)?, Vec::new()),
+        };
         let each = topics::EXAMPLES_MAX.min(wanted.len()) * OTHERS_EACH;
         let others = match &self.against {
             Some(query) => query.clone(),
             None => format!("page status = 200 sample {}", each.clamp(OTHERS_MIN, OTHERS_MAX) + wanted.len()),
         };
         let mut others = query::select(store, access, &others)?;
-        let of_topic: HashSet<UrlId> = wanted.iter().copied().collect();
-        others.retain(|id| !of_topic.contains(id));
+        let known: HashSet<UrlId> = wanted.iter().chain(&unwanted).copied().collect();
+        others.retain(|id| !known.contains(id));
+        others.splice(..0, unwanted);
         let read = |ids: &[UrlId]| -> anyhow::Result<Vec<Document>> {
             let mut documents = read_documents(store, ids)?;
             documents.retain(|document| !left_out.contains(document.url.as_str()));
             Ok(documents)
         };
-        let mut positives = read(&wanted)?;
-        let mut negatives = read(&others)?;
-        positives.truncate(topics::EXAMPLES_MAX);
-        negatives.truncate(topics::EXAMPLES_MAX);
-        Ok((positives, negatives))
+        (lesson.positives, lesson.negatives) = (read(&wanted)?, read(&others)?);
+        Ok(lesson)
     }
 
     fn positives(&self, store: &Store, access: &Access) -> anyhow::Result<Vec<UrlId>> {
@@ -255,10 +267,11 @@ impl Examples {
 
     /// Where the examples come from, in words.
     fn origin(&self) -> String {
-        let from = match (&self.from, &self.where_, &self.words) {
+        let from = match (&self.from, &self.where_, &self.taxonomy, &self.words) {
             (Some(file), ..) => format!("the list {}", file.display()),
-            (_, Some(query), _) => query.clone(),
-            (_, _, words) => format!("the words {}", words.as_deref().unwrap_or_default()),
+            (_, Some(query), ..) => query.clone(),
+            (_, _, Some(file), _) => format!("the taxonomy {}", file.display()),
+            (.., words) => format!("the words {}", words.as_deref().unwrap_or_default()),
         };
         match &self.against {
             Some(against) => format!("{from}; against {against}"),
@@ -269,18 +282,50 @@ impl Examples {
 
 /// The pages of a list of URLs that the archive has and shows.
 fn listed(store: &Store, access: &Access, file: &Path) -> anyhow::Result<Vec<UrlId>> {
-    let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin()).context("cannot read the URLs from standard input")?
-    } else {
-        let bytes = files::read(file, LIST_BYTES_MAX)
-            .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    let (mut found, mut missing) = (Vec::new(), 0);
-    for line in text.lines().filter_map(|line| line.split_whitespace().next()) {
-        if line.starts_with('#') {
-            continue;
+    let text = text(file)?;
+    let lines = text.lines().filter_map(|line| line.split_whitespace().next());
+    found(store, access, file, lines.filter(|line| !line.starts_with('#')))
+}
+
+/// The pages of a taxonomy's wanted branches, and those of the others, each once.
+fn classified(
+    store: &Store,
+    access: &Access,
+    file: &Path,
+    lesson: &mut Lesson,
+) -> anyhow::Result<(Vec<UrlId>, Vec<UrlId>)> {
+    let wrong = |error: TaxonomyError| UsageError(format!("{}, {error}", file.display()));
+    lesson.branches = topics::branches(&text(file)?).map_err(wrong)?;
+    let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
+    for (branch, place) in lesson.branches.iter().zip(0..) {
+        for id in found(store, access, file, branch.urls.iter().map(String::as_str))? {
+            if let Entry::Vacant(entry) = lesson.branch_of.entry(id) {
+                entry.insert(place);
+                if branch.is_wanted { &mut wanted } else { &mut unwanted }.push(id);
+            }
         }
+    }
+    Ok((wanted, unwanted))
+}
+
+fn text(file: &Path) -> anyhow::Result<String> {
+    if file == Path::new("-") {
+        return std::io::read_to_string(std::io::stdin()).context("cannot read the URLs from standard input");
+    }
+    let bytes = files::read(file, LIST_BYTES_MAX)
+        .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The pages of these URLs that the archive has and shows.
+fn found<'u>(
+    store: &Store,
+    access: &Access,
+    file: &Path,
+    urls: impl Iterator<Item = &'u str>,
+) -> anyhow::Result<Vec<UrlId>> {
+    let (mut found, mut missing) = (Vec::new(), 0);
+    for line in urls {
         let url = Url::parse(line)
             .map_err(|error| UsageError(format!("{}: '{line}' is not a URL ({error})", file.display())))?;
         match store.state().find(&canonical(&url))? {
@@ -289,7 +334,8 @@ fn listed(store: &Store, access: &Access, file: &Path) -> anyhow::Result<Vec<Url
         }
     }
     if missing > 0 {
-        output::note(format_args!("{} of the list not in the archive", output::count(missing, "page")));
+        let missing = output::count(missing, "page");
+        output::note(format_args!("{missing} of {} not in the archive", file.display()));
     }
     Ok(found)
 }
@@ -336,8 +382,26 @@ fn list(args: &List) -> anyhow::Result<()> {
 }
 
 fn show(args: &Show) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        #[serde(flatten)]
+        about: &'a About,
+        /// How the last crawl ended, if it looked for this topic.
+        last_crawl: Option<Ended>,
+    }
     let topic = topics::get(&args.archive.path, &args.name)?;
-    if args.json { output::json_line(&topic.about) } else { print(&topic.about) }
+    let store = Store::read_only(&args.archive.path)?;
+    let ended = CrawlPolicy::of_last_crawl(store.state())?.ended;
+    let last_crawl = ended.filter(|ended| ended.topic.as_ref().is_some_and(|found| found.name == args.name));
+    if args.json {
+        return output::json_line(&Shown { about: &topic.about, last_crawl });
+    }
+    print(&topic.about)?;
+    if let Some(Ended { reason, topic: Some(found) }) = last_crawl {
+        output::line("")?;
+        output::line(&format!("The last crawl for it ended ({reason}): {}", harvest(&found)))?;
+    }
+    Ok(())
 }
 
 fn print(about: &About) -> anyhow::Result<()> {
@@ -356,10 +420,23 @@ fn print(about: &About) -> anyhow::Result<()> {
     }
     let (slope, constant) = about.calibration;
     row("calibration", format!("log-odds · {slope:.2} {constant:+.2}"));
+    row("model", about.model.to_string());
     output::print(&table)?;
     output::line("")?;
     output::line("Each fifth of the examples, told by the other four:")?;
-    output::print(&quality(&about.quality))
+    output::print(&quality(&about.quality))?;
+    if about.leaves.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    let mut table = output::table(&["branch", "wanted", "examples", "f1"]);
+    output::align(&mut table, &[2, 3], CellAlignment::Right);
+    for Leaf { path, is_wanted, examples, f1 } in &about.leaves {
+        let path = if path.is_empty() { "(none of them)" } else { path };
+        let wanted = if *is_wanted { "yes" } else { "" };
+        table.add_row([path.to_owned(), wanted.to_owned(), examples.to_string(), format!("{f1:.3}")]);
+    }
+    output::print(&table)
 }
 
 fn quality(judged: &Judged) -> output::Table {

@@ -261,6 +261,7 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
 fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let started = Instant::now();
     let mut options = args.fetch.options()?;
+    options.name = "watch";
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
     let awaited = awaited(vec![watch.clone()], &store, &options);

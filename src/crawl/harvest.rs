@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
-
 use super::options::End;
+use crate::selection::TopicStatus;
+use crate::topic::Recall;
 use crate::topics::RELEVANT;
 
 /// Pages over which the present rate is told.
 const PRESENT: usize = 100;
+
+/// Pages between two estimates of the recall, at least, and one page for so many known URLs.
+const RECALL_EVERY: u64 = 20;
+const RECALL_URLS_A_PAGE: u64 = 1024;
 
 /// Pages that [`HarvestRules::least`] may ask for.
 pub const PAGES_MAX: u32 = 1_000_000;
@@ -20,19 +24,8 @@ pub struct HarvestRules {
     pub least: Option<(f64, u32)>,
     /// Stop when so many pages of the topic are found.
     pub found: Option<u64>,
-}
-
-/// What a focused crawl has found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct TopicStatus {
-    /// The topic.
-    pub name: String,
-    /// Pages that were looked at in this run.
-    pub looked_at: u64,
-    /// Of these, pages of the topic.
-    pub found: u64,
-    /// Their share of the last hundred pages.
-    pub harvest: f64,
+    /// Stop when this share of the topic's pages is probably found.
+    pub recall: Option<f64>,
 }
 
 /// Counts pages of the topic.
@@ -45,6 +38,9 @@ pub(super) struct Harvest {
     /// How many of these were.
     of_last: usize,
     window: usize,
+    /// What was estimated last, and when it is to be estimated again.
+    recall: Option<Recall>,
+    next: u64,
 }
 
 impl Harvest {
@@ -65,17 +61,38 @@ impl Harvest {
         }
     }
 
+    /// Whether it is time to estimate the recall, where so many URLs are known: that takes a look at each.
+    pub(super) fn is_due(&self, urls: u64) -> bool {
+        self.looked_at >= self.next + RECALL_EVERY.max(urls / RECALL_URLS_A_PAGE)
+    }
+
+    pub(super) fn estimated(&mut self, recall: Option<Recall>) {
+        self.recall = recall;
+        self.next = self.looked_at;
+    }
+
     pub(super) fn status(&self, topic: &str) -> TopicStatus {
         let present = self.last.iter().rev().take(PRESENT);
         let (count, found) = (present.len(), present.filter(|found| **found).count());
         let harvest = if count > 0 { found as f64 / count as f64 } else { 0.0 };
-        TopicStatus { name: topic.to_owned(), looked_at: self.looked_at, found: self.found, harvest }
+        TopicStatus {
+            name: topic.to_owned(),
+            looked_at: self.looked_at,
+            found: self.found,
+            harvest,
+            recall: self.recall,
+        }
     }
 
     /// Whether that is enough, or too few.
     pub(super) fn end(&self, rules: &HarvestRules) -> Option<End> {
         if rules.found.is_some_and(|found| self.found >= found) {
             return Some(End::Found);
+        }
+        if let (Some(least), Some(recall)) = (rules.recall, self.recall)
+            && recall.expected >= least
+        {
+            return Some(End::Recall);
         }
         let (least, pages) = rules.least?;
         let is_full = self.last.len() >= pages.max(1) as usize;
@@ -98,7 +115,7 @@ mod tests {
 
     #[test]
     fn crawls_end_with_enough_or_with_too_few() {
-        let rules = HarvestRules { least: Some((0.5, 10)), found: Some(8) };
+        let rules = HarvestRules { least: Some((0.5, 10)), found: Some(8), recall: None };
         let mut harvest = Harvest::new(&rules);
         (0..7).for_each(|_| harvest.count(0.9));
         assert_eq!(harvest.end(&rules), None);
@@ -114,8 +131,22 @@ mod tests {
     }
 
     #[test]
+    fn crawls_end_with_enough_of_what_there_is() {
+        let rules = HarvestRules { recall: Some(0.9), ..HarvestRules::default() };
+        let mut harvest = Harvest::new(&rules);
+        (0..RECALL_EVERY - 1).for_each(|_| harvest.count(0.9));
+        assert!(!harvest.is_due(0));
+        harvest.count(0.9);
+        assert!(harvest.is_due(0) && !harvest.is_due(RECALL_URLS_A_PAGE * (RECALL_EVERY + 1)));
+        for (expected, end) in [(None, None), (Some(0.89), None), (Some(0.9), Some(End::Recall))] {
+            harvest.estimated(expected.map(|expected| Recall { expected, ..Recall::default() }));
+            assert_eq!((harvest.end(&rules), harvest.is_due(0)), (end, false));
+        }
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
-        let rules = HarvestRules { least: Some((0.1, 200)), found: None };
+        let rules = HarvestRules { least: Some((0.1, 200)), ..HarvestRules::default() };
         let mut harvest = Harvest::new(&rules);
         (0..1000).for_each(|page| harvest.count(f64::from(u8::from(page % 5 == 0))));
         assert_eq!((harvest.last.len(), harvest.of_last), (200, 40));

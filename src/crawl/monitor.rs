@@ -186,7 +186,8 @@ fn names_an_address(line: &str) -> bool {
 fn metrics(status: &Status) -> String {
     let paused = if status.paused.is_some() { 1.0 } else { 0.0 };
     let topic = status.topic.clone().unwrap_or_default();
-    let rows: [(&str, &str, &str, f64); 16] = [
+    let recall = topic.recall.unwrap_or_default();
+    let rows: [(&str, &str, &str, f64); 19] = [
         (
             "captures_total",
             "counter",
@@ -213,10 +214,18 @@ fn metrics(status: &Status) -> String {
         ("queued_urls", "gauge", "URLs that wait.", status.queued as f64),
         ("active_requests", "gauge", "Requests under way.", status.active as f64),
         ("active_hosts", "gauge", "Hosts that are being asked.", status.hosts_active as f64),
+        ("waiting_hosts", "gauge", "Hosts that are left alone for politeness.", status.hosts_waiting as f64),
         ("disk_free_bytes", "gauge", "Room on the disk of the archive.", status.disk_free_bytes as f64),
         ("topic_pages_total", "counter", "Pages held against the topic.", topic.looked_at as f64),
         ("topic_found_total", "counter", "Of these, pages of the topic.", topic.found as f64),
         ("topic_harvest", "gauge", "The share of the topic among the last hundred pages.", topic.harvest),
+        (
+            "topic_recall",
+            "gauge",
+            "The expected share of the topic that is found; 0: unknown.",
+            recall.expected,
+        ),
+        ("topic_waiting", "gauge", "Pages of the topic that are expected to wait.", recall.waiting),
         ("paused", "gauge", "1 while nothing new is asked for.", paused),
     ];
     let mut text = String::new();

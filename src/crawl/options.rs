@@ -8,13 +8,14 @@ use archive_storage::UrlId;
 use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
-use super::harvest::{HarvestRules, TopicStatus};
+use super::harvest::HarvestRules;
 use super::seeds::Seed;
 use super::timings::Timings;
+use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
-use crate::selection::CrawlPolicy;
+use crate::selection::{CrawlPolicy, TopicStatus};
 
 /// The usual [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +32,8 @@ pub const WORKERS_MAX: usize = 4096;
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What the run is called among the archive's [`crate::runs`]; by its plan if this is empty.
+    pub name: &'static str,
     /// Requests under way at the same time, at most; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Threads that parse and compress.
@@ -65,12 +68,17 @@ pub struct Options {
     pub status: Option<SocketAddr>,
     /// How much memory may be used.
     pub memory: Memory,
+    /// How closed segments are repacked while processors have time to spare, if they are; with memory of its own.
+    pub repack: Option<repack::Options>,
+    /// Whether processors have time to spare, for whoever knows; otherwise the system is asked.
+    pub has_spare_time: Option<bool>,
 }
 
 impl Default for Options {
     /// As polite as the command line is by itself: two seconds between requests to a host, public addresses only, no limits.
     fn default() -> Self {
         Self {
+            name: "",
             workers: 256,
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
@@ -90,6 +98,8 @@ impl Default for Options {
             disk_min: DISK_MIN,
             status: None,
             memory: Memory::default(),
+            repack: None,
+            has_spare_time: None,
         }
     }
 }
@@ -137,6 +147,8 @@ pub struct Status {
     pub active: usize,
     /// Hosts that are being asked.
     pub hosts_active: usize,
+    /// Hosts that have something to be asked for, and are left alone for politeness.
+    pub hosts_waiting: usize,
     /// URLs that were not fetched because of robots.txt or another rule.
     pub refused: u64,
     /// What a focused crawl has found.
@@ -146,6 +158,9 @@ pub struct Status {
     pub top_sites: Vec<(String, f64)>,
     /// Checkpoints of this run.
     pub checkpoints: u64,
+    /// What repacking in spare time has done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repacked: Option<repack::Done>,
     /// Room on the disk of the archive.
     pub disk_free_bytes: u64,
     /// What a person should know, since the last report.
@@ -173,8 +188,26 @@ pub enum End {
     Found,
     /// Too few of the last pages are of the topic.
     Harvest,
+    /// So large a share of the topic's pages is probably found as was asked for.
+    Recall,
     /// Somebody asked for it.
     Stopped,
+}
+
+impl End {
+    /// Its name in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Limit => "limit",
+            Self::Time => "time",
+            Self::Found => "found",
+            Self::Harvest => "harvest",
+            Self::Recall => "recall",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 impl Status {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use archive_storage::segment::Packing;
+
 use super::pace::{Pace, process_time};
 
 /// What a page goes through, after it was fetched and before it is indexed.
@@ -108,6 +110,8 @@ pub struct Timings {
     pub elapsed: Duration,
     /// How far the run had come when.
     pub pace: Pace,
+    /// What was compressed, in a hurry and with time to spare.
+    pub packing: Packing,
 }
 
 /// Processor time at the beginning of a run.
@@ -172,7 +176,7 @@ impl Timings {
         }
         let known: Duration = stages.iter().map(|(_, time)| *time).sum();
         stages.push(("full-text index and other threads", total.saturating_sub(known)));
-        Self { captures, stages, total, elapsed, pace: Pace::default() }
+        Self { captures, stages, total, elapsed, pace: Pace::default(), packing: Packing::default() }
     }
 
     /// Microseconds a capture.

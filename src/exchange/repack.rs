@@ -6,14 +6,20 @@
 //! 1996). Segments are taken in batches, oldest captures first; a batch needs room on disk for its new segments beside the old
 //! ones, and each is put in place by itself.
 
+mod beside;
+
 use std::thread;
 
 use archive_storage::segment::{
-    Author, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, SegmentError, SegmentInfo,
+    Author, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, Rewritten, SegmentError,
+    SegmentInfo,
 };
 use archive_storage::{SegmentId, Store, StoreError};
+use serde::Serialize;
 
 use crate::recorder::Control;
+
+pub use beside::{Beside, Turn};
 
 /// Bytes of a rewritten segment, of those of the others that are gathered with it, up to which it is written once more.
 const GATHERED_SHARE: u64 = 2;
@@ -62,6 +68,25 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Bytes of memory for what is known of the captures of a batch.
+    fn planning(&self) -> u64 {
+        // A thread more needs its share.
+        self.memory as u64 / if self.threads == 1 { 2 } else { 4 }
+    }
+
+    /// How a batch is rewritten.
+    fn rewriting(&self) -> RewriteOptions {
+        RewriteOptions {
+            codec: self.codec,
+            level: self.level,
+            threads: self.threads.clamp(1, (self.memory / 4 / THREAD_BYTES).max(1)),
+            dictionary_bytes: self.memory / if self.threads == 1 { 8 } else { 4 },
+            verbatim: false,
+        }
+    }
+}
+
 /// Segments that are rewritten together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -76,7 +101,7 @@ pub struct Batch {
 }
 
 /// What came of a batch.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Done {
     /// Segments before and after.
     pub segments: (u64, u64),
@@ -86,6 +111,25 @@ pub struct Done {
     pub captures: u64,
     /// Bytes of records before compression.
     pub plain_bytes: u64,
+}
+
+impl Done {
+    fn of(batch: &Batch, rewritten: &Rewritten) -> Self {
+        Self {
+            segments: (batch.segments.len() as u64, rewritten.new_segments().len() as u64),
+            bytes: rewritten.bytes(),
+            captures: rewritten.captures(),
+            plain_bytes: rewritten.plain_bytes(),
+        }
+    }
+
+    /// Adds what came of another batch.
+    pub fn add(&mut self, other: &Self) {
+        self.segments = (self.segments.0 + other.segments.0, self.segments.1 + other.segments.1);
+        self.bytes = (self.bytes.0 + other.bytes.0, self.bytes.1 + other.bytes.1);
+        self.captures += other.captures;
+        self.plain_bytes += other.plain_bytes;
+    }
 }
 
 /// Hears how far it is.
@@ -100,8 +144,8 @@ pub trait Listener {
 #[must_use]
 pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
     let chosen = choose(segments, options.again);
-    let captures_max = (options.memory as u64 / 4 / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
-    let plain_max = options.memory as u64 / 4 * PLAIN_PER_BYTE;
+    let captures_max = (options.planning() / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
+    let plain_max = options.planning() * PLAIN_PER_BYTE;
     let mut batches: Vec<Batch> = Vec::new();
     for info in chosen {
         let fits = |batch: &Batch| {
@@ -163,21 +207,19 @@ pub fn run(
     stop: &Control,
     listener: &mut dyn Listener,
 ) -> Result<bool, StoreError> {
-    let threads = options.threads.clamp(1, (options.memory / 4 / THREAD_BYTES).max(1));
-    let rewriting = RewriteOptions {
-        codec: options.codec,
-        level: options.level,
-        threads,
-        dictionary_bytes: options.memory / 4,
-        verbatim: false,
-    };
+    let rewriting = options.rewriting();
     for batch in batches {
         if stop.is_stopped() {
             return Ok(false);
         }
         if options.dry_run {
             let bytes = store.estimate_rewriting(&batch.segments, &rewriting)?;
-            let done = Done { bytes: (batch.bytes, bytes), ..Done::default() };
+            let done = Done {
+                segments: (batch.segments.len() as u64, 0),
+                bytes: (batch.bytes, bytes),
+                captures: batch.captures,
+                plain_bytes: batch.plain_bytes,
+            };
             listener.batch(batch, &done);
             continue;
         }
@@ -186,14 +228,8 @@ pub fn run(
             Err(StoreError::Segment(SegmentError::Stopped)) => return Ok(false),
             rewritten => rewritten?,
         };
-        let done = Done {
-            segments: (batch.segments.len() as u64, rewritten.new_segments().len() as u64),
-            bytes: rewritten.bytes(),
-            captures: rewritten.captures(),
-            plain_bytes: rewritten.plain_bytes(),
-        };
         store.put_in_place(&rewritten)?;
-        listener.batch(batch, &done);
+        listener.batch(batch, &Done::of(batch, &rewritten));
     }
     Ok(true)
 }

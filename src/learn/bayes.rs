@@ -1,6 +1,6 @@
 //! Multinomial naive Bayes (Manning, Raghavan, Schütze, Introduction to Information Retrieval, 2008, figure 13.2).
 
-use super::logistic::normalise;
+use super::logistic::{Multinomial, normalise};
 use super::text::Sparse;
 
 /// p(k | x) in proportion to p(k) Π p(word | k)^count, words smoothed by adding `smoothing` to each count.
@@ -49,6 +49,15 @@ impl NaiveBayes {
     }
 }
 
+/// Naive Bayes is linear in the counts: its words are weights, its priors constants.
+impl From<NaiveBayes> for Multinomial {
+    fn from(bayes: NaiveBayes) -> Self {
+        let mut weights = bayes.words;
+        weights.extend(bayes.priors.iter().map(|prior| *prior as f32));
+        Self::of_weights(bayes.priors.len(), weights)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +76,7 @@ mod tests {
         let china = 0.75 * (3.0_f64 / 7.0).powi(3) / 14.0 / 14.0;
         let other = 0.25 * (2.0_f64 / 9.0).powi(5);
         assert!((p[1] - china / (china + other)).abs() < 1e-5, "{p:?}");
+        let linear = Multinomial::from(model).probabilities(&vec![(0, 3.0), (4, 1.0), (5, 1.0)]);
+        assert!((linear[1] - p[1]).abs() < 1e-5, "{linear:?}");
     }
 }

@@ -68,6 +68,10 @@ impl Multinomial {
         Self { classes, weights: weights.into_iter().map(|weight| weight as f32).collect() }
     }
 
+    pub(super) const fn of_weights(classes: usize, weights: Vec<f32>) -> Self {
+        Self { classes, weights }
+    }
+
     /// The probability of each class; together 1.
     #[must_use]
     pub fn probabilities(&self, row: &Sparse) -> Vec<f64> {

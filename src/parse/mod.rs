@@ -30,6 +30,7 @@ pub(crate) mod resolve;
 mod signature;
 mod xml;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8};
@@ -45,7 +46,8 @@ pub use self::kind::DocumentKind;
 pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
-pub use self::xml::{ELEMENT_NAMES_MAX, Elements};
+pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
+pub use self::xml::{ELEMENT_NAMES_MAX, Elements, Fetch, Mistake, Structure, Validation, WHOLE_BYTES_MAX};
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +136,8 @@ pub struct Parsed {
     pub entries: Vec<Entry>,
     /// The elements of an XML document by name; none of other documents, and of those with too many.
     pub elements: Option<Vec<Elements>>,
+    /// What an XML document, XHTML too, is as a whole.
+    pub structure: Option<Structure>,
     /// What was cut, repaired or not understood.
     pub problems: Vec<Problem>,
 }
@@ -218,6 +222,27 @@ pub enum Problem {
     NotRead(&'static str),
 }
 
+/// What a problem says of an XML document as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It is not well-formed.
+    Broken,
+    /// It was not read as a whole.
+    Unread,
+}
+
+impl Fault {
+    /// By the sentence that stands for a problem in a capture's records.
+    fn of(problem: &str) -> Option<Self> {
+        let begins = |with: &[&str]| with.iter().any(|with| problem.starts_with(with));
+        match () {
+            () if begins(&["XML: too ", "body cut", "not read"]) => Some(Self::Unread),
+            () if begins(&["XML: ", "not all bytes"]) => Some(Self::Broken),
+            () => None,
+        }
+    }
+}
+
 /// Reads a document. Never fails: see [`Parsed::problems`].
 ///
 /// Links are read from documents with a status of success; from redirects only where they lead to; from errors none, for
@@ -284,15 +309,48 @@ pub fn with_elements<T>(
     limits: &Limits,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
+    let (text, _) = xml_text(body, content_type)?;
+    let read =
+        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
+    xml::with_tree(text.trim_start(), limits, read).ok().flatten()
+}
+
+/// What an XML document is as a whole, by its text and the `problems` that are stored with it; none of anything else.
+pub fn structure(
+    body: &[u8],
+    content_type: Option<&str>,
+    problems: &[String],
+    limits: &Limits,
+) -> Option<Structure> {
+    xml_text(body, content_type).and_then(|(text, _)| xml::structure(&text, problems, limits))
+}
+
+/// What is wrong with an XML document; none of anything else. `fetch` gives the external parts of its definition.
+pub fn validate(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    fetch: &mut Fetch<'_>,
+) -> Option<Validation> {
+    let (text, had_errors) = xml_text(body, content_type)?;
+    Some(xml::validate(&text, had_errors, limits, fetch))
+}
+
+/// The text of an external part of a definition.
+#[must_use]
+pub fn external_text(body: &[u8], content_type: Option<&str>) -> String {
+    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
+    charset::decode(body, &charset).0.into_owned()
+}
+
+/// The text of an XML document, and whether not all bytes were text; none of anything else.
+fn xml_text<'b>(body: &'b [u8], content_type: Option<&str>) -> Option<(Cow<'b, str>, bool)> {
     let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
     if DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body) != DocumentKind::Xml {
         return None;
     }
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    let (text, _) = charset::decode(body, &charset);
-    let read =
-        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
-    xml::with_tree(text.trim_start(), limits, read).ok().flatten()
+    Some(charset::decode(body, &charset))
 }
 
 /// A document that is being read.
@@ -325,7 +383,7 @@ impl Document<'_> {
     }
 
     /// The text of a body, with a word about bytes that were none.
-    fn decode<'b>(&mut self, body: &'b [u8]) -> (std::borrow::Cow<'b, str>, &'static Encoding) {
+    fn decode<'b>(&mut self, body: &'b [u8]) -> (Cow<'b, str>, &'static Encoding) {
         let charset = self.charset(body);
         let (text, had_errors) = charset::decode(body, &charset);
         if had_errors {

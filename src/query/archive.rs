@@ -17,11 +17,11 @@ use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, Row
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
-use crate::change::with_tree;
+use crate::change::{structure, with_tree};
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
-use crate::parse::DocumentKind;
+use crate::parse::{DocumentKind, Structure};
 use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
@@ -380,6 +380,10 @@ impl Rows for ArchiveRows<'_> {
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
         with_tree(self.store, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
+    }
+
+    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+        Ok(structure(self.store, &self.state.capture(capture)?)?)
     }
 }
 

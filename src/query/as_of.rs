@@ -14,6 +14,7 @@ use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
+use crate::parse::Structure;
 
 /// See the module.
 pub(crate) struct AsOf<'a> {
@@ -195,6 +196,10 @@ impl Rows for AsOf<'_> {
     fn history(&self, page: UrlId) -> Result<Iter<'_, CaptureRow>, RowsError> {
         let history = self.rows.history(page)?;
         Ok(Box::new(history.skip_while(|capture| capture.as_ref().is_ok_and(|it| it.time >= self.before))))
+    }
+
+    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+        self.rows.structure(capture)
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {

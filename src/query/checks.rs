@@ -39,7 +39,15 @@ enum Other<T> {
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(text: &'a str, columns: Columns<'a>, context: &'a Context<'a>, is_past: bool) -> Self {
-        let typing = Typing { text, columns, context, score_used: None, is_past, grouping: None };
+        let typing = Typing {
+            text,
+            columns,
+            context,
+            score_used: None,
+            asks_structure: false,
+            is_past,
+            grouping: None,
+        };
         Self { typing, searches: Vec::new(), negative: false }
     }
 

@@ -53,6 +53,10 @@ pub(crate) enum Column {
     ResponseTime,
     Failure,
     Path,
+    Root,
+    Namespace,
+    Doctype,
+    WellFormed,
     Source,
     Target,
     LinkKind,
@@ -87,7 +91,7 @@ pub(crate) enum Cost {
     Row,
     /// A table or log of the state.
     Look,
-    /// The records of a capture, which are read and unpacked.
+    /// The records of a capture, which are read and unpacked; the structure of a page's document stands in the index, too.
     Record,
 }
 
@@ -126,7 +130,7 @@ const fn known(
 }
 
 /// Every field but the named ones.
-pub(crate) const KNOWN: [Known; 50] = {
+pub(crate) const KNOWN: [Known; 54] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -195,6 +199,24 @@ pub(crate) const KNOWN: [Known; 50] = {
         known(Column::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
         known(Column::Failure, "failure", PC, Text, Record, "why nothing answered"),
         known(Column::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
+        known(Column::Root, "root", PC, Text, Record, "the name of an XML document's root element"),
+        known(Column::Namespace, "namespace", PC, Text, Record, "the namespace of that element"),
+        known(
+            Column::Doctype,
+            "doctype",
+            PC,
+            Text,
+            Record,
+            "an XML document's type: name and public identifier",
+        ),
+        known(
+            Column::WellFormed,
+            "well_formed",
+            PC,
+            Choice,
+            Record,
+            "whether an XML document was well-formed when it was captured",
+        ),
         known(Column::Source, "source", L, Text, Look, "the URL of the page with the link"),
         known(Column::Target, "target", L, Text, Look, "the URL it leads to"),
         known(Column::LinkKind, "kind", L, Choice, Row, "its role"),
@@ -455,7 +477,7 @@ impl Column {
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {
             Self::Type => super::PageType::EACH.map(super::PageType::name).to_vec(),
-            Self::Seed | Self::Nofollow | Self::Template => YES_NO.to_vec(),
+            Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => YES_NO.to_vec(),
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
@@ -469,8 +491,20 @@ impl Column {
     pub(crate) fn folds_case(self) -> bool {
         !matches!(
             self,
-            Self::Url | Self::Via | Self::Redirect | Self::Source | Self::Target | Self::Path | Self::Hop
+            Self::Url
+                | Self::Via
+                | Self::Redirect
+                | Self::Source
+                | Self::Target
+                | Self::Path
+                | Self::Hop
+                | Self::Namespace
         )
+    }
+
+    /// Whether it is of an XML document as a whole.
+    pub(crate) fn is_of_structure(self) -> bool {
+        matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed)
     }
 
     /// Whether only today's value is known, so that it cannot be asked for as of another time.

@@ -1,13 +1,17 @@
 //! Conditions on elements and attributes of XML documents.
 
+use std::ops::Bound;
+
 use archive_grammar::{Check, Condition, Expr as Written, Literal, Path, Quantifier, Spanned, Target, Test};
 
 use super::checks::{Checker, negate};
-use super::columns::{ColumnKind, plural};
-use super::elements::{Content, ElementPath, ElementStep, wanted};
+use super::columns::{Column, ColumnKind, plural};
+use super::element_index::{Decided, decided, wanted};
+use super::elements::{Content, ElementPath, ElementStep};
 use super::expr::Expr;
-use super::filter::{Filter, TextTest, TextTestKind};
+use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::plan::Search;
+use super::rows::PageType;
 use super::typed::{Checked, Typed};
 use crate::search;
 
@@ -17,16 +21,31 @@ impl Checker<'_> {
         self.expect_documents(&test.left)?;
         let (filter, negated) = self.place_test(path, test)?;
         // What the index knows are the newest versions.
-        let filter = match &filter {
-            Filter::Some(path, inner)
-                if self.typing.columns.target == Target::Pages && !self.typing.is_past =>
-            {
-                self.searches.push(Search::Elements(wanted(path, inner.as_deref(), None)));
-                Filter::All(vec![Filter::Hit(self.searches.len() - 1), filter])
-            }
-            _ => filter,
-        };
+        let is_indexed = self.typing.columns.target == Target::Pages && !self.typing.is_past;
+        let filter = if is_indexed { self.indexed(filter) } else { filter };
         Ok(negate(filter, negated))
+    }
+
+    /// A condition on documents that the index knows of: it is asked first, and what it decides on is not read.
+    fn indexed(&mut self, filter: Filter) -> Filter {
+        let Filter::Some(path, inner) = &filter else { return filter };
+        let decided = decided(path, inner.as_deref());
+        let query = match &decided {
+            Some(Decided { known, is_all: true }) => known.clone(),
+            _ => wanted(path, inner.as_deref(), None),
+        };
+        let mut search = |query, are_known| {
+            self.searches.push(Search::Elements { query, are_known });
+            Filter::Hit(self.searches.len() - 1)
+        };
+        let may_be = search(query, false);
+        let is_so = match decided {
+            Some(Decided { known, .. }) => {
+                Filter::Any(vec![Filter::All(vec![search(known, true), has_document()]), filter])
+            }
+            None => filter,
+        };
+        Filter::All(vec![may_be, is_so])
     }
 
     /// What stands where a path leads to, as a text.
@@ -128,6 +147,17 @@ impl Checker<'_> {
         }
         Ok(filter)
     }
+}
+
+/// That the newest capture of a page brought a document whose elements may be asked for: see `RowSubject::document`.
+fn has_document() -> Filter {
+    let found = Bound::Included(200.0);
+    let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
+    let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
+    Filter::All(vec![
+        Filter::Number(Expr::Field(Column::Status.into()), Ranges(vec![(found, found)])),
+        Filter::Text(Expr::Field(Column::Type.into()), is_xml),
+    ])
 }
 
 /// The value that says how an element is to be read.

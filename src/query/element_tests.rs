@@ -1,6 +1,7 @@
 //! Paths against documents with known answers, and the index against the documents themselves.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
@@ -10,13 +11,21 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::parse::{Limits, Source, parse, with_elements};
+use crate::parse::{self, Limits, Source, Structure, parse, with_elements};
 use crate::search::{Document, Options, Reader, Writer, elements};
 
 /// Documents by number, each a page with one capture of that number.
-struct Library(Vec<String>);
+struct Library {
+    documents: Vec<String>,
+    /// How many were read.
+    reads: Cell<usize>,
+}
 
 impl Library {
+    fn of(documents: Vec<String>) -> Self {
+        Self { documents, reads: Cell::new(0) }
+    }
+
     fn row(id: u32) -> PageRow {
         PageRow {
             id: UrlId(id),
@@ -44,7 +53,7 @@ impl Library {
 
     fn index(&self, folder: &TempDir) -> Reader {
         let mut writer = Writer::open(folder.path(), Options::default()).unwrap();
-        for (id, xml) in self.0.iter().enumerate() {
+        for (id, xml) in self.documents.iter().enumerate() {
             let url = Url::parse("http://a.test/").unwrap();
             let content_type = Some("text/xml");
             let source = Source { url: &url, status: 200, content_type, headers: &[], body: xml.as_bytes() };
@@ -60,6 +69,7 @@ impl Library {
                     true => elements::terms(parsed.elements),
                     false => String::new(),
                 },
+                structure: parsed.structure,
                 links: Vec::new(),
             };
             writer.add(&document).unwrap();
@@ -72,7 +82,7 @@ impl Library {
 
 impl Rows for Library {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
-        Box::new((0..self.0.len() as u32).map(|id| Ok(Self::row(id))))
+        Box::new((0..self.documents.len() as u32).map(|id| Ok(Self::row(id))))
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
@@ -107,8 +117,20 @@ impl Rows for Library {
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
-        let xml = &self.0[capture.0 as usize];
+        let xml = &self.documents[capture.0 as usize];
+        self.reads.set(self.reads.get() + 1);
         with_elements(xml.as_bytes(), Some("text/xml"), &Limits::default(), read).unwrap_or(Ok(()))
+    }
+
+    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+        let xml = self.documents[capture.0 as usize].as_bytes();
+        self.reads.set(self.reads.get() + 1);
+        let url = Url::parse("http://a.test/").unwrap();
+        let source =
+            Source { url: &url, status: 200, content_type: Some("text/xml"), headers: &[], body: xml };
+        let problems: Vec<_> =
+            parse(&source, &Limits::default()).problems.iter().map(ToString::to_string).collect();
+        Ok(parse::structure(xml, Some("text/xml"), &problems, &Limits::default()))
     }
 }
 
@@ -130,7 +152,7 @@ const DOCUMENTS: [&str; 8] = [
 
 #[test]
 fn paths_find_what_stands_in_documents() {
-    let library = Library(DOCUMENTS.map(str::to_owned).to_vec());
+    let library = Library::of(DOCUMENTS.map(str::to_owned).to_vec());
     let folder = TempDir::new().unwrap();
     let index = library.index(&folder);
     for (text, expected) in [
@@ -190,13 +212,13 @@ fn paths_find_what_stands_in_documents() {
 
 #[test]
 fn an_index_reads_few_documents() {
-    let library = Library(DOCUMENTS.map(str::to_owned).to_vec());
+    let library = Library::of(DOCUMENTS.map(str::to_owned).to_vec());
     let folder = TempDir::new().unwrap();
     let index = library.index(&folder);
     let found = |text: &str| {
         let plan = Plan::parse(text, &Context::of(&library)).unwrap();
-        let plan::Search::Elements(query) = &plan.searches[0] else { panic!("{text}") };
-        index.documents(query).unwrap().unwrap().into_iter().map(|id| id.0).collect::<BTreeSet<_>>()
+        let plan::Search::Elements { query, .. } = &plan.searches[0] else { panic!("{text}") };
+        index.documents(query, false).unwrap().unwrap().into_iter().map(|id| id.0).collect::<BTreeSet<_>>()
     };
     assert_eq!(found("//book[author contains Eco]/title contains rose"), BTreeSet::from([0, 1]));
     assert_eq!(found("//@year = '1856'"), BTreeSet::from([1]));
@@ -207,7 +229,7 @@ fn an_index_reads_few_documents() {
 
 #[test]
 fn what_makes_no_sense_is_said() {
-    let library = Library(Vec::new());
+    let library = Library::of(Vec::new());
     let mut report = String::new();
     for text in [
         "site //a",
@@ -233,7 +255,7 @@ fn what_makes_no_sense_is_said() {
 fn a_document_is_looked_at_only_so_long() {
     let deep = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
     let documents = vec![format!("<r>{}</r>", deep(200).repeat(3000))];
-    let library = Library(documents);
+    let library = Library::of(documents);
     let plan = Plan::parse("//a[.//a[.//b]]", &Context::of(&library)).unwrap();
     let error = plan.run(&library, None).unwrap_err();
     assert!(
@@ -244,7 +266,8 @@ fn a_document_is_looked_at_only_so_long() {
 
 #[test]
 fn texts_of_elements_end_somewhere() {
-    let library = Library(vec![format!("<r>{}</r>", format!("<a>{}</a>", "x".repeat(1000)).repeat(2000))]);
+    let library =
+        Library::of(vec![format!("<r>{}</r>", format!("<a>{}</a>", "x".repeat(1000)).repeat(2000))]);
     let plan = Plan::parse("page select length(//a), length(//r)", &Context::of(&library)).unwrap();
     let row = plan.run(&library, None).unwrap().rows.remove(0);
     let length = row[0].as_number().unwrap();
@@ -319,14 +342,114 @@ proptest! {
         documents in prop::collection::vec(tree(), 1..12),
         tests in prop::collection::vec((path(2), check(), any::<bool>()), 40),
     ) {
-        let library = Library(documents);
+        let library = Library::of(documents);
         let folder = TempDir::new().unwrap();
         let index = library.index(&folder);
         for (path, check, negated) in tests {
             let not = if negated { "not " } else { "" };
             let text = format!("page {not}/{}{check} select depth order by depth", path.trim_start_matches('/'));
             let (with, without) = library.ask(&text, &index);
-            prop_assert_eq!(with.rows, without.rows, "{} of {:?}", text, library.0);
+            prop_assert_eq!(with.rows, without.rows, "{} of {:?}", text, library.documents);
         }
     }
+
+    /// What the index decides on is what reading shows, and nothing is read for it.
+    #[test]
+    fn the_index_decides_on_names_and_whole_texts(
+        documents in prop::collection::vec(lettered_tree(), 1..12),
+        tests in prop::collection::vec((decided_path(), any::<bool>()), 40),
+    ) {
+        let library = Library::of(documents);
+        let folder = TempDir::new().unwrap();
+        let index = library.index(&folder);
+        for (path, negated) in tests {
+            let text = format!("page {}{path} select depth order by depth", if negated { "not " } else { "" });
+            let plan = Plan::parse(&text, &Context::of(&library)).unwrap();
+            library.reads.set(0);
+            let with = plan.run(&library, Some(&index)).unwrap();
+            prop_assert_eq!(library.reads.get(), 0, "{}", text);
+            prop_assert_eq!(with.rows, plan.run(&library, None).unwrap().rows, "{} of {:?}", text, library.documents);
+        }
+    }
+}
+
+const LETTERED: [&str; 9] = [
+    "guide",
+    "Guide",
+    "",
+    " guide ",
+    "a guide",
+    "a\tGuide",
+    "\u{212A}ein",
+    "stra\u{1E9E}e",
+    "\u{3A3}\u{39F}\u{3A3}",
+];
+
+/// A document with attributes that are alike but for letters and spaces, some of them long.
+fn lettered_tree() -> impl Strategy<Value = String> {
+    let value = prop::sample::select(LETTERED.to_vec())
+        .prop_map(str::to_owned)
+        .boxed()
+        .prop_union((62..66_usize).prop_map(|bytes| "x".repeat(bytes)).boxed());
+    let element =
+        (prop::sample::select(vec!["a", "b", "n:b"]), prop::sample::select(vec!["x", "y", "n:x"]), value);
+    prop::collection::vec(element, 0..4).prop_map(|elements| {
+        let inner = elements.into_iter().map(|(name, attribute, value)| {
+            format!("<{name} {attribute}='{}'><c/></{name}>", value.replace('\t', "&#9;"))
+        });
+        format!("<a xmlns:n='n'>{}</a>", inner.collect::<String>())
+    })
+}
+
+fn decided_path() -> impl Strategy<Value = String> {
+    let name = || prop::sample::select(vec!["a", "b", "c", "*"]);
+    let attribute = || prop::sample::select(vec!["@x", "@y", "@z"]);
+    let value = prop::sample::select(LETTERED.to_vec());
+    let check = prop::option::of((value, any::<bool>())).prop_map(|check| match check {
+        None => String::new(),
+        Some((value, true)) => format!(" = \"{value}\""),
+        Some((value, false)) => format!(" in (\"{value}\", guide)"),
+    });
+    let check = check.boxed();
+    prop_oneof![
+        (name(), attribute(), check.clone()).prop_map(|(a, b, c)| format!("//{a}/{b}{c}")),
+        (name(), attribute(), check.clone()).prop_map(|(a, b, c)| format!("//{a}[{b}{c}]")),
+        (name(), attribute(), check.clone()).prop_map(|(a, b, c)| format!("//{a}[{b}{c} or @y = guide]")),
+        (attribute(), check).prop_map(|(a, b)| format!("//{a}{b}")),
+        prop::sample::select(vec!["//a", "//b", "//c", "/a", "/b"]).prop_map(str::to_owned),
+    ]
+}
+
+#[test]
+fn documents_are_asked_for_as_a_whole() {
+    let mut documents = DOCUMENTS.map(str::to_owned).to_vec();
+    documents.push("<!DOCTYPE b PUBLIC '-//X//DTD B//EN' 'b.dtd'><b>&#0;</b>".to_owned());
+    let library = Library::of(documents);
+    let folder = TempDir::new().unwrap();
+    let index = library.index(&folder);
+    for (text, expected) in [
+        ("root = catalogue", &[0, 1][..]),
+        ("root in (rss, rdf)", &[2, 3]),
+        ("namespace = 'http://www.w3.org/1999/02/22-rdf-syntax-ns#'", &[2]),
+        ("namespace is not empty and not namespace contains w3", &[6]),
+        ("doctype = a", &[4]),
+        ("doctype contains 'DTD B'", &[8]),
+        ("doctype is empty and root = Book", &[5]),
+        ("well-formed = no", &[5, 8]),
+        ("well formed = yes and well_formed != no", &[0, 1, 2, 3, 4, 6, 7]),
+    ] {
+        library.reads.set(0);
+        let (with, without) = library.ask(&format!("page {text} select depth order by depth asc"), &index);
+        let ids = |answer: &Answer| -> Vec<u64> {
+            answer.rows.iter().filter_map(|row| row[0].as_number()).map(|id| id as u64).collect()
+        };
+        assert_eq!(ids(&without), expected, "{text}, by reading");
+        assert_eq!(ids(&with), expected, "{text}, by the index");
+        assert_eq!(library.reads.get(), 9, "{text}: by the index none");
+    }
+    let (groups, _) = library.ask("page select root, count group by root having count > 1", &index);
+    assert_eq!(groups.rows, [vec![Value::Text("catalogue".to_owned()), Value::Integer(2)]]);
+    let (row, _) = library.ask("page root = b select namespace, doctype, well-formed", &index);
+    let [doctype, no] = ["b -//X//DTD B//EN", "no"].map(|text| Value::Text(text.to_owned()));
+    assert_eq!(row.rows, [vec![Value::Empty, doctype, no]]);
 }

@@ -1,7 +1,7 @@
 //! Elements and attributes of XML documents: paths to them, and what has to be true of what stands there.
 //!
-//! The text of an element is that of all texts in it, one space between; so its words are those that the index knows of, and what
-//! the index finds (`wanted`) is never less than what the documents themselves then show.
+//! The text of an element is that of all texts in it, one space between; so its words are those that the index knows of
+//! (`element_index`).
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,13 +10,11 @@ use roxmltree::{Attribute, Document, Node};
 
 use super::Instant;
 use super::columns::Path;
-use super::expr::{Expr, Subject};
-use super::filter::{Filter, TextTestKind};
+use super::expr::Subject;
+use super::filter::Filter;
 use super::rows::RowsError;
 use super::value::Value;
 use crate::parse::parse_date;
-use crate::search::elements::ElementQuery;
-use crate::search::words;
 
 /// Nodes that paths may look at in one document.
 pub const NODES_LOOKED_AT_MAX: u64 = 50_000_000;
@@ -288,46 +286,4 @@ pub(crate) enum Content {
     Text,
     Number,
     Time,
-}
-
-/// What a document has in which a path leads to something of which `filter` holds. `around` is the name of the element at which
-/// the path starts, if that is known.
-pub(crate) fn wanted(path: &ElementPath, filter: Option<&Filter>, around: Option<&str>) -> ElementQuery {
-    let mut parts = Vec::new();
-    let mut around = around.map(str::to_owned);
-    for step in &path.steps {
-        around =
-            step.name.as_ref().map(|name| if step.is_attribute { format!("@{name}") } else { name.clone() });
-        parts.extend(around.clone().map(ElementQuery::Named));
-        // The words of attributes are only told with their names.
-        let place = around.as_deref();
-        if place.is_some() || !step.is_attribute {
-            parts.extend(step.filters.iter().map(|filter| wanted_by(filter, place)));
-        }
-    }
-    let is_any_attribute = around.is_none() && path.steps.last().is_some_and(|step| step.is_attribute);
-    parts.extend(filter.filter(|_| !is_any_attribute).map(|filter| wanted_by(filter, around.as_deref())));
-    ElementQuery::All(parts)
-}
-
-fn wanted_by(filter: &Filter, around: Option<&str>) -> ElementQuery {
-    let words_of = |text: &String| {
-        let words = words(text).into_iter().map(|word| ElementQuery::Word(around.map(str::to_owned), word));
-        ElementQuery::All(words.collect())
-    };
-    match filter {
-        Filter::All(parts) => ElementQuery::All(parts.iter().map(|part| wanted_by(part, around)).collect()),
-        Filter::Any(parts) => ElementQuery::Any(parts.iter().map(|part| wanted_by(part, around)).collect()),
-        Filter::Some(path, filter) => wanted(path, filter.as_deref(), around),
-        Filter::Text(Expr::Content(_), test) => match &test.kind {
-            TextTestKind::Is(texts) | TextTestKind::Words { all: false, texts } => {
-                ElementQuery::Any(texts.iter().map(words_of).collect())
-            }
-            TextTestKind::Words { all: true, texts } => {
-                ElementQuery::All(texts.iter().map(words_of).collect())
-            }
-            _ => ElementQuery::All(Vec::new()),
-        },
-        _ => ElementQuery::All(Vec::new()),
-    }
 }

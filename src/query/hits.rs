@@ -3,6 +3,7 @@
 use archive_storage::UrlId;
 
 use super::filter::Filter;
+use crate::search::Structures;
 
 /// Pages found, with BM25 (0 for what no text search found), by rising id.
 pub(crate) type Found = Vec<(UrlId, f32)>;
@@ -12,6 +13,8 @@ pub(crate) type Found = Vec<(UrlId, f32)>;
 pub(crate) struct Hits {
     /// None for one that may find any page.
     searches: Vec<Option<(Found, bool)>>,
+    /// What the XML documents of pages are as a whole, as far as the index knows.
+    pub(crate) structures: Structures,
 }
 
 impl Hits {

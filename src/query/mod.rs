@@ -26,6 +26,7 @@ mod checks;
 mod columns;
 mod details;
 mod element_checks;
+mod element_index;
 mod elements;
 mod execute;
 mod expr;
@@ -72,7 +73,7 @@ use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 
 use crate::search::elements::ElementQuery;
-use crate::search::{self, TextQuery};
+use crate::search::{self, Structures, TextQuery};
 
 /// A time.
 type Instant = DateTime<Utc>;
@@ -85,13 +86,22 @@ pub trait FullText {
     /// When the index cannot be read.
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError>;
 
-    /// Every page whose elements may be as `query` wants them, in any order; nothing when the index does not know.
+    /// Every page whose elements may be as `query` wants them, or only those that are known to be, in any order; nothing when
+    /// the index does not know.
     ///
     /// # Errors
     /// When the index cannot be read.
-    fn documents(&self, query: &ElementQuery) -> Result<Option<Vec<UrlId>>, RowsError> {
-        let _ = query;
+    fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let _ = (query, are_known);
         Ok(None)
+    }
+
+    /// What XML documents are as a whole, by page, as far as the index knows.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn structures(&self) -> Result<Structures, RowsError> {
+        Ok(Structures::default())
     }
 }
 
@@ -100,8 +110,12 @@ impl FullText for search::Reader {
         Ok(self.search(query)?)
     }
 
-    fn documents(&self, query: &ElementQuery) -> Result<Option<Vec<UrlId>>, RowsError> {
-        Ok(Some(self.with_elements(query)?))
+    fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
+        Ok(Some(self.with_elements(query, are_known)?))
+    }
+
+    fn structures(&self) -> Result<Structures, RowsError> {
+        Ok(search::Reader::structures(self)?)
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Plan {
     pub(crate) target: Target,
     pub(crate) filter: Option<Filter>,
     pub(crate) searches: Vec<Search>,
+    /// Whether pages are asked for the structure of their documents.
+    pub(crate) asks_structure: bool,
     /// Which of the rows that fit are drawn: how many, and the seed.
     pub(crate) sample: Option<(usize, u64)>,
     pub(crate) groups: Option<GroupPlan>,
@@ -84,8 +86,8 @@ pub(crate) enum Search {
     Pages(Relation, Box<Plan>),
     /// Another page has the same content.
     Duplicates,
-    /// XML documents whose elements may be as this wants them.
-    Elements(ElementQuery),
+    /// XML documents whose elements may be as this wants them, or only those that are known to be.
+    Elements { query: ElementQuery, are_known: bool },
 }
 
 /// What stands over a column of the answer.
@@ -132,6 +134,7 @@ impl Plan {
             target: query.target,
             filter,
             searches,
+            asks_structure: typing.asks_structure,
             sample: query.sample.as_ref().map(|sample| (rows(&sample.rows), sample.seed)),
             groups: shape.groups,
             order: shape.order,
@@ -143,14 +146,15 @@ impl Plan {
         })
     }
 
-    /// Whether the plan searches the full-text index.
+    /// Whether the plan searches the full-text index, or looks something up in it.
     #[must_use]
     pub fn searches_text(&self) -> bool {
-        self.searches.iter().any(|search| match search {
-            Search::Text { .. } | Search::Elements(_) => true,
-            Search::Pages(_, plan) => plan.searches_text(),
-            Search::Url(..) | Search::Duplicates => false,
-        })
+        self.asks_structure
+            || self.searches.iter().any(|search| match search {
+                Search::Text { .. } | Search::Elements { .. } => true,
+                Search::Pages(_, plan) => plan.searches_text(),
+                Search::Url(..) | Search::Duplicates => false,
+            })
     }
 
     /// Whether the plan asks for sites, not pages, and not for numbers of them.

@@ -17,6 +17,9 @@ impl Plan {
     /// What the searches of the plan find.
     pub(crate) fn hits(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Hits, Error> {
         let mut hits = Hits::default();
+        if let Some(index) = full_text.filter(|_| self.asks_structure && self.as_of.is_none()) {
+            hits.structures = index.structures().map_err(Error::Search)?;
+        }
         for search in &self.searches {
             let found = match search {
                 Search::Text { query, .. } => {
@@ -31,11 +34,12 @@ impl Plan {
                     related(rows, *relation, &others.into_iter().collect())?
                 }
                 Search::Duplicates => duplicates(rows)?,
-                Search::Elements(query) => {
+                Search::Elements { query, are_known } => {
                     // Without an index each document is read.
-                    let documents = full_text.map(|index| index.documents(query)).transpose();
+                    let documents = full_text.map(|index| index.documents(query, *are_known)).transpose();
                     match documents.map_err(Error::Search)?.flatten() {
                         Some(documents) => documents.into_iter().map(|id| (id, 0.0)).collect(),
+                        None if *are_known => Vec::new(),
                         None => {
                             hits.push_any();
                             continue;

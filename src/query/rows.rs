@@ -12,6 +12,7 @@ use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::value::Value;
 use crate::decisions::Decisions;
+use crate::parse::Structure;
 
 /// Why rows could not be read; what a store's own error becomes here.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
@@ -213,6 +214,15 @@ pub trait Rows {
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
         let _ = (capture, read);
         Ok(())
+    }
+
+    /// What the XML document that a capture brought is as a whole; none of anything else.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+        let _ = capture;
+        Ok(None)
     }
 
     /// No page is more important than this. Used to stop early; infinity, the default, never does.

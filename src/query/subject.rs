@@ -17,6 +17,7 @@ use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, 
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, Standing};
+use crate::parse::Structure;
 
 /// A row of any kind.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct World<'a> {
     sites: OnceCell<HashMap<SiteId, SiteRow>>,
     /// The record that was read last: several fields are of one.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
+    /// The same of the structure of a document.
+    structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
 }
 
 /// A row in its world.
@@ -78,9 +81,22 @@ fn decided(standing: &Standing, column: Column) -> Value {
     }
 }
 
+/// A field of an XML document as a whole.
+fn told(structure: &Structure, column: Column) -> Value {
+    let text = |text: &str| Some(text).filter(|text| !text.is_empty()).into();
+    match column {
+        Column::Root => text(&structure.root),
+        Column::Namespace => text(&structure.namespace),
+        Column::Doctype => text(&structure.doctype),
+        Column::WellFormed => structure.is_well_formed.map(yes_no).into(),
+        _ => Value::Empty,
+    }
+}
+
 impl<'a> World<'a> {
     pub(crate) fn new(rows: &'a dyn Rows, hits: &'a Hits) -> Self {
-        Self { rows, hits, sites: OnceCell::new(), record: RefCell::new(None) }
+        let (record, structure) = (RefCell::default(), RefCell::default());
+        Self { rows, hits, sites: OnceCell::new(), record, structure }
     }
 
     pub(crate) fn subject(&'a self, row: &'a Row) -> RowSubject<'a> {
@@ -105,6 +121,22 @@ impl<'a> World<'a> {
         let record = Rc::new(self.rows.record(capture)?);
         *self.record.borrow_mut() = Some((capture, Rc::clone(&record)));
         Ok(record)
+    }
+
+    /// What the document of a capture is as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
+    fn structure(&self, capture: &CaptureRow, kind: Option<PageType>) -> Found<Option<Rc<Structure>>> {
+        let is_xml = capture.content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
+        if capture.status != Some(200) || !is_xml {
+            return Ok(None);
+        }
+        if let Some((known, structure)) = self.structure.borrow().as_ref()
+            && *known == capture.id
+        {
+            return Ok(structure.clone());
+        }
+        let structure = self.rows.structure(capture.id)?.map(Rc::new);
+        *self.structure.borrow_mut() = Some((capture.id, structure.clone()));
+        Ok(structure)
     }
 
     fn of_page(&self, page: &PageRow, column: Column) -> Found<Value> {
@@ -135,6 +167,18 @@ impl<'a> World<'a> {
             Column::Refusal => detail(PageDetail::Refusal)?,
             Column::Redirect => detail(PageDetail::Redirect)?,
             Column::ChangeRate => detail(PageDetail::ChangeRate)?,
+            column if column.is_of_structure() => {
+                if page.status != Some(200) {
+                    return Ok(Value::Empty);
+                }
+                if let Some(known) = self.hits.structures.get(page.id) {
+                    return Ok(told(known, column));
+                }
+                let newest = self.newest(page)?;
+                let structure =
+                    newest.map(|newest| self.structure(&newest, page.kind)).transpose()?.flatten();
+                structure.map_or(Value::Empty, |structure| told(&structure, column))
+            }
             column if is_decided(column) => {
                 let Some(decisions) = self.rows.decisions() else { return Ok(Value::Empty) };
                 let text = |text| Ok::<_, RowsError>(self.rows.text(page, text)?.unwrap_or_default());
@@ -213,6 +257,10 @@ impl<'a> World<'a> {
                 (false, true) => CHANGES.last().copied().into(),
                 (false, false) => Value::Empty,
             },
+            column if column.is_of_structure() => {
+                let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
+                self.structure(capture, kind)?.map_or(Value::Empty, |structure| told(&structure, column))
+            }
             Column::Server => record()?.header("server").into(),
             Column::Charset => record()?.charset().into(),
             Column::Failure => record()?.failure.clone().into(),

@@ -47,6 +47,8 @@ pub(crate) struct Typing<'a> {
     pub(crate) context: &'a Context<'a>,
     /// Where `score` was first used: whether there is one is known only when all is read.
     pub(crate) score_used: Option<Range<usize>>,
+    /// Whether pages are asked for the structure of their documents.
+    pub(crate) asks_structure: bool,
     /// Whether the archive is asked as of another time.
     pub(crate) is_past: bool,
     /// Of a part of the query that tells of groups, not rows.
@@ -145,6 +147,7 @@ impl Typing<'_> {
             );
             return Err(self.mistake(&span, message).with_suggestion(Some(suggestion)));
         }
+        self.asks_structure |= path.column.is_of_structure();
         if path.column == Column::Score {
             self.score_used.get_or_insert_with(|| span.clone());
         }

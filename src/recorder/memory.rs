@@ -22,11 +22,22 @@ pub struct Memory {
 impl Memory {
     /// The least that a crawl can do with, in bytes.
     pub const BYTES_MIN: usize = 192 << 20;
+    /// The least that a repack can do with, in bytes.
+    pub const REPACKING_MIN: usize = 256 << 20;
+    /// The least that a crawl can do with which repacks beside, in bytes.
+    pub const WITH_REPACKING_MIN: usize = OWN_BYTES + 3 * Self::REPACKING_MIN;
 
     /// A crawl within so many bytes, at least [`Memory::BYTES_MIN`].
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { divided: bytes.max(Self::BYTES_MIN) - OWN_BYTES }
+    }
+
+    /// What is left when segments are repacked beside, and the bytes for that; nothing if it is too little.
+    #[must_use]
+    pub fn with_repacking(self) -> Option<(Self, usize)> {
+        let share = self.divided / 3;
+        (share >= Self::REPACKING_MIN).then_some((Self { divided: self.divided - share }, share))
     }
 
     /// For bodies, from the first byte received to the last one stored. What is more goes through files.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_storage::{State, StateError, UrlId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::parse::Parsed;
+use crate::parse::{Parsed, Structure};
 use crate::search::{Document, elements};
 
 /// What a document can be found by, and what it says of others.
@@ -18,6 +18,7 @@ pub(crate) struct Text {
     headings: String,
     /// Of an XML document: see [`elements::terms`].
     elements: String,
+    structure: Option<Structure>,
     /// URLs that it links to, their hashes, and what the links say.
     links: Vec<(String, u64, String)>,
 }
@@ -47,7 +48,8 @@ impl Text {
             true => elements::terms(parsed.elements.take()),
             false => String::new(),
         };
-        Some(Self { title: parsed.title.clone(), text, headings, elements, links })
+        let structure = parsed.structure.take();
+        Some(Self { title: parsed.title.clone(), text, headings, elements, structure, links })
     }
 
     /// Bytes of memory that it takes, about.
@@ -58,13 +60,14 @@ impl Text {
 
     /// The document of a page, in which links to unknown URLs are left out.
     pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
-        let Self { title, text, headings, elements, links } = self;
+        let Self { title, text, headings, elements, structure, links } = self;
         let mut known = Vec::with_capacity(links.len());
         for (url, hash, said) in links {
             known.extend(state.known(&url, hash)?.map(|target| (target, said)));
         }
         let url = url.to_owned();
-        Ok(Document { page, replaces: true, url, title, text, headings, elements, links: known })
+        let links = known;
+        Ok(Document { page, replaces: true, url, title, text, headings, elements, structure, links })
     }
 }
 

@@ -18,6 +18,7 @@ mod find;
 mod labels;
 mod reader;
 mod schema;
+mod structures;
 mod terms;
 mod words;
 mod writer;
@@ -29,6 +30,7 @@ pub use error::Error;
 pub use files::check;
 pub use find::{FIND_WORDS_MAX, Find, Found};
 pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
+pub use structures::Structures;
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 

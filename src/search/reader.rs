@@ -14,6 +14,7 @@ use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentO
 use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
+use super::structures::Structures;
 use super::{TextQuery, terms, writer};
 
 /// Characters of a snippet.
@@ -134,16 +135,26 @@ impl Reader {
         })
     }
 
-    /// Every page whose elements may be as `query` wants them, in no order.
+    /// Every page whose elements may be as `query` wants them, or only those that are known to be, in no order.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn with_elements(&self, query: &ElementQuery) -> Result<Vec<UrlId>, Error> {
-        let query = elements::compile(query, self.fields);
+    pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Vec<UrlId>, Error> {
+        let query = elements::compile(query, are_known, self.fields);
         let found = guarded(&self.folder, || {
             self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
         })?;
         Ok(found.into_iter().map(|(page, _)| page).collect())
+    }
+
+    /// What XML documents are as a whole.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn structures(&self) -> Result<Structures, Error> {
+        guarded(&self.folder, || {
+            Structures::read(&self.reader.searcher()).map_err(|source| Error::of(&self.folder, source))
+        })
     }
 
     /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come

@@ -7,7 +7,7 @@ use tantivy::tokenizer::{TokenizerManager, WhitespaceTokenizer};
 use tantivy::{Index, IndexSettings};
 
 use super::labels::Labels;
-use super::words;
+use super::{structures, words};
 
 /// The name under which the index knows our tokenizer. It changes when the words of a text would change, so that an
 /// index of the older kind is refused rather than searched wrongly.
@@ -29,6 +29,8 @@ pub(crate) struct Fields {
     pub(crate) labels: Field,
     /// Elements of an XML document: see `elements`.
     pub(crate) elements: Field,
+    /// What an XML document is as a whole: see `structures`.
+    pub(crate) structure: Field,
     /// What its links say, a label each.
     pub(crate) links: Field,
     /// The pages that these links lead to, by the lines of `links`.
@@ -55,6 +57,7 @@ impl Fields {
             url: schema.add_text_field("url", text),
             labels: schema.add_text_field("labels", labels.clone()),
             elements: schema.add_text_field("elements", elements),
+            structure: schema.add_text_field(structures::COLUMN, TextOptions::default() | FAST),
             links: schema.add_text_field("links", labels),
             targets: schema.add_u64_field("targets", NumericOptions::default() | FAST),
         };

@@ -17,6 +17,7 @@ fn document(page: u32, title: &str, text: &str) -> Document {
         text: text.to_owned(),
         headings: String::new(),
         elements: String::new(),
+        structure: None,
         links: Vec::new(),
     }
 }

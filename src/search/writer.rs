@@ -16,7 +16,9 @@ use tantivy::{Directory, Index, IndexWriter};
 use super::error::Error;
 use super::files;
 use super::schema::{self, Fields};
+use super::structures;
 use crate::files::{make_folder, refuse_link};
+use crate::parse::Structure;
 
 /// Bytes of a page's text that are searched; what is longer is cut there.
 pub const TEXT_BYTES_MAX: usize = 512 * 1024;
@@ -64,6 +66,8 @@ pub struct Document {
     pub headings: String,
     /// Of an XML document, its elements: see [`super::elements::terms`].
     pub elements: String,
+    /// Of an XML document, what it is as a whole.
+    pub structure: Option<Structure>,
     /// What its links say, and to which pages they lead.
     pub links: Vec<(UrlId, String)>,
 }
@@ -148,6 +152,9 @@ impl Writer {
         entry.add_text(self.fields.title, cut(&document.title));
         entry.add_text(self.fields.body, cut(&document.text));
         entry.add_text(self.fields.elements, &document.elements);
+        if let Some(structure) = &document.structure {
+            entry.add_text(self.fields.structure, structures::to_text(structure));
+        }
         let labels = format!("{}\n{}", cut(&document.title), document.headings);
         entry.add_text(self.fields.labels, &labels);
         let mut links = String::new();

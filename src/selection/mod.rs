@@ -28,7 +28,7 @@ pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};
 pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
-pub use policy::CrawlPolicy;
+pub use policy::{CrawlPolicy, Ended, TopicStatus};
 pub(crate) use visits::utc;
 pub use visits::{RobotsAnswer, Visit, visits_of};
 pub use why::{Found, LastFetch, Outlook, Spent, Standing, Why, why};

@@ -7,6 +7,7 @@ use super::budget::Budgets;
 use super::focus::FocusPolicy;
 use super::order::CrawlOrder;
 use crate::ledger::{CreditError, POLICY_SETTING};
+use crate::topic::Recall;
 
 /// What a crawl takes and leaves; all of it may differ from run to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,32 @@ pub struct CrawlPolicy {
     pub obey_noarchive: bool,
     /// Patterns of URLs that the settings file leaves out.
     pub ignored: Vec<String>,
+    /// How it ended; none while it runs, and after a crash.
+    pub ended: Option<Ended>,
+}
+
+/// How a crawl ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// What ended it, a word.
+    pub reason: String,
+    /// What it had found, if it was focused.
+    pub topic: Option<TopicStatus>,
+}
+
+/// What a focused crawl has found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopicStatus {
+    /// The topic.
+    pub name: String,
+    /// Pages that were looked at in this run.
+    pub looked_at: u64,
+    /// Of these, pages of the topic.
+    pub found: u64,
+    /// Their share of the last hundred pages.
+    pub harvest: f64,
+    /// How much is found of what there is; none as long as too little is known. It counts what earlier runs found, too.
+    pub recall: Option<Recall>,
 }
 
 impl Default for CrawlPolicy {
@@ -44,6 +71,7 @@ impl Default for CrawlPolicy {
             obey_nofollow: false,
             obey_noarchive: false,
             ignored: Vec::new(),
+            ended: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
+use super::events::{self, Events};
 use super::page::{self, Asked, Reply};
 use super::{OpenError, Shared};
 use crate::replay;
@@ -109,7 +110,7 @@ async fn answer(
     request: Request<Incoming>,
     origin: Origin,
     shared: Arc<Shared>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Either<Full<Bytes>, Events>>, Infallible> {
     let (head, body) = request.into_parts();
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let sends = head.method == Method::POST && origin == Origin::Application && shared.review.is_some();
@@ -150,6 +151,16 @@ async fn answer(
         referer: field("referer"),
         destination: field("sec-fetch-dest"),
     };
+    if origin == Origin::Application
+        && head.method == Method::GET
+        && told.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
+        && let Some(run) = page::told_run(&told.path)
+    {
+        return Ok(match events::begin(&shared, run).await {
+            Ok(events) => response(origin, Reply::events()).map(|_| Either::Right(events)),
+            Err(reply) => response(origin, reply),
+        });
+    }
     // It is never closed.
     let Ok(_place) = shared.answering.acquire().await else {
         return Ok(response(origin, Reply::problem(503, "The server ends.")));
@@ -222,8 +233,8 @@ impl Shared {
 }
 
 /// An answer with the fields that all have.
-fn response(origin: Origin, reply: Reply) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(reply.body));
+fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events>> {
+    let mut response = Response::new(Either::Left(Full::new(reply.body)));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();
     for (name, value) in &reply.headers {

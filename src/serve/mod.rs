@@ -7,6 +7,7 @@
 //! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
 //! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]).
 
+mod events;
 mod http;
 mod opened;
 mod page;
@@ -21,7 +22,7 @@ use archive_storage::Store;
 use hyper::header::HeaderName;
 use tokio::net::TcpListener;
 use tokio::runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use url::Url;
 
 use self::opened::Archive;
@@ -30,6 +31,9 @@ use crate::recorder::Control;
 
 /// Requests that are answered at once; others wait.
 const ANSWERING_MAX: usize = 8;
+
+/// Clients at once that are told of a run as it goes on; others are refused.
+const LISTENERS_MAX: usize = 16;
 
 /// Connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
@@ -117,7 +121,10 @@ struct Shared {
     public: Option<[String; 2]>,
     review: Option<Review>,
     answering: Semaphore,
+    listeners: Arc<Semaphore>,
     connections: Arc<Semaphore>,
+    /// Whether the server ends, for those who would go on telling.
+    ends: watch::Sender<bool>,
 }
 
 impl Server {
@@ -154,6 +161,8 @@ impl Server {
             public,
             review: options.review.clone(),
             answering: Semaphore::new(ANSWERING_MAX),
+            listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            ends: watch::Sender::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
         Ok(Self { runtime, application, replay, shared })
@@ -181,6 +190,7 @@ impl Server {
                 } => {}
             }
             drop((application, replay));
+            shared.ends.send_replace(true);
             connections.finish(LAST_REQUESTS).await;
         });
         runtime.shutdown_background();

@@ -56,6 +56,11 @@ impl Archive {
         Self { path: path.to_owned(), current: Mutex::default() }
     }
 
+    /// Its folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The archive as it is now; give it back soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);

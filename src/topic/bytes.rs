@@ -1,6 +1,7 @@
 //! Knowledge as bytes, all little-endian: the number of classes (`u32`), what the links of each class lead to (`f64` each), then
 //! what tells pages, URLs and link texts apart: the number of words (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`),
-//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`).
+//! its rarity and its weight for each class (`f32`), and the classes' constants (`f32`). Where pages are told apart by finer classes, follow the
+//! number of these (`u32`) and the like for them.
 
 use super::Knowledge;
 use super::knowledge::Teller;
@@ -16,6 +17,10 @@ impl Knowledge {
         let mut out = (self.classes() as u32).to_le_bytes().to_vec();
         self.leads_to.iter().flatten().for_each(|share| out.extend(share.to_le_bytes()));
         [&self.pages, &self.urls, &self.anchors].into_iter().for_each(|teller| teller.put(&mut out));
+        if let Some(leaves) = &self.leaves {
+            out.extend((leaves.prior.len() as u32).to_le_bytes());
+            leaves.put(&mut out);
+        }
         out
     }
 
@@ -33,7 +38,15 @@ impl Knowledge {
         }
         let mut teller = || Teller::take(&mut rest, classes);
         let (pages, urls, anchors) = (teller()?, teller()?, teller()?);
-        rest.0.is_empty().then_some(Self { pages, urls, anchors, leads_to })
+        let mut leaves = None;
+        if !rest.0.is_empty() {
+            let count = rest.u32()? as usize;
+            leaves = Some(Teller::take(
+                &mut rest,
+                Some(count).filter(|count| (1..=CLASSES_MAX).contains(count))?,
+            )?);
+        }
+        rest.0.is_empty().then_some(Self { pages, urls, anchors, leads_to, leaves })
     }
 }
 

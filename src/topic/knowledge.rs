@@ -1,12 +1,19 @@
 //! What examples teach: the classes of pages, and what URLs and link texts say of the pages behind them.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
 use super::Lead;
 use super::links::{last_segment, url_words};
-use crate::learn::{Multinomial, Sparse, TfIdf, Words};
+use crate::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
 
 /// How strongly weights are bound to 0 (scikit-learn's 1 / C): of pages, and of the few words of links.
 pub(super) const PAGE_L2: f64 = 0.25;
 const LINK_L2: f64 = 1.0;
+/// What naive Bayes adds to each word of a class (Lidstone): weighed words of a page are a tenth each, and fewer than counted ones.
+const SMOOTHING: f64 = 0.01;
 /// Words of a text that count.
 const WORDS_MAX: usize = 3000;
 /// Headings that count.
@@ -58,6 +65,49 @@ pub struct Example<'a> {
     pub leads: Vec<Lead<'a>>,
 }
 
+/// What tells pages apart. Both weigh words the same (tf-idf), and add up what these say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// Logistic regression: what words say beside each other.
+    #[default]
+    Logistic,
+    /// Naive Bayes: what each word says by itself.
+    Bayes,
+}
+
+/// Not the name of a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no model; there are logistic and bayes")]
+pub struct UnknownModel(String);
+
+impl Model {
+    fn fit(self, rows: &[Sparse], labels: &[usize], classes: usize, width: usize, l2: f64) -> Multinomial {
+        match self {
+            Self::Logistic => Multinomial::fit(rows, labels, classes, width, l2),
+            Self::Bayes => NaiveBayes::fit(rows, labels, classes, width, SMOOTHING).into(),
+        }
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Logistic => "logistic",
+            Self::Bayes => "bayes",
+        })
+    }
+}
+
+impl FromStr for Model {
+    type Err = UnknownModel;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = [Self::Logistic, Self::Bayes].into_iter().find(|model| model.to_string() == text);
+        known.ok_or_else(|| UnknownModel(text.to_owned()))
+    }
+}
+
 /// Words, and which classes they speak for.
 #[derive(Clone, Debug)]
 pub(super) struct Teller {
@@ -69,9 +119,13 @@ pub(super) struct Teller {
 
 impl Teller {
     pub(super) fn fit(texts: &[Words], labels: &[usize], classes: usize, l2: f64) -> Self {
+        Self::fit_by(Model::Logistic, texts, labels, classes, l2)
+    }
+
+    fn fit_by(model: Model, texts: &[Words], labels: &[usize], classes: usize, l2: f64) -> Self {
         let words = TfIdf::of(texts, 2);
         let rows: Vec<Sparse> = texts.iter().map(|text| words.vector(text)).collect();
-        let model = Multinomial::fit(&rows, labels, classes, words.width(), l2);
+        let model = model.fit(&rows, labels, classes, words.width(), l2);
         let mut prior = vec![1.0; classes];
         labels.iter().for_each(|&label| prior[label] += 1.0);
         let sum: f64 = prior.iter().sum();
@@ -103,19 +157,27 @@ pub struct Knowledge {
     pub(super) anchors: Teller,
     /// Of the links of an example of a class, the share that leads to each class: a row a class.
     pub(super) leads_to: Vec<Vec<f64>>,
+    /// Tells pages apart by finer classes, if there are such.
+    pub(super) leaves: Option<Teller>,
 }
 
-/// For each example the probability of each class, as those say that are not in the same part: the examples are dealt to `parts`
-/// in turn.
+/// For each example the probability of each of `classes`, as those say that are not in the same part: the examples, which have these
+/// `labels`, are dealt to `parts` in turn.
 #[must_use]
-pub fn held_out(examples: &[Example<'_>], classes: usize, parts: usize) -> Vec<Vec<f64>> {
+pub fn held_out(
+    examples: &[Example<'_>],
+    labels: &[usize],
+    classes: usize,
+    parts: usize,
+    model: Model,
+) -> Vec<Vec<f64>> {
     let words: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
     let mut told = vec![Vec::new(); examples.len()];
     for part in 0..parts {
         let others = || (0..examples.len()).filter(|place| place % parts != part);
         let texts: Vec<Words> = others().map(|place| words[place].clone()).collect();
-        let labels: Vec<usize> = others().map(|place| examples[place].class).collect();
-        let teller = Teller::fit(&texts, &labels, classes, PAGE_L2);
+        let labels: Vec<usize> = others().map(|place| labels[place]).collect();
+        let teller = Teller::fit_by(model, &texts, &labels, classes, PAGE_L2);
         for place in (part..examples.len()).step_by(parts) {
             told[place] = teller.probabilities(&words[place]);
         }
@@ -126,7 +188,7 @@ pub fn held_out(examples: &[Example<'_>], classes: usize, parts: usize) -> Vec<V
 impl Knowledge {
     /// Learns from `examples` of the classes below `classes`.
     #[must_use]
-    pub fn learn(examples: &[Example<'_>], classes: usize) -> Self {
+    pub fn learn(examples: &[Example<'_>], classes: usize, model: Model) -> Self {
         let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
         let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
         let urls: Vec<Words> = examples.iter().map(|example| of_url(example.text.url)).collect();
@@ -147,11 +209,30 @@ impl Knowledge {
         }
         let (said, of): (Vec<Words>, Vec<usize>) = said.into_iter().unzip();
         Self {
-            pages: Teller::fit(&pages, &labels, classes, PAGE_L2),
+            pages: Teller::fit_by(model, &pages, &labels, classes, PAGE_L2),
             urls: Teller::fit(&urls, &labels, classes, LINK_L2),
             anchors: Teller::fit(&said, &of, classes, LINK_L2),
             leads_to,
+            leaves: None,
         }
+    }
+
+    /// Learns to tell pages apart by finer classes, too: examples have these labels below `classes`.
+    pub fn learn_leaves(&mut self, examples: &[Example<'_>], labels: &[usize], classes: usize, model: Model) {
+        let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+        self.leaves = Some(Teller::fit_by(model, &pages, labels, classes, PAGE_L2));
+    }
+
+    /// The probability of each finer class for a page; none where there are no such classes.
+    #[must_use]
+    pub fn leaves(&self, text: &PageText<'_>) -> Option<Vec<f64>> {
+        Some(self.leaves.as_ref()?.probabilities(&text.words()))
+    }
+
+    /// How many finer classes there are.
+    #[must_use]
+    pub fn leaf_count(&self) -> usize {
+        self.leaves.as_ref().map_or(0, |leaves| leaves.prior.len())
     }
 
     /// The probability of each class for a page.

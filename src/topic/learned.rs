@@ -6,12 +6,13 @@
 //! probability to be of the topic, and n the number of such pages that its new links should lead to: the discounted future of
 //! reinforcement learning (Rennie, McCallum 1999) that needs one step only, because hubs that lead to hubs are told by their words.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::links::{folders, last_segment, names, pattern, stem};
-use super::relatives::{Children, Rate, Rates};
-use super::{Fetched, Focus, Knowledge, Lead};
+use super::links::{last_segment, names, pattern, stem};
+use super::relatives::{Children, Folders, Rate, Rates, table_bytes};
+use super::waiting::{DEPTH_MAX, Pages, Saying, Waiting, place_of};
+use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
 use crate::learn::{log_odds, sigmoid};
 
@@ -90,8 +91,6 @@ impl Part {
 
 /// How many parts there are, with the constant at the end.
 const PARTS: usize = Part::Depth as usize + 2;
-/// Parents of a waiting page that are remembered.
-const PARENTS_MAX: usize = 8;
 /// Outcomes that are learned from: the newest.
 const OUTCOMES_MAX: usize = 2000;
 /// Between two fits, so many pages are fetched, and one of so many fetched before.
@@ -145,27 +144,6 @@ impl Default for Tuning {
     }
 }
 
-/// What is known of a page that waits.
-#[derive(Clone, Debug)]
-struct Waiting {
-    /// Evidence of the URL; sums over the links of evidence of anchors, of parents' log-odds and rates; the best ones.
-    url: f64,
-    anchor: f64,
-    anchor_best: f64,
-    naming: f64,
-    named: [bool; 3],
-    parent: f64,
-    parent_best: f64,
-    lead_rate: f64,
-    links: f64,
-    parent_links: f64,
-    depth: u32,
-    folders: Vec<u32>,
-    pattern: u32,
-    /// Parents, as places among the fetched pages, and the link's place in each.
-    parents: Vec<(u32, u32)>,
-}
-
 /// The order; see the module's documentation.
 #[derive(Debug)]
 pub struct Learned {
@@ -175,15 +153,14 @@ pub struct Learned {
     stem: String,
     tuning: Tuning,
     weights: [f64; PARTS],
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: Pages,
     /// Fetched pages: depth and outcome.
-    depths: HashMap<u32, (u32, f64)>,
-    /// By the order of fetching: outcomes of children, and places and targets of links.
+    depths: HashMap<u32, (u8, f32)>,
+    /// Outcomes of children, by the order of fetching.
     children: Vec<Children>,
-    lists: Vec<Vec<(u32, u32)>>,
     /// What siblings count by the distance of their places.
     decay: Vec<f64>,
-    folders: Rates,
+    folders: Folders,
     patterns: Rates,
     all: Rate,
     outcomes: Vec<([f64; PARTS], f64)>,
@@ -207,11 +184,10 @@ impl Learned {
                 .map(|at| (-f64::from(at) / tuning.near).exp())
                 .collect(),
             tuning,
-            waiting: BTreeMap::new(),
+            waiting: Pages::default(),
             depths: HashMap::new(),
             children: Vec::new(),
-            lists: Vec::new(),
-            folders: Rates::default(),
+            folders: Folders::default(),
             patterns: Rates::default(),
             all,
             outcomes: Vec::new(),
@@ -223,7 +199,7 @@ impl Learned {
     /// What each part adds to the log-odds of a waiting page, the constant at the end.
     #[must_use]
     pub fn weighed(&self, page: u32) -> Option<[f64; PARTS]> {
-        let mut parts = self.numbers(self.waiting.get(&page)?);
+        let mut parts = self.numbers(self.waiting.get(page)?);
         parts.iter_mut().zip(&self.weights).for_each(|(part, weight)| *part *= weight);
         Some(parts)
     }
@@ -233,34 +209,30 @@ impl Learned {
         let base = self.all.shrunken(0.0, 0.0);
         let odds = |rate: f64| log_odds(rate) - log_odds(base);
         let (mut siblings, mut siblings_best, mut beside, mut beside_best) = (0.0, 0.0_f64, 0.0, 0.0_f64);
-        for &(parent, place) in &page.parents {
-            let children = &self.children[parent as usize];
+        let mut known = 0.0_f64;
+        for link in self.waiting.links(page) {
+            let children = &self.children[link.parent];
             let rate = children.rate(base, shrink);
-            let around = children.near(place, rate, &self.decay);
+            let around = children.near(link.place, rate, &self.decay);
             siblings += rate;
             beside += around;
             siblings_best = siblings_best.max(rate);
             beside_best = beside_best.max(around);
+            known += 1.0;
         }
-        let known = page.parents.len().max(1) as f64;
-        let mut folder = base;
-        for &key in &page.folders {
-            folder = self.folders.get(key).shrunken(folder, shrink);
-        }
-        let size = page.folders.last().map_or(0.0, |&key| self.folders.get(key).count);
-        let links = page.links.max(1.0);
-        let flag = |place: usize| f64::from(u8::from(page.named[place]));
+        let known = known.max(1.0);
+        let (folder, size) = self.folders.rate(page.folder, base, shrink);
         [
-            page.url,
-            page.anchor / links,
-            page.anchor_best,
-            page.naming,
-            flag(0),
-            flag(1),
-            flag(2),
-            page.parent / links + 3.0,
-            page.parent_best + 3.0,
-            page.lead_rate / links,
+            page.url.get(),
+            page.anchor.get(),
+            page.anchor_best.get(),
+            page.naming.get(),
+            page.is_named(0),
+            page.is_named(1),
+            page.is_named(2),
+            page.parent.get() + 3.0,
+            page.parent_best.get() + 3.0,
+            page.lead_rate.get(),
             odds(siblings / known),
             odds(siblings_best),
             odds(beside / known),
@@ -268,9 +240,9 @@ impl Learned {
             odds(folder),
             odds(self.patterns.get(page.pattern).shrunken(base, shrink)),
             size.ln_1p(),
-            links.ln(),
-            (page.parent_links / links).ln_1p() - 3.0,
-            f64::from(page.depth.min(8)) / 3.0 - 1.0,
+            f64::from(page.links.max(1)).ln(),
+            page.parent_links.get(),
+            f64::from(page.depth().min(8)) / 3.0 - 1.0,
             1.0,
         ]
     }
@@ -280,56 +252,36 @@ impl Learned {
     }
 
     /// Adds a link to what is known of its target. True if the target was unknown.
-    fn meet(&mut self, from: &Fetched<'_>, depth: u32, lead: &Lead<'_>) -> bool {
+    fn meet(&mut self, from: &Fetched<'_>, depth: u8, lead: &Lead<'_>) -> bool {
         let class = self.class;
-        let is_new = !self.waiting.contains_key(&lead.target);
-        let page = self.waiting.entry(lead.target).or_insert_with(|| Waiting {
-            url: self.knowledge.url(lead.url)[class],
-            anchor: 0.0,
-            anchor_best: f64::NEG_INFINITY,
-            naming: f64::NEG_INFINITY,
-            named: [false; 3],
-            parent: 0.0,
-            parent_best: f64::NEG_INFINITY,
-            lead_rate: 0.0,
-            links: 0.0,
-            parent_links: 0.0,
-            depth,
-            folders: folders(lead.url).into_iter().map(|key| self.folders.place(key)).collect(),
-            pattern: self.patterns.place(pattern(lead.url)),
-            parents: Vec::new(),
-        });
-        let anchor = self.knowledge.anchor(lead.anchor)[class];
-        let parent = log_odds(from.classes[class].clamp(1e-4, 1.0 - 1e-4));
-        page.anchor += anchor;
-        page.anchor_best = page.anchor_best.max(anchor);
-        page.naming = page.naming.max(self.knowledge.naming(lead)[class]);
-        let said = [lead.anchor, last_segment(lead.url), lead.heading];
-        page.named.iter_mut().zip(said).for_each(|(named, text)| *named |= names(text, &self.stem));
-        page.parent += parent;
-        page.parent_best = page.parent_best.max(parent);
-        page.lead_rate += self.knowledge.lead_rate(from.classes, class).max(1e-3).ln() + 3.0;
-        page.links += 1.0;
-        page.parent_links += from.leads.len() as f64;
-        page.depth = page.depth.min(depth);
-        if page.parents.len() < PARENTS_MAX {
-            page.parents.push((self.lists.len() as u32 - 1, lead.place));
+        let is_new = !self.waiting.contains(lead.target);
+        if is_new {
+            let shared = [self.folders.place(lead.url), pattern(lead.url) as u32];
+            self.waiting.insert(lead.target, self.knowledge.url(lead.url)[class], shared);
         }
+        let said = [lead.anchor, last_segment(lead.url), lead.heading];
+        let said = Saying {
+            anchor: self.knowledge.anchor(lead.anchor)[class],
+            naming: self.knowledge.naming(lead)[class],
+            named: said.map(|text| names(text, &self.stem)),
+            parent: log_odds(from.classes[class].clamp(1e-4, 1.0 - 1e-4)),
+            lead_rate: self.knowledge.lead_rate(from.classes, class).max(1e-3).ln() + 3.0,
+            parent_links: (from.leads.len() as f64).ln_1p() - 3.0,
+            depth,
+        };
+        self.waiting.hear(lead.target, lead.place, &said);
         is_new
     }
 
     /// Books the outcome of a fetched page with its relatives, and gives the pages whose score that changes.
     fn book(&mut self, page: &Waiting, outcome: f64) -> Vec<u32> {
         self.all.add(outcome);
-        page.folders.iter().for_each(|&key| self.folders.add(key, outcome));
+        self.folders.add(page.folder, outcome);
         self.patterns.add(page.pattern, outcome);
         let mut touched = Vec::new();
-        for &(parent, place) in &page.parents {
-            self.children[parent as usize].add(place, outcome);
-            let list = &self.lists[parent as usize];
-            let at = list.partition_point(|link| link.0 < place);
-            let beside = &list[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(list.len())];
-            touched.extend(beside.iter().map(|link| link.1));
+        for link in self.waiting.links(page) {
+            self.children[link.parent].add(link.place, outcome);
+            touched.extend_from_slice(self.waiting.beside(&link, NEIGHBOURS));
         }
         touched
     }
@@ -369,33 +321,44 @@ impl Focus for Learned {
         }
     }
 
+    fn memory(&self) -> Option<Memory> {
+        let children: usize = self.children.iter().map(Children::bytes).sum();
+        let bytes = self.waiting.bytes()
+            + self.folders.bytes()
+            + self.patterns.bytes()
+            + table_bytes::<u32, (u8, f32)>(self.depths.capacity())
+            + self.children.capacity() * size_of::<Children>()
+            + children;
+        Some(Memory { waiting: self.waiting.len(), bytes })
+    }
+
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
         self.weighed(page).map_or_else(Vec::new, |parts| Part::NAMES.into_iter().zip(parts).collect())
     }
 
     fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {
         let outcome = fetched.classes[self.class];
-        let page = self.waiting.remove(&fetched.page);
-        let depth = page.as_ref().map_or(0, |page| page.depth);
-        self.depths.insert(fetched.page, (depth, outcome));
+        let page = self.waiting.remove(fetched.page);
+        let depth = page.as_ref().map_or(0, Waiting::depth);
+        self.depths.insert(fetched.page, (depth, outcome as f32));
         let numbers = page.as_ref().map(|page| self.numbers(page));
         let mut touched = page.map_or_else(Vec::new, |page| self.book(&page, outcome));
-        let mut list: Vec<(u32, u32)> = fetched.leads.iter().map(|lead| (lead.place, lead.target)).collect();
-        list.sort_unstable();
-        self.lists.push(list);
+        let mut leads: Vec<&Lead<'_>> = fetched.leads.iter().collect();
+        leads.sort_by_key(|lead| lead.place);
+        self.waiting.next_page();
         let mut children = Children::default();
         let mut new = Vec::new();
-        for lead in fetched.leads {
+        for lead in leads {
             if let Some(&(_, outcome)) = self.depths.get(&lead.target) {
-                children.add(lead.place, outcome);
-            } else if self.meet(fetched, depth + 1, lead) {
+                children.add(place_of(lead.place), outcome.into());
+            } else if self.meet(fetched, depth.saturating_add(1).min(DEPTH_MAX), lead) {
                 new.push(lead.target);
             }
-            touched.push(lead.target);
         }
+        touched.extend(fetched.leads.iter().map(|lead| lead.target));
         self.children.push(children);
         let ahead: f64 =
-            new.iter().filter_map(|page| self.waiting.get(page)).map(|page| sigmoid(self.score(page))).sum();
+            new.iter().filter_map(|page| self.waiting.get(*page)).map(|page| sigmoid(self.score(page))).sum();
         if let Some(numbers) = numbers {
             if self.outcomes.len() == OUTCOMES_MAX {
                 self.outcomes.remove(0);
@@ -410,9 +373,9 @@ impl Focus for Learned {
         }
         if count - self.scored_at >= FIT_EVERY.max(self.waiting.len() / SCORES_A_PAGE) {
             self.scored_at = count;
-            self.waiting.iter().for_each(|(&page, waiting)| queue.put(page, self.score(waiting)));
+            self.waiting.iter().for_each(|(page, waiting)| queue.put(page, self.score(waiting)));
         } else {
-            let waiting = touched.iter().filter_map(|&page| Some((page, self.waiting.get(&page)?)));
+            let waiting = touched.iter().filter_map(|&page| Some((page, self.waiting.get(page)?)));
             waiting.for_each(|(page, waiting)| queue.put(page, self.score(waiting)));
         }
     }

@@ -9,14 +9,17 @@ mod context;
 mod knowledge;
 mod learned;
 mod links;
+mod recall;
 mod relatives;
 mod simple;
+mod waiting;
 
 use crate::importance::order::Queue;
 
 pub use context::Context;
-pub use knowledge::{Example, Knowledge, PageText, held_out};
+pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
 pub use learned::{Learned, Part, Tuning};
+pub use recall::{OUTCOMES_MIN, Outcomes, Recall};
 pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 
 /// A link of a fetched page to a page that can be fetched.
@@ -47,6 +50,15 @@ pub struct Fetched<'a> {
     pub leads: &'a [Lead<'a>],
 }
 
+/// What an order remembers of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// How many pages wait.
+    pub waiting: usize,
+    /// Bytes that it takes, with what is remembered of fetched pages, without what does not grow.
+    pub bytes: usize,
+}
+
 /// Decides in which order waiting pages are fetched; see the module's documentation.
 pub trait Focus {
     /// The crawl begins with these pages, given with their URLs: put them into `queue`. Called once, first.
@@ -60,6 +72,11 @@ pub trait Focus {
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
         let _ = page;
         Vec::new()
+    }
+
+    /// What it remembers; none where it does not count that.
+    fn memory(&self) -> Option<Memory> {
+        None
     }
 }
 

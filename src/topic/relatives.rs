@@ -2,64 +2,131 @@
 
 use std::collections::HashMap;
 
-/// Outcomes between 0 and 1: their sum and how many.
+use super::links::{FOLDERS_MAX, folders};
+
+/// An outcome of 1 in what is kept of outcomes.
+const WHOLE: f64 = 32768.0;
+
+/// Outcomes from which the older ones count by half: their sum has room for twice as many.
+const OUTCOMES_MAX: u32 = 1 << 16;
+
+/// Outcomes between 0 and 1: their sum, in parts of [`WHOLE`], and how many.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    sum: f64,
-    pub(super) count: f64,
+    sum: u32,
+    count: u32,
 }
 
 impl Rate {
     pub(super) fn add(&mut self, outcome: f64) {
-        self.sum += outcome;
-        self.count += 1.0;
+        if self.count == OUTCOMES_MAX {
+            self.sum /= 2;
+            self.count /= 2;
+        }
+        self.sum += (outcome * WHOLE).round() as u32;
+        self.count += 1;
     }
 
     /// The rate, drawn to `prior` as by `weight` more outcomes.
     pub(super) fn shrunken(&self, prior: f64, weight: f64) -> f64 {
-        (self.sum + weight * prior) / (self.count + weight)
+        (f64::from(self.sum) / WHOLE + weight * prior) / (self.count() + weight)
+    }
+
+    pub(super) fn count(&self) -> f64 {
+        self.count.into()
     }
 }
 
-/// Rates by what pages have in common.
+/// Rates by what fetched pages have in common: 32 bits of a hash, so that of a hundred thousand two share a rate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates {
-    places: HashMap<u64, u32>,
-    rates: Vec<Rate>,
-}
+pub(super) struct Rates(HashMap<u32, Rate>);
 
 impl Rates {
-    /// The place of what pages have in common, given by its hash.
-    pub(super) fn place(&mut self, key: u64) -> u32 {
-        let new = self.rates.len() as u32;
-        let place = *self.places.entry(key).or_insert(new);
-        if place == new {
-            self.rates.push(Rate::default());
+    pub(super) fn add(&mut self, key: u32, outcome: f64) {
+        self.0.entry(key).or_default().add(outcome);
+    }
+
+    pub(super) fn get(&self, key: u32) -> Rate {
+        self.0.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        table_bytes::<u32, Rate>(self.0.capacity())
+    }
+}
+
+/// Rates of folders, and of those around them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folders {
+    places: HashMap<u32, u32>,
+    /// The place of the folder around each, and its rate; a host is around itself.
+    folders: Vec<(u32, Rate)>,
+}
+
+impl Folders {
+    /// The place of the innermost folder of a URL.
+    pub(super) fn place(&mut self, url: &str) -> u32 {
+        let mut inside = None;
+        for hash in folders(url) {
+            let new = self.folders.len() as u32;
+            let place = *self.places.entry(hash as u32).or_insert(new);
+            if place == new {
+                self.folders.push((inside.unwrap_or(place), Rate::default()));
+            }
+            inside = Some(place);
         }
-        place
+        inside.unwrap_or_default()
+    }
+
+    /// This folder and those around it, the host last.
+    fn outwards(&self, place: u32) -> impl DoubleEndedIterator<Item = u32> + use<> {
+        let mut chain = [place; FOLDERS_MAX];
+        let mut length = 1;
+        let around = |folder: u32| self.folders[folder as usize].0;
+        while length < FOLDERS_MAX && around(chain[length - 1]) != chain[length - 1] {
+            chain[length] = around(chain[length - 1]);
+            length += 1;
+        }
+        chain.into_iter().take(length)
     }
 
     pub(super) fn add(&mut self, place: u32, outcome: f64) {
-        self.rates[place as usize].add(outcome);
+        self.outwards(place).for_each(|folder| self.folders[folder as usize].1.add(outcome));
     }
 
-    pub(super) fn get(&self, place: u32) -> Rate {
-        self.rates[place as usize]
+    /// The rate of a folder, drawn to that of the folder around it, and so on up to `prior`, each as by `weight` more outcomes; and
+    /// how many outcomes the folder has.
+    pub(super) fn rate(&self, place: u32, prior: f64, weight: f64) -> (f64, f64) {
+        let inwards = self.outwards(place).rev();
+        let of = |folder: u32| self.folders[folder as usize].1;
+        (inwards.fold(prior, |prior, folder| of(folder).shrunken(prior, weight)), of(place).count())
     }
+
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        table_bytes::<u32, u32>(self.places.capacity()) + self.folders.capacity() * size_of::<(u32, Rate)>()
+    }
+}
+
+/// Memory of a table with room for so many entries: it has a byte beside each, and is never more than seven eighths full.
+pub(super) const fn table_bytes<K, V>(capacity: usize) -> usize {
+    (capacity * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
 }
 
 /// The outcomes of a page's children, by their places among its links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Children {
     all: Rate,
-    places: Vec<(u32, f32)>,
+    /// Outcomes in parts of [`WHOLE`].
+    places: Vec<(u16, u16)>,
 }
 
 impl Children {
-    pub(super) fn add(&mut self, place: u32, outcome: f64) {
+    pub(super) fn add(&mut self, place: u16, outcome: f64) {
         self.all.add(outcome);
         let at = self.places.partition_point(|entry| entry.0 < place);
-        self.places.insert(at, (place, outcome as f32));
+        self.places.insert(at, (place, (outcome * WHOLE).round() as u16));
     }
 
     pub(super) fn rate(&self, prior: f64, weight: f64) -> f64 {
@@ -68,15 +135,21 @@ impl Children {
 
     /// The rate around a place, where a child counts as `decay` has it for its distance (0 beyond), drawn to `prior` as by one
     /// outcome more.
-    pub(super) fn near(&self, place: u32, prior: f64, decay: &[f64]) -> f64 {
-        let from = self.places.partition_point(|entry| entry.0 as usize + decay.len() <= place as usize);
+    pub(super) fn near(&self, place: u16, prior: f64, decay: &[f64]) -> f64 {
+        let from =
+            self.places.partition_point(|entry| usize::from(entry.0) + decay.len() <= usize::from(place));
         let (mut sum, mut count) = (prior, 1.0);
         for &(at, outcome) in &self.places[from..] {
-            let Some(weight) = decay.get(at.abs_diff(place) as usize) else { break };
-            sum += weight * f64::from(outcome);
+            let Some(weight) = decay.get(usize::from(at.abs_diff(place))) else { break };
+            sum += weight * f64::from(outcome) / WHOLE;
             count += weight;
         }
         sum / count
+    }
+
+    /// Memory that it takes beside itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<(u16, u16)>()
     }
 }
 
@@ -98,10 +171,31 @@ mod tests {
     }
 
     #[test]
+    fn folders_are_drawn_to_what_is_around_them() {
+        let mut folders = Folders::default();
+        let [inner, outer, other] = ["http://a.edu/x/y/1.html", "http://a.edu/x/2.html", "http://b.edu/"]
+            .map(|url| folders.place(url));
+        assert_eq!(folders.place("http://a.edu/x/y/3.html"), inner);
+        folders.add(inner, 1.0);
+        folders.add(outer, 0.0);
+        // The host has one of two, the outer folder one of two, the inner one of one.
+        let host: f64 = (1.0 + 0.2) / 3.0;
+        let around = (1.0 + host) / 3.0;
+        let (rate, count) = folders.rate(inner, 0.2, 1.0);
+        assert!((rate - (1.0 + around) / 2.0).abs() < 1e-12 && count == 1.0, "{rate}");
+        assert_eq!(folders.rate(other, 0.2, 1.0), (0.2, 0.0));
+        let deep = folders.place(&format!("http://a.edu/{}", "x/".repeat(50)));
+        assert_eq!(folders.outwards(deep).count(), FOLDERS_MAX);
+    }
+
+    #[test]
     fn rates_are_kept_by_what_pages_share() {
         let mut rates = Rates::default();
-        let (a, b) = (rates.place(77), rates.place(78));
-        rates.add(a, 1.0);
-        assert_eq!((rates.place(77), rates.get(a).shrunken(0.0, 1.0), rates.get(b).count), (a, 0.5, 0.0));
+        rates.add(77, 1.0);
+        assert_eq!((rates.get(77).shrunken(0.0, 1.0), rates.get(78).count()), (0.5, 0.0));
+        // However many outcomes there are, the sum has room for them.
+        (0..200_000).for_each(|_| rates.add(78, 1.0));
+        let rate = rates.get(78);
+        assert!(rate.count() <= f64::from(OUTCOMES_MAX) && rate.shrunken(0.0, 0.0) == 1.0, "{rate:?}");
     }
 }

@@ -28,7 +28,7 @@ fn knowledge() -> Arc<Knowledge> {
             Example { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
         })
         .collect();
-    Arc::new(Knowledge::learn(&examples, 2))
+    Arc::new(Knowledge::learn(&examples, 2, Model::Logistic))
 }
 
 #[test]
@@ -100,6 +100,34 @@ fn the_learned_order_follows_words_and_says_why() {
     let named = learned.parts(1);
     let said = named.iter().find(|part| part.0 == "the topic's name in a link text").unwrap();
     assert_eq!(said.1, parts[Part::NameInAnchor as usize]);
+}
+
+/// Fifty pages of two hundred links, half of them to pages that an earlier one leads to, too.
+#[test]
+fn a_waiting_page_takes_few_bytes() {
+    let mut learned = Learned::new(knowledge(), RECIPE, "recipe", Tuning::default());
+    let mut queue = ExactQueue::default();
+    learned.begin(&[(0, "http://a.org/")], &mut queue);
+    let urls: Vec<String> = (0..6000).map(|page| format!("http://a.org/{}/{page}.html", page / 50)).collect();
+    let text = page("http://a.org/", "", "");
+    for number in 0..50 {
+        let from = 100 + 100 * number;
+        let leads: Vec<Lead<'_>> = (from..from + 200)
+            .zip(0..)
+            .map(|(target, place)| Lead {
+                target,
+                url: &urls[target as usize],
+                anchor: "",
+                heading: "",
+                place,
+            })
+            .collect();
+        let fetched = Fetched { page: number, classes: &[0.5, 0.5], text: &text, leads: &leads };
+        learned.fetched(&fetched, &mut queue);
+    }
+    let Memory { waiting, bytes } = learned.memory().unwrap();
+    assert_eq!(waiting, 5100);
+    assert!(bytes < 90 * waiting, "{} bytes a page", bytes / waiting);
 }
 
 #[test]
@@ -184,6 +212,21 @@ fn held_out_pages_are_told_apart_by_the_others() {
     let examples: Vec<Example<'_>> = (0..20)
         .map(|i| Example { text: page("http://x.org/", "", text(i)), class: i % 2, leads: Vec::new() })
         .collect();
-    let told = held_out(&examples, 2, 5);
-    assert!(told.iter().enumerate().all(|(i, classes)| classes[i % 2] > 0.6), "{told:?}");
+    let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
+    for model in [Model::Logistic, Model::Bayes] {
+        let told = held_out(&examples, &labels, 2, 5, model);
+        assert!(told.iter().enumerate().all(|(i, classes)| classes[i % 2] > 0.6), "{model}: {told:?}");
+        assert_eq!(model.to_string().parse(), Ok(model));
+    }
+    assert!("nothing".parse::<Model>().unwrap_err().to_string().contains("bayes"));
+    // Finer classes stay with the rest.
+    let mut knowledge = Knowledge::learn(&examples, 2, Model::Bayes);
+    let finer: Vec<usize> = (0..20).map(|i| i % 2 + 2 * usize::from(i == 7)).collect();
+    knowledge.learn_leaves(&examples, &finer, 4, Model::Logistic);
+    let again = Knowledge::from_bytes(&knowledge.to_bytes()).unwrap();
+    assert_eq!(
+        (again.leaf_count(), again.leaves(&examples[0].text)),
+        (4, knowledge.leaves(&examples[0].text))
+    );
+    assert!(again.leaves(&examples[0].text).unwrap()[0] > 0.5);
 }

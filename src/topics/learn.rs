@@ -7,10 +7,10 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{About, CLASS, RELEVANT, Sight, Topic, TopicError, check_name};
+use super::{About, Branch, CLASS, RELEVANT, Sight, Topic, TopicError, check_name, likeliest, wanted};
 use crate::change::parsed;
 use crate::learn::{Platt, log_odds, measures};
-use crate::topic::{Context, Example, Knowledge, Lead, held_out};
+use crate::topic::{Context, Example, Knowledge, Lead, Model, held_out};
 
 /// Examples of each kind from which something can be learned.
 pub const EXAMPLES_MIN: usize = 5;
@@ -105,6 +105,68 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
     Ok(documents)
 }
 
+/// What a topic is learned from.
+#[derive(Clone, Debug, Default)]
+pub struct Lesson {
+    /// Pages of the topic.
+    pub positives: Vec<Document>,
+    /// Other pages.
+    pub negatives: Vec<Document>,
+    /// The branches of a taxonomy; empty without one.
+    pub branches: Vec<Branch>,
+    /// The places of pages among these.
+    pub branch_of: HashMap<UrlId, usize>,
+}
+
+/// A branch of a taxonomy that has examples, as a topic has learned it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leaf {
+    /// Its name after those around it; empty for what belongs to no branch.
+    pub path: String,
+    /// Whether it is looked for.
+    pub is_wanted: bool,
+    /// Its examples.
+    pub examples: u64,
+    /// How well they are told by others: the harmonic mean of precision and recall.
+    pub f1: f64,
+}
+
+impl Lesson {
+    /// For each page its leaf: 0 is what belongs to no branch, which may have no page.
+    fn leaf_of(&self, documents: &[&Document]) -> Vec<usize> {
+        let leaf = |document: &&Document| self.branch_of.get(&document.id).map_or(0, |branch| branch + 1);
+        documents.iter().map(leaf).collect()
+    }
+
+    /// The leaves, as those of each page tell them that are not of its part.
+    fn leaves(&self, leaf_of: &[usize], told: &[Vec<f64>]) -> Vec<Leaf> {
+        let predicted: Vec<usize> = told.iter().map(|leaves| likeliest(leaves)).collect();
+        let f1 = measures::f1(&predicted, leaf_of, self.branches.len() + 1);
+        let branches = self.branches.iter().map(|branch| (branch.path.clone(), branch.is_wanted));
+        let named = std::iter::once((String::new(), false)).chain(branches);
+        let leaf = |((leaf, (path, is_wanted)), f1)| {
+            let examples = leaf_of.iter().filter(|of| **of == leaf).count() as u64;
+            Leaf { path, is_wanted, examples, f1 }
+        };
+        named.enumerate().zip(f1).map(leaf).collect()
+    }
+
+    fn check(&self, leaf_of: &[usize]) -> Result<(), TopicError> {
+        let too_few = |found: usize, what: &str| {
+            if found < EXAMPLES_MIN {
+                return Err(TopicError::TooFew { found, what: what.to_owned() });
+            }
+            Ok(())
+        };
+        too_few(self.positives.len(), "pages of the topic")?;
+        too_few(self.negatives.len(), "other pages")?;
+        self.branches.iter().zip(1..).try_for_each(|(branch, leaf)| {
+            let found = leaf_of.iter().filter(|of| **of == leaf).count();
+            too_few(found, &format!("pages of the branch {}", branch.path))
+        })
+    }
+}
+
 /// Learns a topic from pages of it and others; `from` says in words where they came from.
 ///
 /// # Errors
@@ -113,31 +175,40 @@ pub fn learn(
     store: &Store,
     name: &str,
     from: &str,
-    positives: &[Document],
-    negatives: &[Document],
+    lesson: &Lesson,
+    model: Model,
     now: DateTime<Utc>,
 ) -> Result<Topic, TopicError> {
     let name = check_name(name)?.to_owned();
-    for (documents, what) in [(positives, "pages of the topic"), (negatives, "other pages")] {
-        if documents.len() < EXAMPLES_MIN {
-            return Err(TopicError::TooFew { found: documents.len(), what });
-        }
-    }
-    // Dealt in turn, so that each part has its share of both.
+    let Lesson { positives, negatives, branches, .. } = lesson;
     let documents: Vec<&Document> = positives.iter().chain(negatives).collect();
+    let leaf_of = lesson.leaf_of(&documents);
+    lesson.check(&leaf_of)?;
+    // Dealt in turn, so that each part has its share of both.
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
     let examples = examples(store, &documents, &labels)?;
-    let said: Vec<f64> =
-        held_out(&examples, 2, PARTS).iter().map(|classes| log_odds(classes[CLASS])).collect();
+    let mut knowledge = Knowledge::learn(&examples, 2, model);
+    let (told, leaves) = if branches.is_empty() {
+        let classes: Vec<usize> = examples.iter().map(|example| example.class).collect();
+        let told = held_out(&examples, &classes, 2, PARTS, model);
+        (told.iter().map(|classes| classes[CLASS]).collect::<Vec<f64>>(), Vec::new())
+    } else {
+        let told = held_out(&examples, &leaf_of, branches.len() + 1, PARTS, model);
+        knowledge.learn_leaves(&examples, &leaf_of, branches.len() + 1, model);
+        let leaves = lesson.leaves(&leaf_of, &told);
+        (told.iter().map(|probabilities| wanted(&leaves, probabilities)).collect(), leaves)
+    };
+    let said: Vec<f64> = told.into_iter().map(log_odds).collect();
     let calibration = Platt::fit(&said, &labels);
     let probabilities: Vec<f64> = said.iter().map(|&said| calibration.probability(said)).collect();
-    let knowledge = Knowledge::learn(&examples, 2);
     let (words_for, words_against) = words(&knowledge, &examples);
     let urls = |documents: &[Document]| documents.iter().map(|document| document.url.clone()).collect();
     let about = About {
         name,
         learned: now,
         from: from.to_owned(),
+        model,
+        leaves,
         examples: urls(positives),
         against: urls(negatives),
         words_for,
@@ -145,7 +216,7 @@ pub fn learn(
         quality: Judged::of(&probabilities, &labels),
         calibration: calibration.parts(),
     };
-    Ok(Topic { about, knowledge: Arc::new(knowledge) })
+    Ok(Topic { about, knowledge: Arc::new(knowledge), is_hard: false })
 }
 
 /// Learns how far from the topic pages seem to be, from those of its examples that are still there.

@@ -9,6 +9,7 @@
 
 mod learn;
 mod sight;
+mod taxonomy;
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,10 +25,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::VersionError;
 use crate::files::{self, WholeFile, make_folder};
 use crate::learn::{Platt, log_odds};
-use crate::topic::{Knowledge, PageText};
+use crate::topic::{Knowledge, Model, PageText};
 
-pub use learn::{Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, judge, learn, learn_layers, read_documents};
+pub use learn::{
+    Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, Leaf, Lesson, judge, learn, learn_layers, read_documents,
+};
 pub use sight::{LEADS_MAX, Sight};
+pub use taxonomy::{Branch, TaxonomyError, branches};
 
 /// The folder in an archive.
 pub const FOLDER: &str = "topics";
@@ -83,7 +87,7 @@ pub enum TopicError {
         /// How many there are.
         found: usize,
         /// Of what.
-        what: &'static str,
+        what: String,
     },
     /// An example cannot be read.
     #[error(transparent)]
@@ -103,6 +107,12 @@ pub struct About {
     pub learned: DateTime<Utc>,
     /// Where its examples came from, in words.
     pub from: String,
+    /// What tells its pages from others.
+    #[serde(default)]
+    pub model: Model,
+    /// The branches of a taxonomy, if it is made of some: at first what belongs to none.
+    #[serde(default)]
+    pub leaves: Vec<Leaf>,
     /// URLs of pages of the topic it was learned from.
     pub examples: Vec<String>,
     /// URLs of other pages it was learned from.
@@ -124,15 +134,26 @@ pub struct Topic {
     pub about: About,
     /// What was learned.
     pub knowledge: Arc<Knowledge>,
+    /// Whether a page counts as one of the topic only if its likeliest branch is a wanted one (hard focus).
+    pub is_hard: bool,
 }
 
 impl Topic {
-    /// How probably a page is of the topic.
+    /// How probably a page is of the topic: of a taxonomy, the sum over the wanted branches.
     #[must_use]
     pub fn probability(&self, page: &PageText<'_>) -> f64 {
-        let said = self.knowledge.page(page).get(CLASS).copied().unwrap_or_default();
+        let leaves = self.knowledge.leaves(page);
+        let said = leaves.as_ref().map_or_else(
+            || self.knowledge.page(page).get(CLASS).copied().unwrap_or_default(),
+            |leaves| wanted(&self.about.leaves, leaves),
+        );
         let (slope, constant) = self.about.calibration;
-        Platt::from_parts(slope, constant).probability(log_odds(said))
+        let probability = Platt::from_parts(slope, constant).probability(log_odds(said));
+        match leaves.filter(|_| self.is_hard) {
+            None => probability,
+            Some(leaves) if self.about.leaves[likeliest(&leaves)].is_wanted => probability.max(RELEVANT),
+            Some(_) => probability.min(RELEVANT.next_down()),
+        }
     }
 
     /// Keeps it in an archive; one of this name is replaced.
@@ -165,10 +186,23 @@ impl Topic {
         let (length, rest) = content.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
         let (about, knowledge) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let about: About = serde_json::from_slice(about).ok()?;
-        let knowledge = Knowledge::from_bytes(knowledge).filter(|knowledge| knowledge.classes() == 2)?;
+        let knowledge = Knowledge::from_bytes(knowledge)
+            .filter(|knowledge| knowledge.classes() == 2 && knowledge.leaf_count() == about.leaves.len())?;
         let is_whole = xxh3_64(content) == u64::from_le_bytes(*sum);
-        is_whole.then(|| Self { about, knowledge: Arc::new(knowledge) })
+        is_whole.then(|| Self { about, knowledge: Arc::new(knowledge), is_hard: false })
     }
+}
+
+/// How probably a page is of a wanted branch, with these probabilities of all.
+fn wanted(leaves: &[Leaf], probabilities: &[f64]) -> f64 {
+    let of_wanted = leaves.iter().zip(probabilities).filter(|(leaf, _)| leaf.is_wanted);
+    of_wanted.map(|(_, probability)| probability).sum::<f64>().min(1.0)
+}
+
+/// The place of the highest of some probabilities.
+fn likeliest(probabilities: &[f64]) -> usize {
+    let places = probabilities.iter().zip(0..);
+    places.max_by(|a, b| a.0.total_cmp(b.0)).map_or(0, |(_, place)| place)
 }
 
 /// Whether a topic can be called so.
@@ -278,6 +312,8 @@ mod tests {
             name: name.to_owned(),
             learned: DateTime::UNIX_EPOCH,
             from: "a test".to_owned(),
+            model: Model::default(),
+            leaves: Vec::new(),
             examples: vec!["http://a.test/1".to_owned()],
             against: vec!["http://a.test/2".to_owned()],
             words_for: vec![("flour".to_owned(), 1.0)],
@@ -285,7 +321,8 @@ mod tests {
             quality: Judged::default(),
             calibration: (1.0, 0.0),
         };
-        Topic { about, knowledge: Arc::new(Knowledge::learn(&examples, 2)) }
+        let knowledge = Arc::new(Knowledge::learn(&examples, 2, Model::default()));
+        Topic { about, knowledge, is_hard: false }
     }
 
     #[test]
@@ -315,6 +352,48 @@ mod tests {
         assert!(matches!(get(archive, "pies"), Err(TopicError::Format(_))));
         remove(archive, "pies").unwrap();
         assert!(matches!(remove(archive, "pies"), Err(TopicError::Missing(_))));
+    }
+
+    #[test]
+    fn soft_focus_adds_up_branches_and_hard_focus_takes_the_likeliest() {
+        let words = ["minister vote", "flour oven", "yeast crumb", "broth ladle"];
+        let examples: Vec<Example<'_>> = (0..40)
+            .map(|i| {
+                let text =
+                    PageText { url: "http://a.test/", title: "", headings: Vec::new(), text: words[i % 4] };
+                Example { text, class: usize::from(i % 4 == 1 || i % 4 == 2), leads: Vec::new() }
+            })
+            .collect();
+        let labels: Vec<usize> = (0..40).map(|i| i % 4).collect();
+        let mut knowledge = Knowledge::learn(&examples, 2, Model::Logistic);
+        knowledge.learn_leaves(&examples, &labels, 4, Model::Logistic);
+        let leaf = |(path, is_wanted): (&str, bool)| Leaf {
+            path: path.to_owned(),
+            is_wanted,
+            examples: 10,
+            f1: 1.0,
+        };
+        let mut topic = Topic { knowledge: Arc::new(knowledge), ..topic("baking") };
+        topic.about.leaves =
+            [("", false), ("pastry", true), ("bread", true), ("soup", false)].map(leaf).into();
+        let archive = tempfile::tempdir().unwrap();
+        topic.keep(archive.path()).unwrap();
+        let soft = get(archive.path(), "baking").unwrap();
+        let page = |text| PageText { url: "http://b.test/", title: "", headings: Vec::new(), text };
+        // Soup is the likeliest of three, and less likely than the two others together.
+        let mixed = page("flour flour oven oven yeast yeast crumb crumb broth broth broth ladle ladle");
+        let leaves = soft.knowledge.leaves(&mixed).unwrap();
+        assert!(likeliest(&leaves) == 3 && leaves[1] + leaves[2] > leaves[3], "{leaves:?}");
+        assert!((soft.probability(&mixed) - leaves[1] - leaves[2]).abs() < 1e-9);
+        let hard = Topic { is_hard: true, ..soft.clone() };
+        assert!(soft.probability(&mixed) > RELEVANT && hard.probability(&mixed) < RELEVANT);
+        for (text, is_wanted) in [("flour oven", true), ("broth ladle", false), ("vote", false)] {
+            assert_eq!(
+                [&soft, &hard].map(|topic| topic.probability(&page(text)) >= RELEVANT),
+                [is_wanted; 2],
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::checkpoint::StateError;
 use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    self, Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
+    self, Encoded, Encoder, Intent, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
     SegmentReader, Segments, StoredRecord, SyncHandle,
 };
 use crate::state::{Checkpointed, Mode, State};
@@ -99,6 +99,10 @@ pub struct Store {
     segments: Option<Segments>,
     reader: SegmentReader,
     recovered: Vec<Recovered>,
+    /// Segments of a rewriting that came to nothing, which opening took away.
+    begun_in_vain: usize,
+    /// Which segments the next checkpoint puts in the place of which.
+    intent: Option<Intent>,
     /// Captures appended since opening.
     appended: u64,
     /// How many of them are durable.
@@ -124,12 +128,12 @@ impl Store {
     /// As [`Store::own`].
     pub fn own_on(disk: Arc<dyn Disk>, path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
         let state = State::open(disk.clone(), path, Mode::Own)?;
-        segment::settle(disk.as_ref(), path, state.rewrites())?;
+        let begun_in_vain = segment::settle(disk.as_ref(), path, state.rewrites())?;
         options.relied_on = state.watermarks();
         options.catalogue = state.catalogued();
         let (segments, recovered) = Segments::open(disk, path, options)?;
         let reader = segments.reader();
-        Ok(Self::assemble(path, state, Some(segments), reader, recovered))
+        Ok(Self { begun_in_vain, ..Self::assemble(path, state, Some(segments), reader, recovered) })
     }
 
     /// Opens the archive in `path` for reading, as of its last checkpoint; also while a crawl runs.
@@ -151,7 +155,18 @@ impl Store {
         recovered: Vec<Recovered>,
     ) -> Self {
         let path = path.to_owned();
-        Self { path, state, segments, reader, recovered, appended: 0, acknowledged: 0, unsynced_bytes: 0 }
+        Self {
+            path,
+            state,
+            segments,
+            reader,
+            recovered,
+            begun_in_vain: 0,
+            intent: None,
+            appended: 0,
+            acknowledged: 0,
+            unsynced_bytes: 0,
+        }
     }
 
     /// An archive whose state is kept elsewhere while it is made anew.
@@ -186,6 +201,12 @@ impl Store {
     #[must_use]
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
+    }
+
+    /// New segments of a repack or an erase that did not come to its end, which opening took away.
+    #[must_use]
+    pub fn begun_in_vain(&self) -> usize {
+        self.begun_in_vain
     }
 
     /// Segments that were closed once and whose files are not there any more; a reader does not know.
@@ -337,13 +358,15 @@ impl Store {
     pub fn checkpoint(&mut self) -> Result<Checkpointed, StoreError> {
         let watermarks = self.sync()?;
         let segments = self.segments.as_ref().ok_or(StateError::ReadOnly)?;
-        for info in segments.list() {
+        let goes =
+            |info: &SegmentInfo| self.intent.as_ref().is_some_and(|intent| intent.old.contains(&info.name));
+        for info in segments.list().into_iter().filter(|info| !goes(info)) {
             let entry = entry(&info);
             if self.state.segment(info.id) != Some(&entry) {
                 self.state.set_segment(info.id, Some(entry))?;
             }
         }
-        Ok(self.state.checkpoint(watermarks)?)
+        self.checkpoint_state(watermarks)
     }
 
     /// Makes everything so far durable, however long readers take to leave.

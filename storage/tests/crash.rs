@@ -345,9 +345,19 @@ impl Story {
         }
         let verbatim = self.random.u64(..2) == 0;
         let options = RewriteOptions { level: Some(1), verbatim, ..RewriteOptions::default() };
-        let rewritten = store.rewrite(&chosen, &options, &mut KeepAll)?;
+        let rewriter = store.rewriter(&chosen)?;
+        for _ in 0..self.random.u64(..3) {
+            self.append(store)?;
+        }
+        let rewritten = rewriter.carry_out(&options, &mut KeepAll)?;
         if self.random.u64(..8) == 0 {
             // Given up.
+            return Ok(());
+        }
+        if self.random.u64(..2) == 0 {
+            // Some checkpoint to come puts it in place.
+            store.exchange_next(&rewritten).inspect_err(|_| self.is_unbooked = true)?;
+            self.rewritings += 1;
             return Ok(());
         }
         let before = store.acknowledged();

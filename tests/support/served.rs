@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::Archive;
 
@@ -41,6 +41,13 @@ impl Served {
             line.split("http://").skip(1).map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
         let (application, replay) = (addresses.next().unwrap(), addresses.next().unwrap());
         Self { child, application, replay }
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap()
     }
 }
 

@@ -137,12 +137,14 @@ impl Run<'_> {
         self.status.pages += u64::from(tag.page);
         if processed.outcome.kind == CaptureKind::Failed {
             // The page asks not to be kept: there is a note of it, and no capture.
-            self.status.refused += 1;
+            self.count_not_kept(&processed.outcome.url);
             return Ok(());
         }
         self.status.captures += 1;
         self.status.identical += u64::from(processed.outcome.kind != CaptureKind::Response);
-        self.status.errors += u64::from(processed.outcome.status >= 400);
+        if processed.outcome.status >= 400 {
+            self.count_error(&format!("status {}", processed.outcome.status), &processed.outcome.url);
+        }
         match processed.text {
             Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),
             None => Ok(()),
@@ -225,7 +227,7 @@ impl Run<'_> {
         };
         if let Err(why) = entered {
             Credits::put_off(self.recorder.state_mut(), candidate.url, why)?;
-            self.status.refused += 1;
+            self.count_refused(why, &[candidate.url]);
         }
         Ok(())
     }
@@ -243,7 +245,7 @@ impl Run<'_> {
         }
         tracing::info!(target: "capture", url = outcome.url, status = 0, error = %error);
         self.candidates.clear();
-        self.status.errors += 1;
+        self.count_error(&error.to_string(), &outcome.url);
         Ok(())
     }
 
@@ -278,7 +280,7 @@ impl Run<'_> {
         for &other in others {
             Credits::put_off(self.recorder.state_mut(), other, Refusal::Unresolved)?;
         }
-        self.status.refused += others.len() as u64;
+        self.count_refused(Refusal::Unresolved, others);
         let url = self.recorder.state().url(id)?;
         let Ok(url) = Url::parse(&url) else { return Ok(()) };
         let page = self.recorder.state().page(id)?;

@@ -34,6 +34,7 @@ impl Run<'_> {
         self.status.queued = self.frontier.queued();
         self.status.active = self.frontier.active();
         self.status.hosts_active = self.frontier.hosts_active();
+        self.status.hosts_waiting = self.frontier.hosts_waiting();
         let now = Instant::now();
         if self.top_sites_at.is_none_or(|at| now >= at) {
             self.status.top_sites = self.recorder.credits().top_sites(self.recorder.state(), TOP_SITES)?;
@@ -42,6 +43,7 @@ impl Run<'_> {
         }
         report(&self.status);
         self.status.notices.clear();
+        self.tell_account(now);
         if let Some(monitor) = &self.monitor {
             monitor.publish(&self.status);
         }

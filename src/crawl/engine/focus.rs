@@ -38,6 +38,9 @@ impl Run<'_> {
         };
         focus.tell(self.recorder.state(), tag.id, tag.url.as_str(), sight, chance)?;
         self.harvest.count(chance);
+        if self.harvest.is_due(self.recorder.state().url_count().into()) {
+            self.harvest.estimated(focus.recall(self.frontier.waiting()));
+        }
         self.status.topic = Some(self.harvest.status(&focus.topic().about.name));
         Ok(())
     }

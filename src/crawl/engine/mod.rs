@@ -4,12 +4,14 @@
 //! see values that are handed to them; all channels are bounded by the number of requests under way, so a slow stage
 //! slows the ones before it.
 
+mod account;
 mod answers;
 mod checkpoints;
 mod focus;
 mod operation;
 mod requests;
 mod robots;
+mod spare_time;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,7 +23,9 @@ use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureId, CaptureKind, HostId, Store, UrlId};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
+use self::account::Account;
 use self::operation::Operation;
+use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::monitor::Monitor;
@@ -39,8 +43,7 @@ use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags}
 use crate::parse::Limits;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Focused, Ordering, UnderWay};
-use crate::topics;
+use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
 
 /// How often the caller is told how far the run is.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -117,7 +120,7 @@ pub fn run(
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
-    let topic = options.policy.focus.as_ref().map(|focus| topics::get(recorder.store().path(), &focus.topic));
+    let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = Counters::default();
     let limits = limits(options);
     let reading = Reading {
@@ -153,6 +156,7 @@ pub fn run(
             control,
             monitor,
             operation: Operation::new(file, options.workers, options.disk_min),
+            spare_time: SpareTime::new(options.has_spare_time),
             erased,
             decisions,
             seed_delays: HashMap::new(),
@@ -179,12 +183,12 @@ pub fn run(
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
             pace: Pace::default(),
+            account: Account::default(),
         };
-        run.begin(plan)?;
-        let end = run.drive(report)?;
-        tracing::info!(?end, captures = run.status.captures, "the run has ended");
-        run.finish(report)?;
-        Ok((end, run.status))
+        run.begin_account(&plan);
+        let done = run.carry_out(plan, report);
+        run.end_account(&done);
+        Ok((done?, run.status))
     })
 }
 
@@ -209,6 +213,7 @@ struct Run<'a> {
     control: &'a Control,
     monitor: Option<Monitor>,
     operation: Operation,
+    spare_time: SpareTime,
     /// What must not be fetched again.
     erased: Erased,
     decisions: Decisions,
@@ -244,9 +249,20 @@ struct Run<'a> {
     watch: Stopwatch,
     beginning: Beginning,
     pace: Pace,
+    account: Account,
 }
 
 impl Run<'_> {
+    fn carry_out(&mut self, plan: Plan, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+        self.begin(plan)?;
+        let end = self.drive(report)?;
+        tracing::info!(?end, captures = self.status.captures, "the run has ended");
+        self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
+        self.policy.keep(self.recorder.state_mut())?;
+        self.finish(report)?;
+        Ok(end)
+    }
+
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
     fn begin(&mut self, plan: Plan) -> Result<(), CrawlError> {
         let now = Instant::now();
@@ -404,6 +420,7 @@ impl Run<'_> {
 
     fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         let threads = Threads::now();
+        self.end_spare_time()?;
         self.watch.start();
         if self.status.captures + self.status.errors + self.status.refused > 0 {
             self.recorder.settle()?;
@@ -417,7 +434,8 @@ impl Run<'_> {
         self.top_sites_at = None;
         let (captures, elapsed) = (self.status.captures, self.started.elapsed());
         let timings = Timings::of(self.watch.counters(), &self.beginning, threads, captures, elapsed);
-        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), ..timings };
+        let packing = self.recorder.store().encoder()?.packing();
+        self.status.timings = Timings { pace: std::mem::take(&mut self.pace), packing, ..timings };
         self.report(report)
     }
 

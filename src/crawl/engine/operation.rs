@@ -91,7 +91,7 @@ impl Run<'_> {
     }
 
     /// The same of something that a person should look at.
-    fn warn(&mut self, text: String) {
+    pub(super) fn warn(&mut self, text: String) {
         tracing::warn!("{text}");
         self.status.notices.push(text);
     }
@@ -119,6 +119,7 @@ impl Run<'_> {
             let free = RealDisk.free_bytes(self.recorder.store().path()).unwrap_or(u64::MAX);
             self.status.disk_free_bytes = free;
             self.operation.is_disk_low = free < self.operation.disk_min;
+            self.use_spare_time(free)?;
         }
         if self.operation.full_until.is_some_and(|until| now >= until) {
             self.operation.full_until = None;

@@ -86,7 +86,7 @@ impl Run<'_> {
                     let (credits, state) = self.recorder.books();
                     credits.refuse(state, id, why)?;
                 }
-                self.status.refused += 1;
+                self.count_refused(why, &[id]);
                 self.frontier.cancelled(host, now);
                 return Ok(None);
             }

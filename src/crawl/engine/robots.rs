@@ -277,10 +277,11 @@ impl Run<'_> {
             let rules = self.robots.set_rules(host, rules);
             match rules {
                 Rules::Closed => {
-                    for url in self.frontier.give_up(host, Refusal::RobotsUnreachable) {
+                    let left = self.frontier.give_up(host, Refusal::RobotsUnreachable);
+                    for &url in &left {
                         Credits::put_off(self.recorder.state_mut(), url, Refusal::RobotsUnreachable)?;
-                        self.status.refused += 1;
                     }
+                    self.count_refused(Refusal::RobotsUnreachable, &left);
                     settled.extend(self.robots.abandon(host).into_iter().map(|host| (host, Rules::Closed)));
                 }
                 Rules::Given { .. } | Rules::Free => {

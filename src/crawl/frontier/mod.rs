@@ -30,7 +30,7 @@ use archive_storage::{HostId, SiteId, UrlId};
 use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 use self::spill::Spill;
-use crate::ledger::{LEVEL_REQUISITE, Refusal};
+use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal};
 
 /// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
 const SHARE_MIN: usize = 32;
@@ -184,6 +184,8 @@ pub struct Frontier {
     active: usize,
     /// Hosts that have a request under way.
     hosts_active: usize,
+    /// Hosts that have something to be asked for, and sleep.
+    hosts_asleep: usize,
     /// Where URLs go that are not in memory; nothing for a frontier that is all in memory.
     spill: Option<Spill>,
     /// URLs in memory, about.
@@ -215,6 +217,7 @@ impl Frontier {
             ticket: 0,
             active: 0,
             hosts_active: 0,
+            hosts_asleep: 0,
             spill: None,
             front_max: usize::MAX,
             failure: None,
@@ -236,6 +239,12 @@ impl Frontier {
     /// Says that an earlier run may have asked any server until `now`, so that each gets its delay first.
     pub fn resume(&mut self, now: Instant) {
         self.earlier = Some(now);
+    }
+
+    /// Ordinary pages that wait, looked for among all URLs.
+    pub fn waiting(&self) -> impl Iterator<Item = UrlId> {
+        let levels = self.level_of.iter().zip(0..);
+        levels.filter(|(level, _)| (1..=LEVEL_PAGE_MAX).contains(*level)).map(|(_, url)| UrlId(url))
     }
 
     /// URLs that wait to be fetched.
@@ -265,6 +274,12 @@ impl Frontier {
     #[must_use]
     pub fn hosts_active(&self) -> usize {
         self.hosts_active
+    }
+
+    /// Hosts that have something to be asked for, and are left alone until their delay is over.
+    #[must_use]
+    pub fn hosts_waiting(&self) -> usize {
+        self.hosts_asleep
     }
 
     /// Enters `url` under `level` (1 to 254), or raises it to that level.
@@ -366,7 +381,8 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::At(number, address);
         entry.address_until = Some(now + ADDRESS_AGE_MAX);
-        (entry.awake_level, entry.asleep) = (None, false);
+        entry.awake_level = None;
+        self.hosts_asleep -= usize::from(std::mem::take(&mut entry.asleep));
         entry.last = entry.last.max(earlier);
         let delay = entry.delay.unwrap_or(self.politeness.host_delay);
         entry.next = entry.next.max(after(entry.last, delay));
@@ -469,6 +485,7 @@ impl Frontier {
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;
+        self.hosts_asleep -= usize::from(std::mem::take(&mut entry.asleep));
         let entries = entry.queue.take_all(self.spill.as_mut()).unwrap_or_else(|error| {
             self.failure.get_or_insert(error);
             Vec::new()

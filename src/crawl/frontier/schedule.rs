@@ -191,6 +191,7 @@ impl Frontier {
                     Some(time) if time > now && entry.asleep => {}
                     Some(time) if time > now => {
                         entry.asleep = true;
+                        self.hosts_asleep += 1;
                         address.asleep.push(Reverse((time, host)));
                     }
                     _ if entry.awake_level.is_none_or(|known| known < level) => {
@@ -252,14 +253,16 @@ impl Frontier {
             if !entry.is_at(number) {
                 continue;
             }
-            entry.asleep = false;
             match entry.next {
                 // Its time was moved while it slept.
                 Some(later) if later > now => {
-                    entry.asleep = true;
+                    self.hosts_asleep += usize::from(!std::mem::replace(&mut entry.asleep, true));
                     self.addresses[number].asleep.push(Reverse((later, host)));
                 }
-                _ => self.wake_host(number, host),
+                _ => {
+                    self.hosts_asleep -= usize::from(std::mem::take(&mut entry.asleep));
+                    self.wake_host(number, host);
+                }
             }
         }
     }

@@ -13,13 +13,14 @@ use super::{Done, EraseError, Intent};
 use crate::decisions::Decisions;
 use crate::exchange::exports;
 use crate::ledger::canonical_of;
+use crate::runs;
 use crate::topics;
 use crate::watch;
 
 /// What recovery cut off a segment has this in its name.
 const CUT: &str = ".cut-";
 
-/// Takes the pages out of the reports of watches and out of the list of exports; removes topics learned from them, what was cut off segments, and
+/// Takes the pages out of the reports of watches, the accounts of runs and the list of exports; removes topics learned from them, what was cut off segments, and
 /// quarantined segments that hold one of the pages or that cannot be read to their end.
 pub(super) fn remove(
     archive: &Path,
@@ -29,6 +30,7 @@ pub(super) fn remove(
 ) -> Result<(), EraseError> {
     done.reports = watch::forget_pages(archive, urls)?;
     done.topics = topics::forget(archive, urls)?;
+    runs::forget(archive, urls).map_err(EraseError::of(archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;
         exports::forget(archive, urls).map_err(EraseError::of(exports::path(archive)))?;

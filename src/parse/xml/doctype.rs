@@ -9,6 +9,12 @@ use std::ops::Range;
 /// A document type declaration and its internal subset.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Doctype<'a> {
+    /// What it says the root's name is.
+    pub(super) name: &'a str,
+    /// The public identifier of the external subset.
+    pub(super) public: Option<&'a str>,
+    /// The internal subset, between its brackets.
+    pub(super) subset: &'a str,
     /// The system identifier of the external subset.
     pub(super) system: Option<&'a str>,
     /// System identifiers of external entities, parsed and parameter ones.
@@ -42,13 +48,17 @@ impl<'a> Doctype<'a> {
     /// Production 28.
     fn read(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         reader.some_space()?;
-        reader.name()?;
+        self.name = reader.name()?;
         if reader.space() {
-            self.system = reader.external_id();
+            if let Some((public, system)) = reader.external_id() {
+                (self.public, self.system) = (public, Some(system));
+            }
             reader.space();
         }
         if reader.eat("[") {
+            let start = reader.at;
             self.subset(reader)?;
+            self.subset = &reader.text[start..reader.at - 1];
             reader.space();
         }
         reader.eat(">").then_some(())
@@ -91,7 +101,7 @@ impl<'a> Doctype<'a> {
         reader.some_space()?;
         let value = reader.quoted();
         if value.is_none() {
-            let system = reader.external_id()?;
+            let (_, system) = reader.external_id()?;
             if reader.space() && reader.eat("NDATA") {
                 reader.some_space()?;
                 reader.name()?;
@@ -142,43 +152,43 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
+    pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     /// Skips space; whether there was any.
-    fn space(&mut self) -> bool {
+    pub(super) fn space(&mut self) -> bool {
         let rest = self.rest();
         let length = rest.len() - rest.trim_start_matches(is_space).len();
         self.at += length;
         length > 0
     }
 
-    fn some_space(&mut self) -> Option<()> {
+    pub(super) fn some_space(&mut self) -> Option<()> {
         self.space().then_some(())
     }
 
-    fn eat(&mut self, word: &str) -> bool {
+    pub(super) fn eat(&mut self, word: &str) -> bool {
         let found = self.rest().starts_with(word);
         self.at += if found { word.len() } else { 0 };
         found
     }
 
     /// What stands before a mark, which is skipped too.
-    fn past(&mut self, mark: &str) -> Option<&'a str> {
+    pub(super) fn past(&mut self, mark: &str) -> Option<&'a str> {
         let rest = self.rest();
         let length = memchr::memmem::find(rest.as_bytes(), mark.as_bytes())?;
         self.at += length + mark.len();
         Some(&rest[..length])
     }
 
-    fn name(&mut self) -> Option<&'a str> {
+    pub(super) fn name(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let ends = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | ':' | '-' | '.') && c.is_ascii();
         let name = &rest[..rest.find(ends).unwrap_or(rest.len())];
@@ -187,7 +197,7 @@ impl<'a> Reader<'a> {
         name.starts_with(starts).then_some(name)
     }
 
-    fn quoted(&mut self) -> Option<&'a str> {
+    pub(super) fn quoted(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
         let end = rest[1..].find(quote)?;
@@ -195,20 +205,22 @@ impl<'a> Reader<'a> {
         Some(&rest[1..=end])
     }
 
-    /// `SYSTEM "x"` or `PUBLIC "p" "x"`: gives `x`.
-    fn external_id(&mut self) -> Option<&'a str> {
-        if self.eat("PUBLIC") {
+    /// `SYSTEM "x"` or `PUBLIC "p" "x"`: gives `p` and `x`.
+    pub(super) fn external_id(&mut self) -> Option<(Option<&'a str>, &'a str)> {
+        let public = if self.eat("PUBLIC") {
             self.some_space()?;
-            self.quoted()?;
-        } else if !self.eat("SYSTEM") {
+            Some(self.quoted()?)
+        } else if self.eat("SYSTEM") {
+            None
+        } else {
             return None;
-        }
+        };
         self.some_space()?;
-        self.quoted()
+        Some((public, self.quoted()?))
     }
 
     /// To after the `>` of a declaration, outside of quotes.
-    fn past_declaration(&mut self) -> Option<()> {
+    pub(super) fn past_declaration(&mut self) -> Option<()> {
         loop {
             let rest = self.rest();
             let at = memchr::memchr3(b'>', b'"', b'\'', rest.as_bytes())?;
@@ -237,7 +249,10 @@ mod tests {
               <!ENTITY logo SYSTEM "logo.png" NDATA png>
             ] ><book/>"#;
         let doctype = Doctype::of(text);
+        assert_eq!(doctype.name, "book");
+        assert_eq!(doctype.public, Some("-//OASIS//DTD DocBook XML V4.5//EN"));
         assert_eq!(doctype.system, Some("http://d.example/docbookx.dtd"));
+        assert!(doctype.subset.ends_with("NDATA png>\n            "));
         assert_eq!(doctype.external, ["chapter.xml", "iso.ent"]);
         assert_eq!(doctype.unparsed, ["logo.png"]);
         let entities = [("copy", Some("(c) >")), ("chapter", None), ("logo", None)];

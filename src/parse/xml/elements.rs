@@ -1,5 +1,6 @@
 //! Which elements and attributes an XML tree has, and what stands in those of each name.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
@@ -7,30 +8,75 @@ use roxmltree::{Document, Node};
 /// Names of one document that are told apart.
 pub const ELEMENT_NAMES_MAX: usize = 4096;
 
+/// Bytes of a text that is told as a whole.
+pub const WHOLE_BYTES_MAX: usize = 64;
+
 /// The elements of one name, or the attributes of one name, of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elements {
-    /// The name without prefix; that of an attribute begins with `@`.
+    /// The name without prefix; that of an attribute begins with `@`, and that of the attributes of elements of one name with the
+    /// name of these: `book@year`.
     pub name: String,
-    /// What stands in them themselves, a line each.
+    /// What stands in them themselves, a line each; nothing of the attributes of elements of one name.
     pub text: String,
     /// Whether elements stand inside of one.
     pub nest: bool,
+    /// Their texts as conditions compare them, in small letters, but for those in which elements stand and those of more than
+    /// [`WHOLE_BYTES_MAX`].
+    pub wholes: Vec<String>,
 }
+
+impl Elements {
+    /// Many texts are that of the element before once more.
+    fn tell(&mut self, whole: &str) {
+        if self.wholes.last().is_none_or(|last| last != whole) {
+            self.wholes.push(whole.to_owned());
+        }
+    }
+}
+
+/// A text with one space between its words; none of one that is long.
+fn joined(text: &str) -> Option<String> {
+    let mut joined = String::new();
+    for word in text.split_whitespace() {
+        joined.push_str(if joined.is_empty() { "" } else { " " });
+        joined.push_str(word);
+        if joined.len() > SHRINKS * WHOLE_BYTES_MAX {
+            return None;
+        }
+    }
+    Some(joined)
+}
+
+/// A text in small letters; none of one that is long then.
+fn short(text: &str) -> Option<Cow<'_, str>> {
+    if text.len() > SHRINKS * WHOLE_BYTES_MAX {
+        return None;
+    }
+    let is_small = text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    let small = if is_small { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) };
+    (small.len() <= WHOLE_BYTES_MAX).then_some(small)
+}
+
+/// How many times shorter a text may be in small letters: the sign of kelvin becomes a `k`.
+const SHRINKS: usize = 3;
 
 /// The elements of a document by name, while they are gathered.
 #[derive(Default)]
 struct Gathered<'a> {
     all: Vec<Elements>,
-    /// Places of names: whether it is that of an attribute, and the name.
-    places: HashMap<(bool, &'a str), usize>,
+    /// Places of names: of elements, of attributes, of attributes of elements.
+    places: HashMap<(Option<&'a str>, Option<&'a str>), usize>,
     text_bytes: usize,
 }
 
 impl<'a> Gathered<'a> {
-    fn of(&mut self, is_attribute: bool, name: &'a str) -> &mut Elements {
-        let place = *self.places.entry((is_attribute, name)).or_insert_with(|| {
-            let name = if is_attribute { format!("@{name}") } else { name.to_owned() };
+    fn of(&mut self, element: Option<&'a str>, attribute: Option<&'a str>) -> &mut Elements {
+        let place = *self.places.entry((element, attribute)).or_insert_with(|| {
+            let mut name = element.unwrap_or_default().to_owned();
+            if let Some(attribute) = attribute {
+                name.extend(["@", attribute]);
+            }
             self.all.push(Elements { name, ..Elements::default() });
             self.all.len() - 1
         });
@@ -38,21 +84,33 @@ impl<'a> Gathered<'a> {
     }
 
     fn add(&mut self, node: Node<'a, '_>) {
-        let elements = self.of(false, node.tag_name().name());
+        let name = node.tag_name().name();
+        let elements = self.of(Some(name), None);
         let before = elements.text.len();
+        let mut has_elements = false;
         for child in node.children() {
-            elements.nest |= child.is_element();
+            has_elements |= child.is_element();
             if let Some(text) = child.text().filter(|_| child.is_text()) {
                 elements.text.push_str(text.trim());
                 elements.text.push('\n');
             }
         }
-        self.text_bytes += elements.text.len() - before;
+        elements.nest |= has_elements;
+        let bytes = elements.text.len() - before;
+        if !has_elements && let Some(whole) = joined(&elements.text[before..]).as_deref().and_then(short) {
+            elements.tell(&whole);
+        }
+        self.text_bytes += bytes;
         for attribute in node.attributes() {
-            let elements = self.of(true, attribute.name());
-            elements.text.push_str(attribute.value());
-            elements.text.push('\n');
-            self.text_bytes += attribute.value().len();
+            let value = attribute.value();
+            let all = self.of(None, Some(attribute.name()));
+            all.text.push_str(value);
+            all.text.push('\n');
+            let whole = short(value);
+            whole.iter().for_each(|whole| all.tell(whole));
+            let own = self.of(Some(name), Some(attribute.name()));
+            whole.iter().for_each(|whole| own.tell(whole));
+            self.text_bytes += value.len();
         }
     }
 }
@@ -74,18 +132,39 @@ pub(super) fn elements(tree: &Document<'_>, text_bytes_max: usize) -> Option<Vec
 mod tests {
     use super::*;
 
-    fn of(xml: &str) -> Option<Vec<(String, String, bool)>> {
+    fn of(xml: &str) -> Option<Vec<(String, String, bool, String)>> {
         let tree = Document::parse(xml).unwrap();
         let all = elements(&tree, 20)?;
-        Some(all.into_iter().map(|one| (one.name, one.text.replace('\n', "|"), one.nest)).collect())
+        let each = |one: Elements| (one.name, one.text.replace('\n', "|"), one.nest, one.wholes.join("|"));
+        Some(all.into_iter().map(each).collect())
     }
 
     #[test]
     fn elements_are_put_together_by_name() {
         let all = of("<a id='1'>x<b> y <c/></b><d:b xmlns:d='n' d:id='2'>z</d:b></a>").unwrap();
-        let expected = [("a", "x|", true), ("@id", "1|2|", false), ("b", "y|z|", true), ("c", "", false)];
-        let expected = expected.map(|(name, text, nest)| (name.to_owned(), text.to_owned(), nest));
+        let expected = [
+            ("a", "x|", true, ""),
+            ("@id", "1|2|", false, "1|2"),
+            ("a@id", "", false, "1"),
+            ("b", "y|z|", true, "z"),
+            ("c", "", false, ""),
+            ("b@id", "", false, "2"),
+        ];
+        let expected = expected
+            .map(|(name, text, nest, wholes)| (name.to_owned(), text.to_owned(), nest, wholes.to_owned()));
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn short_texts_are_told_as_a_whole() {
+        let wholes = |bytes: usize| {
+            let text = "X\u{212A}".repeat(bytes / 2) + &"x".repeat(bytes % 2);
+            let xml = format!("<a b='{text}'><c> {text}\n</c></a>");
+            let all = elements(&Document::parse(&xml).unwrap(), 1000).unwrap();
+            all.into_iter().map(|one| one.wholes.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(wholes(WHOLE_BYTES_MAX), [0, 1, 1, 1]);
+        assert_eq!(wholes(WHOLE_BYTES_MAX + 1), [0, 0, 0, 0]);
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn reference_name(text: &str) -> Option<&str> {
 
 /// The replacement text of an entity: its value with character references resolved, as they are where it is declared (section
 /// 4.4.5). A carriage return stays a reference, for otherwise it would be the end of a line.
-fn replacement(value: &str) -> Cow<'_, str> {
+pub(super) fn replacement(value: &str) -> Cow<'_, str> {
     if !value.contains("&#") {
         return Cow::Borrowed(value);
     }

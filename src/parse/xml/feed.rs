@@ -73,7 +73,7 @@ fn content_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
 }
 
 /// What a reader sees of a title, summary or content, which may hold markup as elements or escaped.
-fn visible(node: Node<'_, '_>) -> String {
+pub(super) fn visible(node: Node<'_, '_>) -> String {
     let text = content_of(node);
     match node.attribute("type") {
         Some("text" | "text/plain" | "xhtml" | "application/xhtml+xml") => text.into_owned(),

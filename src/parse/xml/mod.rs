@@ -7,6 +7,7 @@
 
 mod bases;
 mod doctype;
+mod dtd;
 mod elements;
 mod entities;
 mod feed;
@@ -14,28 +15,36 @@ mod generic;
 mod limits;
 mod oai;
 mod pieces;
+pub(super) mod readable;
 mod repair;
 pub(super) mod sitemap;
+mod structure;
 mod tolerant;
 mod tree;
+mod validate;
 mod walk;
 
 use encoding_rs::Encoding;
 use roxmltree::{Document as Tree, Error, Node, ParsingOptions, TextPos};
 
 use self::doctype::Doctype;
-pub use self::elements::{ELEMENT_NAMES_MAX, Elements};
+pub use self::dtd::Fetch;
+pub use self::elements::{ELEMENT_NAMES_MAX, Elements, WHOLE_BYTES_MAX};
 use self::entities::Plain;
 use self::pieces::{Piece, Pieces};
+pub use self::structure::Structure;
+pub(super) use self::validate::validate;
+pub use self::validate::{Mistake, Validation};
 use self::walk::{XHTML, XML};
 use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
-use super::{Document, DocumentKind, Limits, LinkKind, Problem};
+use super::{Document, DocumentKind, Fault, Limits, LinkKind, Problem};
 
 /// Reads an XML document.
 pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
     let text = text.trim_start();
-    read_doctype(&Doctype::of(text), document);
+    let doctype = Doctype::of(text);
+    read_doctype(&doctype, document);
     let limits = document.limits;
     let read = with_tree(text, limits, |tree, text, problem| {
         document.parsed.problems.extend(problem);
@@ -45,6 +54,29 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
         document.parsed.problems.push(problem);
         tolerant::read(text, document);
     }
+    let is_well_formed = well_formed(document.parsed.problems.iter().map(ToString::to_string));
+    let structure = structure::structure(text, &doctype, limits);
+    document.parsed.structure = structure.map(|structure| Structure { is_well_formed, ..structure });
+}
+
+/// What the text of an XML document tells of its structure, and what reading it as a whole found to be wrong.
+pub(super) fn structure(text: &str, problems: &[String], limits: &Limits) -> Option<Structure> {
+    let text = text.trim_start();
+    let structure = structure::structure(text, &Doctype::of(text), limits)?;
+    Some(Structure { is_well_formed: well_formed(problems.iter().cloned()), ..structure })
+}
+
+/// Whether a document was well-formed, by the problems that reading it had; none when not all of it was read.
+fn well_formed(problems: impl Iterator<Item = String>) -> Option<bool> {
+    let mut is_whole = true;
+    for problem in problems {
+        match Fault::of(&problem) {
+            Some(Fault::Broken) => return Some(false),
+            Some(Fault::Unread) => is_whole = false,
+            None => {}
+        }
+    }
+    is_whole.then_some(true)
 }
 
 /// Hands the tree of a document, or of as much of it as is sound, to `read`, with its text and what was wrong with it.

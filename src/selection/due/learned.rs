@@ -70,7 +70,8 @@ impl Survey<'_> {
     /// The best by the policy of the rules, which is told of all that was seen.
     pub(super) fn learned(&self, budget: usize) -> Result<Vec<UrlId>, CreditError> {
         let considered = self.considered(budget)?;
-        if considered.is_empty() {
+        // Where no page may be fetched yet, nothing of what follows would change that.
+        if !considered.iter().any(|page| page.ripe) {
             return Ok(Vec::new());
         }
         let per_day = fetches_per_day(self.state, budget, self.now)?;

@@ -260,11 +260,25 @@ pub fn most_obsolete(
     if budget == 0 {
         return Ok(Vec::new());
     }
+    // After a crawl it is long until any page may be fetched again, and visits alone are soon read.
+    if !any_ripe(state, choice, now)? {
+        return Ok(Vec::new());
+    }
     let survey = Survey::new(state, credits, choice, archive_prior(state)?, now);
     match choice.rules.policy.simple() {
         Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),
     }
+}
+
+/// Whether the shortest interval is over for anything that was fetched.
+fn any_ripe(state: &State, choice: &Choice, now: DateTime<Utc>) -> Result<bool, CreditError> {
+    for visit in state.visits() {
+        if choice.rules.is_ripe((now.timestamp() - i64::from(visit?.1.last_seen)).max(0)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the archive fetched again a day so far; `budget` when it has not yet.

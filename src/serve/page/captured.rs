@@ -9,9 +9,11 @@ use maud::{Markup, html};
 use serde::Serialize;
 use url::Url;
 
+use super::compare::name_of;
 use super::{Asked, Problem, Reply, address, count, moment, page_of, site_of, utc};
+use crate::change::is_version;
 use crate::decisions::Decisions;
-use crate::query::{ArchiveRows, CaptureRow, Rows};
+use crate::query::{ArchiveRows, CaptureRow, PageType, Rows};
 use crate::selection::{self, RefreshRules, Weights, Why};
 
 /// Captures that are listed.
@@ -29,6 +31,9 @@ struct Page {
     captured: u64,
     /// Captures by year and month, oldest first.
     months: Vec<(i32, [u64; 12])>,
+    /// What its newest version is; none before the first.
+    #[serde(rename = "type")]
+    kind: Option<&'static str>,
     why: Why,
     /// URLs that its newest version leads to.
     links: Vec<String>,
@@ -49,6 +54,8 @@ struct Row {
     segment: u32,
     offset: u64,
     replay: String,
+    /// Whether it is a version of the page, which can be compared with others.
+    is_version: bool,
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
@@ -78,6 +85,11 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         captures,
         captured,
         months: months.into_iter().collect(),
+        kind: rows
+            .page(id)
+            .map_err(|error| Problem::of(&error))?
+            .and_then(|page| page.kind)
+            .map(PageType::name),
         why: selection::why(store, access, id, weights, None, Utc::now())?,
         links,
         linked,
@@ -88,7 +100,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 }
 
 /// The URL that is asked for, if something of it may be shown.
-fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
+pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
     let missing = || Problem::Missing(format!("The archive knows nothing of {text}."));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -101,8 +113,9 @@ fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
 }
 
 fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem> {
-    let location = asked.opened.store.state().capture(capture.id)?.location;
+    let stored = asked.opened.store.state().capture(capture.id)?;
     Ok(Row {
+        is_version: is_version(&stored),
         replay: asked.replayed(url, Some(capture.time)),
         time: Some(capture.time),
         status: capture.status,
@@ -115,8 +128,8 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
         content_type: capture.content_type,
         bytes: capture.size,
         digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        segment: location.segment.0,
-        offset: location.offset,
+        segment: stored.location.segment.0,
+        offset: stored.location.offset,
     })
 }
 
@@ -138,7 +151,11 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
     html! {
         h1 { (data.title.as_deref().unwrap_or(&data.url)) }
         p .url { (data.url) }
-        @if let Some(newest) = newest { p { a .button href=(newest.replay) { "See it as it was" } " " (moment(newest.time)) } }
+        @if let Some(newest) = newest { p {
+            a .button href=(newest.replay) { "See it as it was" } " "
+            @if let Some(how) = readable(data) { a .button href=(address("/read", &[("url", &data.url)])) { (how) } " " }
+            (moment(newest.time))
+        } }
         dl .facts {
             div { dt { "Captures" } dd { (count(data.captured)) } }
             @if let Some(importance) = why.importance { div { dt { "Importance" } dd { (format!("{importance:.2}")) } } }
@@ -151,28 +168,7 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         @if !data.months.is_empty() { section { h2 { "Captures by month" } (calendar(data)) } }
         section {
             h2 { "History" }
-            @if data.captures.is_empty() { p { "It was never captured." } } @else {
-                div .wide { table {
-                    thead { tr {
-                        th scope="col" { "Captured" } th scope="col" { "Status" } th scope="col" { "What" } th scope="col" { "Changed" }
-                        th scope="col" { "Type" } th .number scope="col" { "Bytes" } th scope="col" { "Digest" } th scope="col" { "Segment" }
-                    } }
-                    tbody {
-                        @for row in &data.captures {
-                            tr {
-                                th scope="row" { a href=(row.replay) { (moment(row.time)) } }
-                                td { @if let Some(status) = row.status { (status) } @else { "–" } }
-                                td { (row.kind) }
-                                td { (row.changed.unwrap_or("–")) }
-                                td { (row.content_type) }
-                                td .number { @if let Some(bytes) = row.bytes { (count(bytes.into())) } @else { "–" } }
-                                td { code { (row.digest.get(..12).unwrap_or_default()) } }
-                                td .small { (row.segment) " at " (count(row.offset)) }
-                            }
-                        }
-                    }
-                } }
-            }
+            @if data.captures.is_empty() { p { "It was never captured." } } @else { (history(data)) }
         }
         section { h2 { "Why" } (reasons(why)) }
         section {
@@ -185,6 +181,68 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         }
         p .small { a href=(asked.replayed(&data.url, None).replace("/web/2/", "/timemap/link/")) { "TimeMap" } }
     }
+}
+
+/// How a version can be read here, if it can.
+fn readable(data: &Page) -> Option<&'static str> {
+    match data.kind? {
+        "feed" => Some("Read it as a list"),
+        "sitemap" => Some("Read it as a table"),
+        "xml" => Some("Read it as a tree"),
+        _ => None,
+    }
+}
+
+/// The captures, of which two can be chosen to be compared.
+fn history(data: &Page) -> Markup {
+    let [from, to] = chosen(&data.captures);
+    let can_compare = from.is_some();
+    let choice = |name: &str, row: &Row, checked: bool| {
+        let label = format!("Compare {name} {}", row.time.map(name_of).unwrap_or_default());
+        html! { td { @if row.is_version { input type="radio" name=(name) value=[row.time.map(name_of)] checked[checked] aria-label=(label); } } }
+    };
+    html! {
+        form action="/compare" {
+            input type="hidden" name="url" value=(data.url);
+            @if can_compare { p { button { "Compare the two that are chosen" } } }
+            div .wide { table {
+                thead { tr {
+                    @if can_compare { th scope="col" { "From" } th scope="col" { "To" } }
+                    th scope="col" { "Captured" } th scope="col" { "Status" } th scope="col" { "What" } th scope="col" { "Changed" }
+                    th scope="col" { "Type" } th .number scope="col" { "Bytes" } th scope="col" { "Digest" } th scope="col" { "Segment" }
+                    @if readable(data).is_some() { th scope="col" { "Read" } }
+                } }
+                tbody {
+                    @for (place, row) in data.captures.iter().enumerate() {
+                        tr {
+                            @if can_compare { (choice("from", row, from == Some(place))) (choice("to", row, to == Some(place))) }
+                            th scope="row" { a href=(row.replay) { (moment(row.time)) } }
+                            td { @if let Some(status) = row.status { (status) } @else { "–" } }
+                            td { (row.kind) }
+                            td { (row.changed.unwrap_or("–")) }
+                            td { (row.content_type) }
+                            td .number { @if let Some(bytes) = row.bytes { (count(bytes.into())) } @else { "–" } }
+                            td { code { (row.digest.get(..12).unwrap_or_default()) } }
+                            td .small { (row.segment) " at " (count(row.offset)) }
+                            @if readable(data).is_some() { td { @if let Some(time) = row.time.filter(|_| row.is_version) {
+                                a href=(address("/read", &[("url", &data.url), ("at", &name_of(time))])) { "Read" }
+                            } } }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Which of the captures are compared unless others are chosen: the one before the newest change, and the newest. None where
+/// there is one version only.
+fn chosen(captures: &[Row]) -> [Option<usize>; 2] {
+    let mut versions = captures.iter().enumerate().filter(|(_, row)| row.is_version);
+    let newest = versions.clone().next().map(|(place, _)| place);
+    let second = versions.clone().nth(1).map(|(place, _)| place);
+    let before = versions.by_ref().find(|(_, row)| row.changed.is_some()).and_then(|_| versions.next());
+    [before.map(|(place, _)| place).or(second), newest]
 }
 
 /// A table of years and months with the number of captures.
@@ -213,7 +271,7 @@ fn calendar(data: &Page) -> Markup {
 fn reasons(why: &Why) -> Markup {
     html! {
         p { "The URL " (why.verdict) }
-        table {
+        table .reasons {
             tbody {
                 tr { th scope="row" { "Found" } td {
                     @if why.found.seed { "a seed" } @else { "by a link, " (why.found.depth) " from the nearest seed" }

@@ -1,8 +1,13 @@
 //! The pages of the application: each is data, shown as HTML, or as JSON to whoever asks for that.
 
 mod captured;
+mod compare;
+mod picture;
+mod pictures;
 mod query;
+mod reading;
 mod review;
+mod runs;
 mod search;
 mod site;
 mod start;
@@ -137,6 +142,19 @@ impl Reply {
         Self { status, headers, body: body.into() }
     }
 
+    /// The head of an answer that goes on.
+    pub(super) fn events() -> Self {
+        Self::of(200, "text/event-stream", "")
+    }
+
+    /// The same with what a page needs that has a script.
+    fn with_script(mut self) -> Self {
+        let policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+        self.headers.push(("Content-Security-Policy".to_owned(), policy.to_owned()));
+        self
+    }
+
     fn html(status: u16, title: &str, words: &str, content: &Markup) -> Self {
         Self::of(status, "text/html; charset=utf-8", layout(title, words, false, content).into_string())
     }
@@ -173,11 +191,19 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/query" => query::page(asked),
         "/page" => captured::page(asked),
         "/site" => site::page(asked),
+        "/compare" => compare::page(asked),
+        "/read" => reading::page(asked),
+        "/pictures" => pictures::page(asked),
+        "/runs" => runs::list(asked),
+        "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
         "/style.css" => Ok(Reply::of(200, "text/css", STYLE)),
         "/opensearch.xml" => Ok(Reply::of(200, "application/opensearchdescription+xml", search::DESCRIPTION)),
         "/health" => Ok(Reply::of(200, "text/plain", "ok\n")),
         "/metrics" => start::metrics(asked),
-        _ => Err(Problem::Missing("There is no such page here.".to_owned())),
+        path => match told_run(path) {
+            Some(which) => runs::one(asked, which),
+            None => Err(Problem::Missing("There is no such page here.".to_owned())),
+        },
     };
     let problem = match reply {
         Ok(reply) => return reply,
@@ -199,6 +225,8 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
     })
 }
 
+pub(super) use runs::{Which, told, told_run};
+
 fn layout(title: &str, words: &str, reviews: bool, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -217,6 +245,8 @@ fn layout(title: &str, words: &str, reviews: bool, content: &Markup) -> Markup {
                     nav aria-label="Main" {
                         a .home href="/" { "archive" }
                         a href="/query" { "Query" }
+                        a href="/runs" { "Runs" }
+                        a href="/pictures" { "Pictures" }
                         @if reviews { a href="/review" { "Review" } }
                     }
                     form role="search" action="/search" {

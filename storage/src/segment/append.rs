@@ -19,12 +19,14 @@ use super::order::{self, CaptureStream, Source};
 use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
+use super::rewrite::Moved;
 use super::versions::Versions;
 use super::writer::{Active, Durability, SyncHandle, Writer};
 use crate::backend::{Disk, OpenMode};
 use crate::ids::{Location, SegmentId, Watermark, Watermarks};
 use crate::warc::{Broken, RecordIds};
 
+pub(super) use file::warcinfo;
 pub use rotation::RotationReason;
 
 /// Where an appended group lies. It is not durable before a sync returned watermarks that include it.
@@ -226,6 +228,11 @@ impl Segments {
                 writer.versions.expect(url, location);
             }
         }
+    }
+
+    /// Takes note that captures lie elsewhere from now on; `moved` is in the order of their old places.
+    pub(crate) fn relocate(&mut self, moved: &[Moved]) {
+        self.writers.iter_mut().for_each(|writer| writer.versions.relocate(moved));
     }
 
     /// Closes the segments and ends writing.

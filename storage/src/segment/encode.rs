@@ -1,7 +1,7 @@
 //! Compresses capture groups, on as many threads as there are.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::codec::{Codec, Compressor, FRAME_BYTES_MAX};
@@ -24,6 +24,51 @@ pub(super) struct Generation {
     pub dictionary: Option<Arc<Dictionary>>,
 }
 
+impl Generation {
+    /// The level to compress at. A dictionary of whole versions has a level at which it is at its best.
+    fn level(&self, has_time: bool) -> i32 {
+        let is_of_versions = self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_trained());
+        if has_time && self.codec == Codec::Zstd && !is_of_versions {
+            self.level.max(LEVEL_WITH_TIME)
+        } else {
+            self.level
+        }
+    }
+}
+
+/// The zstd level of pages captured for the first time when there is time: on nine sites level 9 takes .70 of what our gzip takes at
+/// level 6, 10 some .6 % less in a fifth more time, and a trained dictionary of each site hardly less than one of all.
+const LEVEL_WITH_TIME: i32 = 10;
+
+/// What became of captures: their number, and their bytes before and after compression.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shrinking {
+    /// Captures.
+    pub captures: u64,
+    /// Bytes of their records before compression.
+    pub plain_bytes: u64,
+    /// Bytes of them in the segment.
+    pub packed_bytes: u64,
+}
+
+/// What was compressed while there was no time to spare, and while there was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packing {
+    /// In a hurry.
+    pub hurried: Shrinking,
+    /// With time, see [`Encoder::take_time`].
+    pub at_leisure: Shrinking,
+}
+
+impl Packing {
+    fn count(&mut self, has_time: bool, packed: &Packed) {
+        let sum = if has_time { &mut self.at_leisure } else { &mut self.hurried };
+        sum.captures += 1;
+        sum.plain_bytes += packed.plain_length;
+        sum.packed_bytes += packed.length();
+    }
+}
+
 /// Compressors that are kept while no thread uses them. One with a dictionary of 8 MiB takes some 30 MB.
 const IDLE_COMPRESSORS_MAX: usize = 16;
 
@@ -41,9 +86,12 @@ struct Shared {
     ids: RecordIds,
     codec: Codec,
     generations: AtomicU64,
+    /// Whether there is time to pack well.
+    has_time: AtomicBool,
+    packing: Mutex<Packing>,
     routes: RwLock<Vec<(HostGroup, Arc<Generation>)>>,
-    /// With the numbers of their generations, the one used last at the end.
-    idle: Mutex<Vec<(u64, Compressor)>>,
+    /// With the numbers of their generations and their levels, the one used last at the end.
+    idle: Mutex<Vec<((u64, i32), Compressor)>>,
 }
 
 impl std::fmt::Debug for Encoder {
@@ -140,7 +188,10 @@ impl Encoder {
         codec: Codec,
     ) -> Self {
         let (generations, routes, idle) = (AtomicU64::new(0), RwLock::default(), Mutex::default());
-        let shared = Shared { disk, spools, algorithm, ids, codec, generations, routes, idle };
+        let has_time = AtomicBool::new(false);
+        let packing = Mutex::default();
+        let shared =
+            Shared { disk, spools, algorithm, ids, codec, generations, has_time, packing, routes, idle };
         Self { shared: Arc::new(shared) }
     }
 
@@ -156,7 +207,7 @@ impl Encoder {
         *self.shared.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
         let routes = self.routes();
         let is_used = |number: u64| routes.iter().any(|(_, generation)| generation.number == number);
-        locked(&self.shared.idle).retain(|(number, _)| is_used(*number));
+        locked(&self.shared.idle).retain(|((number, _), _)| is_used(*number));
     }
 
     fn routes(&self) -> RwLockReadGuard<'_, Vec<(HostGroup, Arc<Generation>)>> {
@@ -180,21 +231,35 @@ impl Encoder {
         self.shared.algorithm
     }
 
+    /// Says whether there is time from now on to pack well what comes for the first time. Whoever says nothing has none.
+    pub fn take_time(&self, has_time: bool) {
+        self.shared.has_time.store(has_time, Ordering::Relaxed);
+    }
+
+    /// What was compressed so far.
+    #[must_use]
+    pub fn packing(&self) -> Packing {
+        *locked(&self.shared.packing)
+    }
+
     fn with_compressor<T>(
         &self,
         generation: &Generation,
+        has_time: bool,
         work: impl FnOnce(&mut Compressor) -> Result<T, SegmentError>,
     ) -> Result<T, SegmentError> {
+        let level = generation.level(has_time);
+        let key = (generation.number, level);
         let idle = {
             let mut idle = locked(&self.shared.idle);
-            let place = idle.iter().rposition(|(number, _)| *number == generation.number);
+            let place = idle.iter().rposition(|(found, _)| *found == key);
             place.map(|place| idle.remove(place).1)
         };
         let mut compressor = match idle {
             Some(compressor) => compressor,
             None => {
                 let dictionary = generation.dictionary.as_deref().map(Dictionary::as_bytes);
-                Compressor::new(generation.codec, generation.level, dictionary)?
+                Compressor::new(generation.codec, level, dictionary)?
             }
         };
         // After an error the compressor is given up: its state is not known.
@@ -203,7 +268,7 @@ impl Encoder {
         if idle.len() >= IDLE_COMPRESSORS_MAX {
             idle.remove(0);
         }
-        idle.push((generation.number, compressor));
+        idle.push((key, compressor));
         Ok(outcome)
     }
 
@@ -215,7 +280,7 @@ impl Encoder {
         content: &[u8],
     ) -> Result<Vec<u8>, SegmentError> {
         let mut packed = Vec::new();
-        self.with_compressor(generation, |compressor| {
+        self.with_compressor(generation, false, |compressor| {
             compressor.record(head.as_bytes(), content, &mut packed)
         })?;
         Ok(packed)
@@ -247,7 +312,8 @@ impl Encoder {
         let blocks = blocks(group, &self.shared.ids, self.shared.algorithm).context("read", spools)?;
         let (mut bytes, mut spooled, mut plain_length) = (Vec::new(), None, 0);
         let mut places = Vec::with_capacity(blocks.len());
-        self.with_compressor(&generation, |compressor| {
+        let has_time = self.shared.has_time.load(Ordering::Relaxed);
+        self.with_compressor(&generation, has_time, |compressor| {
             for block in &blocks {
                 let (length, maximum) = (block.content.len(), super::CONTENT_BYTES_MAX);
                 if length > maximum {
@@ -270,7 +336,9 @@ impl Encoder {
         let facts = facts(&group.body);
         let spooled = spooled.map(Arc::new);
         let generation = generation.number;
-        Ok(Packed { generation, spooled, bytes, main, records, plain_length, facts })
+        let packed = Packed { generation, spooled, bytes, main, records, plain_length, facts };
+        locked(&self.shared.packing).count(has_time, &packed);
+        Ok(packed)
     }
 
     /// Compresses a record to the end of `packed`, or a long one that is spooled into a spool of its own.

@@ -76,7 +76,7 @@ mod writer;
 pub use append::{Appended, RotationReason, Segments};
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
-pub use encode::{Encoded, Encoder};
+pub use encode::{Encoded, Encoder, Packing, Shrinking};
 pub use error::SegmentError;
 pub use group::{
     CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,
@@ -93,8 +93,9 @@ pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_a
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
+pub(crate) use rewrite::Intent;
 pub(crate) use rewrite::settle;
-pub use rewrite::{Author, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewritten};
+pub use rewrite::{Author, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten};
 pub use stated::Catalogued;
 pub use survey::{BROKEN_MAX, Restored, Survey, files, records, restore, survey};
 pub use writer::SyncHandle;

@@ -105,7 +105,11 @@ impl SegmentReader {
     /// A reader of the archive in a folder.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, archive: &Path) -> Self {
-        let folder = archive.join(super::FOLDER);
+        Self::in_folder(disk, archive.join(super::FOLDER))
+    }
+
+    /// The same of a folder of segments.
+    pub(super) fn in_folder(disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
         let (files, contexts) = (Mutex::default(), Mutex::default());
         Self { shared: Arc::new(Shared { disk, folder, files, contexts }) }
     }

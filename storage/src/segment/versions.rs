@@ -18,6 +18,7 @@ use super::group::CaptureGroup;
 use super::guard::Guard;
 use super::host_group::{HostGroup, host_hash};
 use super::read::SegmentReader;
+use super::rewrite::Moved;
 use super::samples::Samples;
 use crate::address::url_hash;
 use crate::ids::Location;
@@ -144,6 +145,16 @@ impl Versions {
         }
         if let Some(version) = self.pages.get_mut(&url_hash(url)) {
             version.is_due = true;
+        }
+    }
+
+    /// Takes note that captures lie elsewhere from now on.
+    pub(super) fn relocate(&mut self, moved: &[Moved]) {
+        for version in self.pages.values_mut() {
+            let from = (version.location.segment, version.location.offset);
+            if let Ok(place) = moved.binary_search_by_key(&from, |moved| (moved.segment, moved.offset)) {
+                version.location = moved[place].to;
+            }
         }
     }
 

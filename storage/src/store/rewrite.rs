@@ -1,11 +1,11 @@
 //! Closed segments rewritten, and the captures' new places made durable with them.
 
-use std::time::Instant;
-
-use super::{READERS_WAIT_MAX, Store, StoreError, entry};
+use super::{Store, StoreError, entry};
 use crate::checkpoint::StateError;
-use crate::ids::SegmentId;
-use crate::segment::{Author, Moved, RewriteOptions, Rewritten, SegmentError, SegmentInfo, Segments};
+use crate::ids::{CaptureId, Location, SegmentId, Watermarks};
+use crate::segment::{
+    Author, Moved, RewriteOptions, Rewriter, Rewritten, SegmentError, SegmentInfo, Segments,
+};
 use crate::state::Checkpointed;
 
 impl Store {
@@ -16,19 +16,31 @@ impl Store {
         list.into_iter().filter(|info| !info.is_open).collect()
     }
 
+    /// What rewrites closed segments, on any thread: see [`Store::rewrite`]. There may be one at a time, until its result is in
+    /// place or given up. What waits for a checkpoint gets it.
+    ///
+    /// # Errors
+    /// When a segment is not there, and when the disk refuses.
+    pub fn rewriter(&mut self, segments: &[SegmentId]) -> Result<Rewriter, StoreError> {
+        if self.is_exchanging() {
+            self.checkpoint_waiting()?;
+        }
+        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.rewriter(segments)?)
+    }
+
     /// Writes the captures of closed segments into new ones beside them, and compares every record with what it was.
     /// Nothing that the archive says changes before [`Store::put_in_place`]. There may be one such result at a time.
     ///
     /// # Errors
     /// When a segment is not there or damaged, and when the disk refuses; then the archive is as it was, and what was
-    /// written is taken away by the next call or opening.
+    /// written is taken away.
     pub fn rewrite(
         &mut self,
         segments: &[SegmentId],
         options: &RewriteOptions,
         author: &mut dyn Author,
     ) -> Result<Rewritten, StoreError> {
-        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.rewrite(segments, options, author)?)
+        Ok(self.rewriter(segments)?.carry_out(options, author)?)
     }
 
     /// Bytes that closed segments would take if they were rewritten, by a sample of their captures. Reads all of them.
@@ -40,7 +52,7 @@ impl Store {
         segments: &[SegmentId],
         options: &RewriteOptions,
     ) -> Result<u64, StoreError> {
-        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.estimate_rewriting(segments, options)?)
+        Ok(self.rewriter(segments)?.estimate(options)?)
     }
 
     /// Puts rewritten segments in the place of the old ones, with whatever else was changed in the state since the last
@@ -53,35 +65,58 @@ impl Store {
     /// When the state does not know a capture of these segments, when a reader does not leave ([`StateError::Locked`]), and
     /// when the disk refuses. Afterwards the store is given up: open it again.
     pub fn put_in_place(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
-        let watermarks = self.sync()?;
-        self.move_captures(rewritten)?;
+        self.exchange_next(rewritten)?;
+        self.checkpoint_waiting()
+    }
+
+    /// Lets the next checkpoint put rewritten segments in the place of the old ones. Until then their captures are read in the
+    /// new ones by who owns the archive, and in the old ones by everybody else.
+    ///
+    /// # Errors
+    /// When the state does not know a capture of these segments, and when the disk has no room to write down what is meant:
+    /// nothing is changed then. Any other error is one of the state; open the archive again.
+    pub fn exchange_next(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
+        let places = self.new_places(rewritten)?;
+        let number = self.state.rewrites().unwrap_or_default() + 1;
+        let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
+        let intent = segments.intend(rewritten, number)?;
+        for (id, to) in places {
+            self.state.move_capture(id, to)?;
+        }
         for info in &rewritten.old {
             self.state.set_segment(info.id, None)?;
         }
         for info in &rewritten.new {
             self.state.set_segment(info.id, Some(entry(info)))?;
         }
-        let number = self.state.rewrites().unwrap_or_default() + 1;
         self.state.set_rewrites(number)?;
-        let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
-        let intent = segments.intend(rewritten, number)?;
-        let begun = Instant::now();
-        loop {
-            let mut exchanged = Ok(());
-            let mut exchange = || exchanged = segments.exchange(&intent);
-            let checkpointed = self.state.checkpoint_then(watermarks.clone(), &mut exchange)?;
-            exchanged?;
-            if checkpointed == Checkpointed::Done {
-                return Ok(());
-            }
-            if begun.elapsed() >= READERS_WAIT_MAX {
-                return Err(StateError::busy_readers(&self.path).into());
-            }
-        }
+        segments.relocate(&rewritten.moved);
+        self.intent = Some(intent);
+        Ok(())
     }
 
-    /// Puts the new places of all captures of the old segments into the state.
-    fn move_captures(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
+    /// Whether rewritten segments wait for a checkpoint to put them in place.
+    #[must_use]
+    pub fn is_exchanging(&self) -> bool {
+        self.intent.is_some()
+    }
+
+    /// Makes the state durable, and carries out with it what is intended.
+    pub(super) fn checkpoint_state(&mut self, watermarks: Watermarks) -> Result<Checkpointed, StoreError> {
+        let Some(intent) = &self.intent else { return Ok(self.state.checkpoint(watermarks)?) };
+        let segments = self.segments.as_mut().ok_or(StateError::ReadOnly)?;
+        let mut exchanged = Ok(());
+        let mut exchange = || exchanged = segments.exchange(intent);
+        let checkpointed = self.state.checkpoint_then(watermarks, &mut exchange)?;
+        exchanged?;
+        if checkpointed == Checkpointed::Done {
+            self.intent = None;
+        }
+        Ok(checkpointed)
+    }
+
+    /// The new places of all captures of the old segments.
+    fn new_places(&self, rewritten: &Rewritten) -> Result<Vec<(CaptureId, Location)>, StoreError> {
         let place = |moved: &Moved| (moved.segment, moved.offset);
         let is_old = |segment: SegmentId| rewritten.old.iter().any(|info| info.id == segment);
         let mut known = Vec::with_capacity(rewritten.moved.len());
@@ -103,9 +138,6 @@ impl Store {
                 "captures in it are not in the state; `archive repair` makes the state anew".to_owned();
             return Err(SegmentError::Corrupted { segment: info.id, offset: 0, what }.into());
         }
-        for (id, to) in known {
-            self.state.move_capture(id, to)?;
-        }
-        Ok(())
+        Ok(known)
     }
 }

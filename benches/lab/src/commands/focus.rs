@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use archive::topic::{Knowledge, Tuning};
+use archive::topic::{Knowledge, Model, Tuning};
 use archive_lab::focus::{self, Kind, Measures, Replay, Web};
 use archive_lab::repeated;
 use comfy_table::CellAlignment;
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Which orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
     order: Vec<Kind>,
+    /// What tells pages apart: logistic or bayes
+    #[arg(long, default_value = "logistic", value_name = "MODEL")]
+    model: Model,
     /// The class of the pages where crawls begin
     #[arg(long, default_value = "department", value_name = "CLASS")]
     seeds: String,
@@ -76,6 +79,8 @@ struct Line<'a> {
     pages: f64,
     targets: f64,
     microseconds_a_link: f64,
+    /// What the order remembers for each page that waits, when most of them do; none of an order that does not count it.
+    bytes_a_page: Option<f64>,
 }
 
 /// A group that is crawled.
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("{} is in --train and --crawl: what was learned from cannot be judged", web.groups[both.group]);
     }
     let examples = web.examples(&groups);
-    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len()));
+    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len(), args.model));
     let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
     let kinds = if args.order.is_empty() { Kind::all() } else { args.order.clone() };
     let tuning = Tuning::default();
@@ -139,7 +144,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.json {
-        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10], CellAlignment::Right);
+        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10, 11], CellAlignment::Right);
         output::print(&table)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -197,6 +202,10 @@ fn line<'a>(
         targets: mean(|measures| measures.targets as f64),
         microseconds_a_link: 1e6 * mean(|measures| measures.seconds)
             / mean(|measures| measures.links as f64).max(1.0),
+        bytes_a_page: measured[0]
+            .1
+            .bytes_a_page
+            .map(|_| mean(|measures| measures.bytes_a_page.unwrap_or_default())),
     })
 }
 
@@ -211,8 +220,20 @@ fn interval(measured: &[(usize, Measures)]) -> Option<f64> {
     repeated::half_width(&values)
 }
 
-const HEADINGS: [&str; 11] =
-    ["order", "topic", "group", "auc", "± 95 %", "50 %", "90 %", "at 10 %", "pages", "targets", "µs a link"];
+const HEADINGS: [&str; 12] = [
+    "order",
+    "topic",
+    "group",
+    "auc",
+    "± 95 %",
+    "50 %",
+    "90 %",
+    "at 10 %",
+    "pages",
+    "targets",
+    "µs a link",
+    "bytes a page",
+];
 
 fn row(line: &Line<'_>) -> Vec<String> {
     let mut row = vec![line.order.clone(), line.topic.to_owned(), line.group.unwrap_or("all").to_owned()];
@@ -220,5 +241,6 @@ fn row(line: &Line<'_>) -> Vec<String> {
     row.push(line.auc_interval.map_or_else(|| "-".to_owned(), |half| format!("{half:.3}")));
     row.extend([line.share_50, line.share_90, line.recall_10].map(|share| format!("{share:.3}")));
     row.extend([line.pages, line.targets, line.microseconds_a_link].map(|number| format!("{number:.1}")));
+    row.push(line.bytes_a_page.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}")));
     row
 }

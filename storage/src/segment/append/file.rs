@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sha2::Digest as _;
 
-use super::super::encode::Generation;
+use super::super::encode::{Encoder, Generation};
 use super::super::error::{Context, SegmentError};
 use super::super::ledger::SegmentInfo;
 use super::super::name::SegmentName;
@@ -52,39 +52,12 @@ impl Segments {
         if let Some(dictionary) = dictionary {
             active.write(&dictionary.first_frame())?;
         }
-        let (head, fields) = self.warcinfo(&active.info, opened, &self.options.info);
+        let (head, fields) = warcinfo(&self.encoder, &active.info, opened, &self.options.info);
         active.write(&self.encoder.single(generation, &head, fields.as_bytes())?)?;
         active.info.records += 1;
         self.durability.sync(active.file.as_ref(), &active.path)?;
         self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;
         Ok(active)
-    }
-
-    /// Head and content of the record that describes a segment.
-    pub(in super::super) fn warcinfo(
-        &self,
-        segment: &SegmentInfo,
-        opened: DateTime<Utc>,
-        info: &[(String, String)],
-    ) -> (String, String) {
-        let mut fields = String::new();
-        let mut line = |name: &str, value: &str| {
-            fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
-        };
-        for (name, value) in info {
-            line(name, value);
-        }
-        line("format", "WARC File Format 1.1");
-        line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
-        line(FIELD_CAPTURES_BEFORE, &segment.captures_before.to_string());
-        if let Some(digest) = segment.dictionary {
-            line("dictionary", &digest.to_string());
-        }
-        let mut head = HeadWriter::new("warcinfo", &self.encoder.ids().next(), opened);
-        head.field("WARC-Filename", &segment.name);
-        head.field("Content-Type", "application/warc-fields");
-        head.field("WARC-Block-Digest", Digest::of(self.encoder.algorithm(), fields.as_bytes()));
-        (head.finish(fields.len() as u64), fields)
     }
 
     /// Closes a writer's segment, if it has one.
@@ -130,4 +103,31 @@ impl Segments {
         }
         Ok(())
     }
+}
+
+/// Head and content of the record that describes a segment.
+pub(in super::super) fn warcinfo(
+    encoder: &Encoder,
+    segment: &SegmentInfo,
+    opened: DateTime<Utc>,
+    info: &[(String, String)],
+) -> (String, String) {
+    let mut fields = String::new();
+    let mut line = |name: &str, value: &str| {
+        fields.extend([name, ": ", &value.replace(['\r', '\n'], " "), "\r\n"]);
+    };
+    for (name, value) in info {
+        line(name, value);
+    }
+    line("format", "WARC File Format 1.1");
+    line("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/");
+    line(FIELD_CAPTURES_BEFORE, &segment.captures_before.to_string());
+    if let Some(digest) = segment.dictionary {
+        line("dictionary", &digest.to_string());
+    }
+    let mut head = HeadWriter::new("warcinfo", &encoder.ids().next(), opened);
+    head.field("WARC-Filename", &segment.name);
+    head.field("Content-Type", "application/warc-fields");
+    head.field("WARC-Block-Digest", Digest::of(encoder.algorithm(), fields.as_bytes()));
+    (head.finish(fields.len() as u64), fields)
 }

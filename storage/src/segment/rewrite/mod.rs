@@ -7,7 +7,7 @@
 //!
 //! Three steps, of which only the last changes what the archive says:
 //!
-//! 1. [`Segments::rewrite`] writes the new segments beside the old ones under names that nothing looks for, syncs them, reads
+//! 1. [`Rewriter::carry_out`] writes the new segments beside the old ones under names that nothing looks for, syncs them, reads
 //!    them back and compares every record with what was read ([`write`]).
 //! 2. The owner puts the captures' new places into the state.
 //! 3. The checkpoint that makes them durable carries the exchange of files with it ([`swap`]).
@@ -23,14 +23,21 @@ mod swap;
 mod write;
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::append::Segments;
 use super::codec::Codec;
+use super::encode::Encoder;
 use super::error::{Context, SegmentError};
 use super::group::CaptureGroup;
+use super::guard::Guard;
 use super::ledger::SegmentInfo;
+use super::name::SegmentName;
+use super::options::SegmentOptions;
+use super::read::SegmentReader;
 use super::replay::ReplayedCapture;
+use crate::backend::Disk;
 use crate::ids::{Location, SegmentId};
 use choice::{Choice, Counts};
 use plan::Plan;
@@ -169,25 +176,57 @@ impl Rewritten {
     }
 }
 
-impl Segments {
-    /// Writes the captures of closed segments into new ones beside them; see the module.
+/// Rewrites closed segments on any thread, while their owner goes on appending.
+#[derive(Debug)]
+pub struct Rewriter {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    options: SegmentOptions,
+    /// The compression of the newest segment.
+    codec: Codec,
+    guard: Guard,
+    encoder: Encoder,
+    /// One of its own, so that nobody waits for a thread of low priority.
+    reader: SegmentReader,
+    old: Vec<SegmentInfo>,
+    /// The first of the ids that are kept for new segments.
+    first: SegmentId,
+}
+
+impl Rewriter {
+    /// Writes the captures of the segments into new ones beside them; see the module.
     ///
     /// # Errors
-    /// When one of them is not there or damaged, and when the disk refuses: nothing is changed then.
-    pub(crate) fn rewrite(
-        &mut self,
-        old: &[SegmentId],
+    /// When one of them is not there or damaged, when the disk refuses, and when `author` wants it to end: nothing is changed
+    /// then, and what was written is taken away.
+    pub fn carry_out(
+        self,
         options: &RewriteOptions,
         author: &mut dyn Author,
     ) -> Result<Rewritten, SegmentError> {
-        let old = self.to_rewrite(old)?;
-        let (plan, parts) = self.plan(&old, options, author)?;
-        let mut rewritten = Rewritten { old, new: Vec::new(), moved: Vec::new() };
-        for Part { range, codec, content } in parts {
-            let id = self.next_id();
-            // Whoever appends meanwhile gets another.
-            self.options.relied_on.next = SegmentId(id.0 + 1);
-            let segment = NewSegment { segments: self, options, codec, id };
+        let mut new = Vec::new();
+        let outcome = self.write(options, author, &mut new);
+        if outcome.is_err() {
+            for name in &new {
+                // What cannot be removed now is removed when the archive is opened next.
+                let _ = swap::take_away(self.disk.as_ref(), &self.folder, name);
+            }
+        }
+        outcome
+    }
+
+    /// The same; `begun` gets the names of new segments as soon as there may be something of them.
+    fn write(
+        &self,
+        options: &RewriteOptions,
+        author: &mut dyn Author,
+        begun: &mut Vec<SegmentName>,
+    ) -> Result<Rewritten, SegmentError> {
+        let (plan, parts) = self.plan(options, author)?;
+        let mut rewritten = Rewritten { old: self.old.clone(), new: Vec::new(), moved: Vec::new() };
+        for (number, Part { range, codec, content }) in (0..).zip(parts) {
+            let id = SegmentId(self.first.0 + number);
+            let segment = NewSegment { from: self, options, codec, id };
             let dictionary = match content {
                 Content::Chosen(choice) => segment.dictionary(&plan, &range, &choice)?,
                 Content::Of(old) => self.reader.load_dictionary(old)?,
@@ -195,7 +234,8 @@ impl Segments {
             let dictionary = dictionary.map(Arc::new);
             let mut captures = plan.captures.get(range).unwrap_or_default().to_vec();
             captures.sort_unstable_by_key(|capture| capture.number);
-            let written = segment.write(&plan, &captures, dictionary.as_ref(), author)?;
+            author.progress(0)?;
+            let written = segment.write(&plan, &captures, dictionary.as_ref(), author, begun)?;
             rewritten.new.push(written.info);
             rewritten.moved.extend(written.moved);
         }
@@ -204,44 +244,34 @@ impl Segments {
         Ok(rewritten)
     }
 
-    /// Bytes that closed segments would take if they were rewritten, by a sample of their captures.
+    /// Bytes that the segments would take if they were rewritten, by a sample of their captures.
     ///
     /// # Errors
     /// When one of them is not there or damaged.
-    pub(crate) fn estimate_rewriting(
-        &mut self,
-        old: &[SegmentId],
-        options: &RewriteOptions,
-    ) -> Result<u64, SegmentError> {
-        let old = self.to_rewrite(old)?;
-        let (plan, parts) = self.plan(&old, options, &mut KeepAll)?;
+    pub fn estimate(&self, options: &RewriteOptions) -> Result<u64, SegmentError> {
+        let (plan, parts) = self.plan(options, &mut KeepAll)?;
         let mut bytes = 0;
         for Part { range, codec, content } in parts {
-            let segment = NewSegment { segments: self, options, codec, id: self.next_id() };
+            let segment = NewSegment { from: self, options, codec, id: self.first };
             bytes += match content {
                 Content::Chosen(choice) => segment.estimate(&plan, &range, &choice)?,
-                Content::Of(old) => self.closed.get(&old).map_or(0, |info| info.bytes),
+                Content::Of(old) => {
+                    self.old.iter().filter(|info| info.id == old).map(|info| info.bytes).sum()
+                }
             };
         }
         Ok(bytes)
     }
 
-    fn to_rewrite(&self, old: &[SegmentId]) -> Result<Vec<SegmentInfo>, SegmentError> {
-        // What another call left, which had the same ids.
-        swap::clear(self.disk.as_ref(), &self.folder)?;
-        old.iter().map(|id| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id))).collect()
-    }
-
-    /// Reads segments, and says which captures go together.
+    /// Reads the segments, and says which captures go together.
     fn plan(
         &self,
-        old: &[SegmentInfo],
         options: &RewriteOptions,
         author: &mut dyn Author,
     ) -> Result<(Plan, Vec<Part>), SegmentError> {
         self.reader.keep_dictionaries(options.dictionary_bytes);
         let (mut plan, mut parts) = (Plan::default(), Vec::new());
-        for info in old {
+        for info in &self.old {
             let before = plan.captures.len();
             let replaces = &mut |capture: &ReplayedCapture| author.replaces(capture);
             plan.read(&self.disk, &self.folder, info, !options.verbatim, replaces)?;
@@ -262,12 +292,43 @@ impl Segments {
         }
         Ok((plan, parts))
     }
+}
+
+impl Segments {
+    /// What rewrites closed segments. There may be one at a time; what one before has left is taken away.
+    ///
+    /// # Errors
+    /// When one of them is not there, and when the disk refuses.
+    pub(crate) fn rewriter(&mut self, old: &[SegmentId]) -> Result<Rewriter, SegmentError> {
+        swap::clear(self.disk.as_ref(), &self.folder)?;
+        let info = |id: &SegmentId| self.closed.get(id).cloned().ok_or(SegmentError::Missing(*id));
+        let old = old.iter().map(info).collect::<Result<Vec<_>, _>>()?;
+        let first = self.next_id();
+        // Whoever appends meanwhile gets another.
+        self.options.relied_on.next = SegmentId(first.0 + old.len().max(NEW_SEGMENTS_MAX) as u32);
+        Ok(Rewriter {
+            disk: self.disk.clone(),
+            folder: self.folder.clone(),
+            options: self.options.clone(),
+            codec: self.codec,
+            guard: self.guard,
+            encoder: self.encoder.clone(),
+            reader: SegmentReader::in_folder(self.disk.clone(), self.folder.clone()),
+            old,
+            first,
+        })
+    }
 
     /// Writes down, durably, that new segments are to take the place of old ones, once the catalogue has this number.
     pub(crate) fn intend(&self, rewritten: &Rewritten, number: u64) -> Result<Intent, SegmentError> {
         let old = rewritten.old.iter().map(|info| info.name.clone()).collect();
         let intent = Intent { number, old, new: rewritten.new.clone() };
-        intent.save(self.disk.as_ref(), &self.folder)?;
+        let saved = intent.save(self.disk.as_ref(), &self.folder);
+        if saved.is_err() {
+            // What cannot be removed now is removed when the archive is opened next.
+            let _ = swap::clear(self.disk.as_ref(), &self.folder);
+        }
+        saved?;
         Ok(intent)
     }
 
@@ -280,7 +341,10 @@ impl Segments {
             self.durability.poison();
         }
         outcome?;
-        self.closed.retain(|_, info| !intent.old.contains(&info.name));
+        for (id, _) in self.closed.extract_if(.., |_, info| intent.old.contains(&info.name)) {
+            // An open file would keep its room on disk.
+            self.reader.forget(id);
+        }
         for info in &intent.new {
             self.reader.forget(info.id);
             self.closed.insert(info.id, info.clone());

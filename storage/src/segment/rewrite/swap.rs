@@ -85,6 +85,10 @@ impl Intent {
         ledger::exchange(disk, folder, &self.old, &self.new)?;
         for old in &self.old {
             remove(disk, folder, &index::file_of(old))?;
+            if let Some(name) = SegmentName::parse(old) {
+                // A crash while it was closed may have left both names.
+                remove(disk, folder, &name.open())?;
+            }
             remove(disk, folder, old)?;
         }
         self.end(disk, folder)
@@ -118,11 +122,11 @@ fn remove(disk: &dyn Disk, folder: &Path, file: &str) -> Result<(), SegmentError
 }
 
 /// Ends a rewriting that a crash interrupted, to the one side or the other. `committed` is the number in the catalogue;
-/// nothing if there is no catalogue that could say.
-pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) -> Result<(), SegmentError> {
+/// nothing if there is no catalogue that could say. Gives the number of new segments that were begun in vain.
+pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) -> Result<usize, SegmentError> {
     let folder = &archive.join(super::super::FOLDER);
     if !disk.exists(folder).context("look for", folder)? {
-        return Ok(());
+        return Ok(0);
     }
     if let Some(intent) = Intent::load(disk, folder)? {
         // Without a catalogue the new ones count once an old one is gone.
@@ -135,15 +139,22 @@ pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) ->
     clear(disk, folder)
 }
 
-/// Takes away what was written and never meant to count.
-pub(super) fn clear(disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
+/// Takes away what was written and never meant to count; how many segments that was.
+pub(super) fn clear(disk: &dyn Disk, folder: &Path) -> Result<usize, SegmentError> {
     let entries = disk.list(folder).context("list", folder)?;
     let left = entries.iter().filter_map(|entry| SegmentName::parse_rewritten(&entry.name));
-    for name in left {
-        let index = index::file_of(name.closed());
-        remove(disk, folder, &format!("{index}.new"))?;
-        remove(disk, folder, &index)?;
-        remove(disk, folder, &name.rewritten())?;
+    let left: Vec<SegmentName> = left.collect();
+    for name in &left {
+        take_away(disk, folder, name)?;
     }
-    remove(disk, folder, &format!("{FILE}.new"))
+    remove(disk, folder, &format!("{FILE}.new"))?;
+    Ok(left.len())
+}
+
+/// Takes away what there is of a new segment.
+pub(super) fn take_away(disk: &dyn Disk, folder: &Path, name: &SegmentName) -> Result<(), SegmentError> {
+    let index = index::file_of(name.closed());
+    remove(disk, folder, &format!("{index}.new"))?;
+    remove(disk, folder, &index)?;
+    remove(disk, folder, &name.rewritten())
 }

@@ -7,7 +7,7 @@ use std::thread;
 use chrono::DateTime;
 use sha2::Digest as _;
 
-use super::super::append::Segments;
+use super::super::append::warcinfo;
 use super::super::codec::{Codec, Compressor};
 use super::super::dictionary::{Base, Dictionary};
 use super::super::encode::Packed;
@@ -23,7 +23,7 @@ use super::choice::Choice;
 use super::plan::{Plan, Planned, metadata_text};
 use super::raw::Stretch;
 use super::records::{Packers, Records};
-use super::{Author, Moved, RewriteOptions};
+use super::{Author, Moved, RewriteOptions, Rewriter};
 use crate::backend::OpenMode;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
@@ -43,7 +43,7 @@ const SAMPLED_ONE_IN: usize = 16;
 
 /// A new segment in the making.
 pub(super) struct NewSegment<'a> {
-    pub segments: &'a Segments,
+    pub from: &'a Rewriter,
     pub options: &'a RewriteOptions,
     pub codec: Codec,
     pub id: SegmentId,
@@ -74,7 +74,7 @@ impl NewSegment<'_> {
         let mut bases = Vec::with_capacity(choice.texts.len());
         for text in &choice.texts {
             let Some(planned) = plan.captures.get(text / 2) else { continue };
-            let mut records = Records::read(&self.segments.reader, planned.stretch, planned.main)?;
+            let mut records = Records::read(&self.from.reader, planned.stretch, planned.main)?;
             let capture = records.capture(planned.stretch)?;
             let bytes = if text % 2 == 0 { capture.content.to_vec() } else { metadata_text(&capture) };
             let stretches = plan.texts.stretches(&bytes, &mut taken).into_iter();
@@ -105,7 +105,7 @@ impl NewSegment<'_> {
         }
         let all: u64 = all.iter().map(|planned| planned.plain).sum();
         let records = u128::from(packed) * u128::from(all) / u128::from(plain.max(1));
-        let dictionary = dictionary.map_or(0, |dictionary| dictionary.stored_length(self.segments.guard));
+        let dictionary = dictionary.map_or(0, |dictionary| dictionary.stored_length(self.from.guard));
         Ok(u64::try_from(records).unwrap_or(u64::MAX).saturating_add(dictionary))
     }
 
@@ -125,10 +125,11 @@ impl NewSegment<'_> {
         captures: &[Planned],
         dictionary: Option<&Arc<Dictionary>>,
         author: &mut dyn Author,
+        begun: &mut Vec<SegmentName>,
     ) -> Result<Written, SegmentError> {
         let mut packers = self.packers(dictionary.map(AsRef::as_ref))?;
         let before = captures.first().map_or(0, |capture| capture.number);
-        let mut active = self.begin(before, dictionary.cloned())?;
+        let mut active = self.begin(before, dictionary.cloned(), begun)?;
         self.describe(&mut active, plan, &mut packers)?;
         let mut copied = Vec::with_capacity(captures.len());
         for batch in batches(captures) {
@@ -146,12 +147,17 @@ impl NewSegment<'_> {
         Ok(Written { moved: moved.collect(), info: active.info })
     }
 
-    fn begin(&self, before: u64, dictionary: Option<Arc<Dictionary>>) -> Result<Active, SegmentError> {
-        let Segments { disk, folder, options, reader, .. } = self.segments;
+    fn begin(
+        &self,
+        before: u64,
+        dictionary: Option<Arc<Dictionary>>,
+        begun: &mut Vec<SegmentName>,
+    ) -> Result<Active, SegmentError> {
+        let Rewriter { disk, folder, options, .. } = self.from;
         let opened = options.clock.now();
         let name = SegmentName::new(&options.prefix, &options.host, self.id, self.codec, opened);
         let path = folder.join(name.rewritten());
-        reader.forget(self.id);
+        begun.push(name.clone());
         let file = disk.open(&path, OpenMode::Create).context("create", &path)?;
         file.set_len(0).context("write", &path)?;
         let mut active = Active::new(name, &path, file, opened, dictionary.clone(), before);
@@ -168,9 +174,9 @@ impl NewSegment<'_> {
         plan: &Plan,
         packers: &mut [Packers],
     ) -> Result<(), SegmentError> {
-        let mut info = self.segments.options.info.clone();
-        info.extend(plan.info.iter().filter(|field| !self.segments.options.info.contains(field)).cloned());
-        let (head, fields) = self.segments.warcinfo(&active.info, active.opened, &info);
+        let mut info = self.from.options.info.clone();
+        info.extend(plan.info.iter().filter(|field| !self.from.options.info.contains(field)).cloned());
+        let (head, fields) = warcinfo(&self.from.encoder, &active.info, active.opened, &info);
         let mut packed = Vec::new();
         if let Some(packers) = packers.first_mut() {
             packers.well.record(head.as_bytes(), fields.as_bytes(), &mut packed)?;
@@ -219,7 +225,7 @@ impl NewSegment<'_> {
         work: Vec<(Planned, Option<Records<'_>>)>,
         packers: &mut [Packers],
     ) -> Result<Vec<(u128, Packed)>, SegmentError> {
-        let Segments { disk, reader, folder, .. } = self.segments;
+        let Rewriter { disk, reader, folder, .. } = self.from;
         let pack = |packers: &mut Packers, (planned, made): (Planned, Option<Records<'_>>)| {
             let mut records = match made {
                 Some(made) => made,
@@ -238,13 +244,13 @@ impl NewSegment<'_> {
 
     /// The records that take the place of a capture's.
     fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<Records<'static>, SegmentError> {
-        let mut old = Records::read(&self.segments.reader, planned.stretch, planned.main)?;
+        let mut old = Records::read(&self.from.reader, planned.stretch, planned.main)?;
         let mut capture = old.capture(planned.stretch)?;
         // What read the records does not know where they lie.
         capture.main = Location { offset: planned.main, ..capture.main };
         let group = author.replacement(&capture)?;
-        let encoder = &self.segments.encoder;
-        let folder = &self.segments.folder;
+        let encoder = &self.from.encoder;
+        let folder = &self.from.folder;
         let blocks = blocks(&group, encoder.ids(), encoder.algorithm()).context("read", folder)?;
         let main = if matches!(group.body, CaptureBody::Failed) { blocks.len() - 1 } else { 0 };
         Records::made(&blocks, main).context("read", folder)
@@ -252,7 +258,7 @@ impl NewSegment<'_> {
 
     /// Ends the file, durably.
     fn close(&self, active: &mut Active) -> Result<(), SegmentError> {
-        let guard = self.segments.guard;
+        let guard = self.from.guard;
         if let Some(dictionary) = active.dictionary.clone() {
             active.write(&dictionary.last_frames(guard)?)?;
             active.info.guard = Some(guard);
@@ -270,7 +276,7 @@ impl NewSegment<'_> {
         captures: &[Planned],
         copied: &[Copied],
     ) -> Result<(), SegmentError> {
-        let reader = &self.segments.reader;
+        let reader = &self.from.reader;
         let mut index = Index::new(&active.info.name);
         let mut readers = vec![(); self.options.threads.max(1)];
         let mut rest = copied;
@@ -293,7 +299,7 @@ impl NewSegment<'_> {
                 }
             }
         }
-        active.info.index = Some(index.save(self.segments.disk.as_ref(), &self.segments.folder)?);
+        active.info.index = Some(index.save(self.from.disk.as_ref(), &self.from.folder)?);
         Ok(())
     }
 }

@@ -1,0 +1,140 @@
+//! `archive validate`: mistakes of XML documents.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use archive::access::Access;
+use archive::change::{self, version_until};
+use archive::query::Question;
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, SecondsFormat, Utc};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::options::{ArchiveArgs, ReaderArgs};
+use super::{output, progress};
+
+/// List mistakes of XML documents: where they are not well-formed, and where they are not as their document type declares.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The newest version of each page is checked: that it is well-formed, and, if it declares what may stand in it,
+against that (DTD). What lies outside of the document is taken from the archive; where it is not
+there, only well-formedness is checked, and that is said. Of one document 100 mistakes are listed.
+Exit code 0 when there are none, 1 when there are.
+
+Examples:
+  archive validate https://www.example.org/catalogue.xml
+  archive validate 'type = xml and site = \"example.org\"'
+  archive validate 'well-formed = no' --json"
+)]
+pub(crate) struct Args {
+    /// URLs, or a query for pages
+    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
+    what: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// One JSON object a mistake
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    time: String,
+    line: usize,
+    column: usize,
+    kind: &'static str,
+    message: &'a str,
+}
+
+/// What came of all documents.
+#[derive(Default)]
+struct Sum {
+    documents: u64,
+    checked: u64,
+    incomplete: u64,
+    wrong: u64,
+    mistakes: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = Store::read_only(&args.archive.path)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
+    let are_named = args.what.iter().all(is_url);
+    let pages = if are_named {
+        args.what.iter().map(|url| super::find_shown(&store, &access, url)).collect::<anyhow::Result<_>>()?
+    } else {
+        let question = Question::new(&store, access.clone(), &args.what.join(" "), Utc::now())?;
+        question.pages()?
+    };
+    let mut table = output::table(&["url", "line", "column", "kind", "mistake"]);
+    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut sum = Sum::default();
+    let bar = progress::counting(pages.len() as u64, "pages");
+    for id in pages {
+        let is_xml = check(&store, &access, id, &mut sum, &mut |row| {
+            if args.json {
+                return output::json_line(&row);
+            }
+            let cells = [row.url, &row.line.to_string(), &row.column.to_string(), row.kind, row.message];
+            table.add_row(cells);
+            Ok(())
+        })?;
+        if are_named && !is_xml {
+            output::note(format_args!("{} is no XML document", store.state().url(id)?));
+        }
+        bar.inc(1);
+    }
+    progress::end();
+    if sum.mistakes > 0 && !args.json {
+        output::print(&table)?;
+    }
+    let Sum { documents, checked, incomplete, wrong, mistakes } = sum;
+    if incomplete > 0 {
+        let documents = output::count(incomplete, "document");
+        output::note(format_args!(
+            "{documents} checked for well-formedness only: what declares their elements is not in the archive"
+        ));
+    }
+    output::note(format_args!(
+        "{}, {checked} checked by their document type: {} in {wrong}",
+        output::count(documents, "XML document"),
+        output::count(mistakes, "mistake"),
+    ));
+    Ok(if mistakes == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks the newest version of a page and tells each mistake; whether it is an XML document.
+fn check(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    sum: &mut Sum,
+    tell: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let Some(capture) = version_until(store, access, id, i64::MAX)? else { return Ok(false) };
+    let url = store.state().url(id)?;
+    let found = change::validate(store, access, &capture).with_context(|| format!("cannot read {url}"))?;
+    let Some(found) = found else { return Ok(false) };
+    sum.documents += 1;
+    sum.checked += u64::from(found.is_checked);
+    sum.incomplete += u64::from(!found.missing.is_empty());
+    sum.wrong += u64::from(!found.mistakes.is_empty());
+    sum.mistakes += found.mistakes.len() as u64;
+    let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+    for mistake in &found.mistakes {
+        tell(Row {
+            url: &url,
+            time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
+            line: mistake.line,
+            column: mistake.column,
+            kind: if mistake.is_broken { "well-formedness" } else { "validity" },
+            message: &mistake.what,
+        })?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,134 @@
+//! The account that a run gives of itself in the archive's folder ([`crate::runs`]), for whoever looks from another program.
+//!
+//! A run goes on without it: what the disk refuses is told once, and no more.
+
+use std::time::{Duration, Instant};
+
+use archive_storage::UrlId;
+
+use super::super::options::{End, Plan};
+use super::{CrawlError, Run};
+use crate::ledger::Refusal;
+use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
+
+/// How often the account is written anew.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// Over which the current pace is measured.
+const PACE_SPAN: Duration = Duration::from_secs(10);
+
+/// What a run tells of itself.
+#[derive(Default)]
+pub(super) struct Account {
+    /// None if it cannot be written.
+    writer: Option<Writer>,
+    written: Option<Instant>,
+    /// Pages and bytes a while ago, for the current pace.
+    before: Option<(Instant, u64, u64)>,
+}
+
+impl Run<'_> {
+    pub(super) fn begin_account(&mut self, plan: &Plan) {
+        let (name, pages) = match plan {
+            Plan::Discover { .. } => ("crawl", self.options.limit),
+            Plan::Refresh { pages } => ("refresh", Some(pages.len() as u64)),
+        };
+        let name = if self.options.name.is_empty() { name } else { self.options.name };
+        let mut run = runs::Run::begins(name, self.options.fetch.clock.now());
+        run.limits =
+            Limits { pages, seconds: self.options.time.map(|time| time.as_secs_f64()), ..Limits::default() };
+        match Writer::begin(self.recorder.store().path(), run) {
+            Ok(writer) => self.account.writer = Some(writer),
+            Err(error) => self.notice(format!("the run cannot give an account of itself: {error}")),
+        }
+    }
+
+    /// Writes the account, unless it was written a moment ago.
+    pub(super) fn tell_account(&mut self, now: Instant) {
+        let is_new = |at: Instant| now.saturating_duration_since(at) < WRITE_EVERY;
+        if self.account.writer.is_some() && !self.account.written.is_some_and(is_new) {
+            self.account.written = Some(now);
+            self.write_account(now, false);
+        }
+    }
+
+    fn write_account(&mut self, now: Instant, durably: bool) {
+        let Self { account: Account { writer, before, .. }, status, policy, options, .. } = self;
+        let Some(writer) = writer else { return };
+        let (since, pages, bytes) = *before.get_or_insert((now, 0, 0));
+        let (span, run) = (now - since, &mut writer.run);
+        let progress = &mut run.progress;
+        if span >= PACE_SPAN || progress.seconds < PACE_SPAN.as_secs_f64() {
+            let seconds = span.as_secs_f64().max(WRITE_EVERY.as_secs_f64());
+            progress.pages_per_second = (status.pages - pages) as f64 / seconds;
+            progress.bytes_per_second = (status.bytes - bytes) as f64 / seconds;
+        }
+        if span >= PACE_SPAN {
+            *before = Some((now, status.pages, status.bytes));
+        }
+        *progress = runs::Progress {
+            seconds: status.elapsed.as_secs_f64(),
+            paused: status.paused.clone(),
+            captures: status.captures,
+            pages: status.pages,
+            identical: status.identical,
+            errors: status.errors,
+            refused: status.refused,
+            bytes: status.bytes,
+            queued: status.queued,
+            active: status.active,
+            hosts_active: status.hosts_active,
+            hosts_waiting: status.hosts_waiting,
+            checkpoints: status.checkpoints,
+            disk_free_bytes: status.disk_free_bytes,
+            ..*progress
+        };
+        (run.limits.pages_per_host, run.limits.pages_per_site) =
+            (policy.budgets.pages_per_host, policy.budgets.pages_per_site);
+        run.told = options.fetch.clock.now();
+        run.note_moment();
+        if let Err(error) = writer.save(durably) {
+            tracing::debug!(%error, "the account of the run cannot be written");
+        }
+    }
+
+    pub(super) fn end_account(&mut self, done: &Result<End, CrawlError>) {
+        let Some(writer) = &mut self.account.writer else { return };
+        let (end, error) = match done {
+            Ok(end) => (end.name(), None),
+            Err(error) => ("failed", Some(error.to_string())),
+        };
+        (writer.run.end, writer.run.error) = (Some(end.to_owned()), error);
+        self.write_account(Instant::now(), true);
+    }
+
+    /// Counts URLs that a rule keeps from being fetched.
+    pub(super) fn count_refused(&mut self, why: Refusal, urls: &[UrlId]) {
+        self.status.refused += urls.len() as u64;
+        let (time, state) = (self.options.fetch.clock.now(), self.recorder.state());
+        if let (Some(Writer { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
+            // A URL that cannot be read is no example; whoever needs it says so.
+            run.refused.count(why.name(), urls.len() as u64, time, || state.url(*first).unwrap_or_default());
+        }
+    }
+
+    /// Counts a page that asks not to be kept.
+    pub(super) fn count_not_kept(&mut self, url: &str) {
+        self.status.refused += 1;
+        self.note_reason(false, NOT_TO_BE_KEPT, url);
+    }
+
+    /// Counts a fetch that gave no answer, or one that says there is no page.
+    pub(super) fn count_error(&mut self, why: &str, url: &str) {
+        self.status.errors += 1;
+        self.note_reason(true, why, url);
+    }
+
+    fn note_reason(&mut self, is_error: bool, why: &str, url: &str) {
+        let time = self.options.fetch.clock.now();
+        if let Some(Writer { run, .. }) = &mut self.account.writer {
+            let tallies = if is_error { &mut run.errors } else { &mut run.refused };
+            tallies.count(why, 1, time, || url.to_owned());
+        }
+    }
+}

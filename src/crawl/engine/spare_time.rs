@@ -1,0 +1,60 @@
+//! What a run does with the time that processors have to spare: it packs records well, and repacks closed segments.
+
+use super::{CrawlError, Run};
+use crate::exchange::repack::{Beside, Turn};
+use crate::spare::Gauge;
+use indicatif::HumanBytes;
+
+/// Time to spare, and what is done in it.
+#[derive(Debug)]
+pub(super) struct SpareTime {
+    gauge: Gauge,
+    repacking: Option<Beside>,
+}
+
+impl SpareTime {
+    pub(super) fn new(told: Option<bool>) -> Self {
+        Self { gauge: Gauge::new(told), repacking: None }
+    }
+}
+
+impl Run<'_> {
+    /// Looks at the processors, and at what is under way. So many bytes are free on the disk.
+    pub(super) fn use_spare_time(&mut self, free: u64) -> Result<(), CrawlError> {
+        self.spare_time.gauge.look();
+        let spare = self.spare_time.gauge.spare();
+        let store = self.recorder.store_mut();
+        store.encoder()?.take_time(spare.is_there());
+        let Some(options) = &self.options.repack else { return Ok(()) };
+        let repacking = self.spare_time.repacking.get_or_insert_with(|| Beside::new(options.clone(), spare));
+        // What a repack takes must not let the crawl pause.
+        let turn = repacking.look(store, free.saturating_sub(self.options.disk_min))?;
+        self.tell_of(turn);
+        Ok(())
+    }
+
+    /// Ends what is under way; the checkpoint that follows puts in place what is ready.
+    pub(super) fn end_spare_time(&mut self) -> Result<(), CrawlError> {
+        if let Some(repacking) = &mut self.spare_time.repacking {
+            let turn = repacking.end(self.recorder.store_mut())?;
+            self.tell_of(turn);
+        }
+        Ok(())
+    }
+
+    fn tell_of(&mut self, turn: Option<Turn>) {
+        match turn {
+            None => {}
+            Some(Turn::Repacked(done)) => {
+                self.status.repacked.get_or_insert_default().add(&done);
+                let ((before, after), (old, new)) = (done.bytes, done.segments);
+                let share = after as f64 / before.max(1) as f64;
+                let (before, after) = (HumanBytes(before), HumanBytes(after));
+                self.notice(format!(
+                    "repacked: segments {old} of {before} are now {new} of {after} ({share:.2} of it)"
+                ));
+            }
+            Some(Turn::GaveUp(error)) => self.warn(format!("repacks no more: {error}")),
+        }
+    }
+}

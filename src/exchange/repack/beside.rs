@@ -1,0 +1,183 @@
+//! Repacking beside whoever goes on writing to the archive: a crawl or a refresh.
+//!
+//! Closed segments change no more, so a thread can write them anew while others are appended to. The owner of the archive
+//! looks at it now and then, and lets its next checkpoint put in place what is ready: a crash leaves the old segments or the new
+//! ones, and readers read on. The thread has the lowest priority, and stands still while processors have no time to spare.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use archive_storage::segment::{Author, ReplayedCapture, Rewriter, Rewritten, SegmentError};
+use archive_storage::{Store, StoreError};
+
+use super::{Batch, Done, Options, plan};
+use crate::spare::Spare;
+
+/// The lowest priority.
+const NICENESS: i32 = 19;
+/// How often it looks again whether there is time to spare.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long the end of a run waits for the thread: to stop it needs to come to the end of what it does.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// What came of looking.
+#[derive(Debug)]
+pub enum Turn {
+    /// The next checkpoint puts this in place.
+    Repacked(Done),
+    /// It ends here, and nothing was changed.
+    GaveUp(SegmentError),
+}
+
+/// A batch that is being rewritten.
+#[derive(Debug)]
+struct UnderWay {
+    batch: Batch,
+    thread: JoinHandle<Result<Rewritten, SegmentError>>,
+}
+
+/// Repacks what is worth it, batch after batch, in spare time.
+#[derive(Debug)]
+pub struct Beside {
+    options: Options,
+    spare: Spare,
+    is_over: Arc<AtomicBool>,
+    under_way: Option<UnderWay>,
+}
+
+impl Beside {
+    /// Nothing is begun before somebody looks.
+    #[must_use]
+    pub fn new(options: Options, spare: Spare) -> Self {
+        Self { options, spare, is_over: Arc::default(), under_way: None }
+    }
+
+    /// Hands over what is ready, or begins something, for which so many bytes on disk may be used. To be called about every
+    /// second by the owner of the archive.
+    ///
+    /// # Errors
+    /// When the state fails: open the archive again.
+    pub fn look(&mut self, store: &mut Store, free: u64) -> Result<Option<Turn>, StoreError> {
+        if let Some(work) = self.under_way.take_if(|work| work.thread.is_finished()) {
+            return self.hand_over(store, work);
+        }
+        let may_begin = self.under_way.is_none() && !store.is_exchanging() && self.spare.is_there();
+        if may_begin && !self.is_over.load(Ordering::Relaxed) {
+            let options = Options { room: self.options.room.min(free), ..self.options.clone() };
+            if let Some(batch) = plan(&store.closed_segments(), &options).0.into_iter().next() {
+                return self.begin(store, batch);
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin(&mut self, store: &mut Store, batch: Batch) -> Result<Option<Turn>, StoreError> {
+        let begun = store.rewriter(&batch.segments).and_then(|rewriter| Ok(self.start(rewriter, store)?));
+        match begun {
+            Ok(thread) => self.under_way = Some(UnderWay { batch, thread }),
+            Err(error) => return self.give_up(error),
+        }
+        Ok(None)
+    }
+
+    fn start(
+        &self,
+        rewriter: Rewriter,
+        store: &Store,
+    ) -> Result<JoinHandle<Result<Rewritten, SegmentError>>, SegmentError> {
+        let mut author = Patient { is_over: self.is_over.clone(), spare: self.spare.clone() };
+        let rewriting = self.options.rewriting();
+        let work = move || {
+            if !author.spare.is_told() {
+                // Of Linux's threads each has a priority of its own. Without it there is still the gauge.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
+            }
+            rewriter.carry_out(&rewriting, &mut author)
+        };
+        thread::Builder::new().name("repack".to_owned()).spawn(work).map_err(|source| SegmentError::Io {
+            action: "start a thread for",
+            path: store.path().to_owned(),
+            source,
+        })
+    }
+
+    fn hand_over(&mut self, store: &mut Store, work: UnderWay) -> Result<Option<Turn>, StoreError> {
+        let outcome = match work.thread.join() {
+            Ok(Ok(rewritten)) => store.exchange_next(&rewritten).map(|()| rewritten),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(SegmentError::Poisoned.into()),
+        };
+        match outcome {
+            Ok(rewritten) => Ok(Some(Turn::Repacked(Done::of(&work.batch, &rewritten)))),
+            Err(StoreError::Segment(SegmentError::Stopped)) => Ok(None),
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    /// Tries no more: what went wrong once would go wrong every second.
+    fn give_up(&mut self, error: StoreError) -> Result<Option<Turn>, StoreError> {
+        self.is_over.store(true, Ordering::Relaxed);
+        match error {
+            StoreError::Segment(error) => Ok(Some(Turn::GaveUp(error))),
+            error => Err(error),
+        }
+    }
+
+    /// Begins nothing more, and hands over what is ready. A thread that is in the midst of something is waited for some
+    /// seconds, then left alone: it ends by itself, and nothing it wrote counts.
+    ///
+    /// # Errors
+    /// As [`Beside::look`].
+    pub fn end(&mut self, store: &mut Store) -> Result<Option<Turn>, StoreError> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        while let Some(work) = &self.under_way {
+            if work.thread.is_finished() {
+                return self.look(store, 0);
+            }
+            if begun.elapsed() >= END_WAIT {
+                break;
+            }
+            thread::sleep(LOOK_AGAIN / 10);
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Keeps all captures, and does nothing while there is no time to spare.
+struct Patient {
+    is_over: Arc<AtomicBool>,
+    spare: Spare,
+}
+
+impl Patient {
+    fn wait(&self) -> Result<(), SegmentError> {
+        loop {
+            if self.is_over.load(Ordering::Relaxed) {
+                return Err(SegmentError::Stopped);
+            }
+            if self.spare.is_there() {
+                return Ok(());
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Author for Patient {
+    fn replaces(&mut self, _: &ReplayedCapture) -> Result<bool, SegmentError> {
+        self.wait().map(|()| false)
+    }
+
+    fn progress(&mut self, _: u64) -> Result<(), SegmentError> {
+        self.wait()
+    }
+}

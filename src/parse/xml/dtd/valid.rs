@@ -1,0 +1,278 @@
+//! Whether a well-formed document is as its definition declares (the validity constraints of XML 1.0).
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use super::super::super::html::decode_entities;
+use super::super::pieces::{Piece, Pieces, Tag};
+use super::content::{Automaton, Content};
+use super::{Attribute, Declared, Dtd, MISTAKES_MAX, Sort, is_name, is_token};
+
+impl Sort {
+    /// A value as it counts (section 3.3.3).
+    pub(super) fn normal(&self, written: &str) -> String {
+        let value = if written.contains('&') { decode_entities(written) } else { Cow::Borrowed(written) };
+        match self {
+            Self::Text => value.replace(['\t', '\n', '\r'], " "),
+            _ => value.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// Whether a value may be one of this sort, for itself.
+    pub(super) fn fits(&self, value: &str) -> bool {
+        let each = |may_be_many: bool, fits: fn(&str) -> bool| match may_be_many {
+            true => !value.is_empty() && value.split(' ').all(fits),
+            false => fits(value),
+        };
+        match self {
+            Self::Text => true,
+            Self::Id => is_name(value),
+            Self::Reference(many) | Self::Entity(many) => each(*many, is_name),
+            Self::Token(many) => each(*many, is_token),
+            Self::Listed(listed) => listed.iter().any(|token| token == value),
+        }
+    }
+}
+
+/// An element that is open.
+struct Open<'a> {
+    name: &'a str,
+    /// The state of its content; none when it is not declared, or was found to be wrong.
+    state: Option<u32>,
+}
+
+/// A document that is being checked.
+struct Check<'a, 'd> {
+    dtd: &'d mut Dtd,
+    open: Vec<Open<'a>>,
+    ids: HashSet<String>,
+    /// IDs that are referred to, and where first.
+    references: HashMap<String, usize>,
+    /// Mistakes, and where.
+    found: Vec<(usize, String)>,
+}
+
+/// What is wrong with a well-formed document without its document type, by its definition and the name of its type; each with its place in bytes.
+pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String)> {
+    let mut check =
+        Check { dtd, open: Vec::new(), ids: HashSet::new(), references: HashMap::new(), found: Vec::new() };
+    let mut at = 0;
+    let mut is_root = true;
+    for piece in Pieces::of(text) {
+        let written = match piece {
+            Piece::Start(tag) => {
+                if std::mem::take(&mut is_root) && tag.name() != root {
+                    check.tell(
+                        at,
+                        format!("the root is {} and not {root}, as the document type says", tag.name()),
+                    );
+                }
+                check.start(at, tag);
+                tag.written
+            }
+            Piece::End(written) => {
+                check.end(at);
+                written
+            }
+            Piece::Text(written) => {
+                check.text(at, written.trim_matches([' ', '\t', '\r', '\n']).is_empty());
+                written
+            }
+            Piece::Cdata(written) => {
+                check.text(at, false);
+                written
+            }
+            Piece::Opaque(written) => {
+                check.other(at);
+                written
+            }
+        };
+        at += written.len();
+        if check.found.len() >= MISTAKES_MAX {
+            break;
+        }
+    }
+    check.finish()
+}
+
+impl<'a> Check<'a, '_> {
+    fn tell(&mut self, at: usize, mistake: String) {
+        self.found.push((at, mistake));
+    }
+
+    fn start(&mut self, at: usize, tag: Tag<'a>) {
+        let name = tag.name();
+        self.child(at, name);
+        let is_declared = self.make_ready(at, name);
+        if is_declared {
+            self.attributes(at, tag);
+        } else {
+            self.tell(at, format!("the element {name} is not declared"));
+        }
+        self.open.push(Open { name, state: is_declared.then_some(Automaton::START) });
+        if tag.is_empty() {
+            self.end(at);
+        }
+    }
+
+    /// Works out what an element may hold, when it is met first; whether it is declared.
+    fn make_ready(&mut self, at: usize, name: &str) -> bool {
+        let Some(declared) = self.dtd.elements.get_mut(name) else { return false };
+        if let Declared::Written(written) = declared {
+            match Content::of(written, &mut self.dtd.steps) {
+                Ok(content) => *declared = Declared::Known(content),
+                Err(why) => {
+                    *declared = Declared::Broken;
+                    self.tell(at, format!("the content model of {name} is wrong: {why}"));
+                }
+            }
+        }
+        true
+    }
+
+    /// An element within the one that is open.
+    fn child(&mut self, at: usize, name: &str) {
+        let Some(open) = self.open.last_mut() else { return };
+        let Some(state) = open.state else { return };
+        let around = open.name;
+        let mistake = match self.dtd.elements.get(around) {
+            Some(Declared::Known(Content::Empty)) => Some(format!("{around} must be empty")),
+            Some(Declared::Known(Content::Mixed(names))) if !names.contains(name) => {
+                Some(format!("{name} may not stand in {around}"))
+            }
+            Some(Declared::Known(Content::Children(automaton))) => match automaton.step(state, name) {
+                Some(next) => {
+                    open.state = Some(next);
+                    None
+                }
+                None => Some(format!("{name} may not stand here in {around}, {}", wanted(automaton, state))),
+            },
+            _ => None,
+        };
+        self.spoil(at, mistake);
+    }
+
+    /// What is wrong with the content of the open element is told once.
+    fn spoil(&mut self, at: usize, mistake: Option<String>) {
+        if let Some(mistake) = mistake {
+            self.open.last_mut().into_iter().for_each(|open| open.state = None);
+            self.tell(at, mistake);
+        }
+    }
+
+    fn text(&mut self, at: usize, is_space: bool) {
+        let Some(Open { name, state: Some(_) }) = self.open.last() else { return };
+        let mistake = match self.dtd.elements.get(*name) {
+            Some(Declared::Known(Content::Empty)) => Some(format!("{name} must be empty")),
+            Some(Declared::Known(Content::Children(_))) if !is_space => {
+                Some(format!("text may not stand in {name}, only elements"))
+            }
+            _ => None,
+        };
+        self.spoil(at, mistake);
+    }
+
+    /// A comment or instruction.
+    fn other(&mut self, at: usize) {
+        let Some(Open { name, state: Some(_) }) = self.open.last() else { return };
+        if let Some(Declared::Known(Content::Empty)) = self.dtd.elements.get(*name) {
+            let mistake = format!("{name} must be empty");
+            self.spoil(at, Some(mistake));
+        }
+    }
+
+    fn end(&mut self, at: usize) {
+        let Some(Open { name, state: Some(state) }) = self.open.pop() else { return };
+        if let Some(Declared::Known(Content::Children(automaton))) = self.dtd.elements.get(name)
+            && !automaton.accepts(state)
+        {
+            let mistake = format!("{name} ends too early, {}", wanted(automaton, state));
+            self.tell(at, mistake);
+        }
+    }
+
+    fn attributes(&mut self, at: usize, tag: Tag<'_>) {
+        let element = tag.name();
+        let declared = self.dtd.attributes.get(element).map_or(&[][..], Vec::as_slice);
+        let mut mistakes = Vec::new();
+        for (name, written) in tag.attributes() {
+            let Some(attribute) = declared.iter().find(|attribute| attribute.name == name) else {
+                mistakes.push(format!("the attribute {name} of {element} is not declared"));
+                continue;
+            };
+            let value = attribute.sort.normal(written);
+            mistakes.extend(attribute.mistake(element, &value));
+            match attribute.sort {
+                Sort::Id if !self.ids.insert(value.clone()) => {
+                    mistakes.push(format!("the ID {value} is given twice"));
+                }
+                Sort::Reference(_) => {
+                    for name in value.split(' ') {
+                        self.references.entry(name.to_owned()).or_insert(at);
+                    }
+                }
+                Sort::Entity(_) => {
+                    let unknown = value.split(' ').filter(|name| !self.dtd.unparsed.contains(*name));
+                    mistakes
+                        .extend(unknown.map(|name| format!("the unparsed entity {name} is not declared")));
+                }
+                _ => {}
+            }
+        }
+        for attribute in declared.iter().filter(|attribute| attribute.is_required) {
+            if !tag.attributes().any(|(name, _)| name == attribute.name) {
+                mistakes.push(format!("{element} has no attribute {}, which it must have", attribute.name));
+            }
+        }
+        self.found.extend(mistakes.into_iter().map(|mistake| (at, mistake)));
+    }
+
+    fn finish(mut self) -> Vec<(usize, String)> {
+        let ids = &self.ids;
+        let unknown = self.references.into_iter().filter(|(name, _)| !ids.contains(name));
+        // A document that was not read to its end may have them.
+        if self.found.len() < MISTAKES_MAX {
+            self.found.extend(unknown.map(|(name, at)| (at, format!("no element has the ID {name}"))));
+        }
+        self.found.sort();
+        self.found.truncate(MISTAKES_MAX);
+        self.found
+    }
+}
+
+impl Attribute {
+    fn mistake(&self, element: &str, value: &str) -> Option<String> {
+        let name = &self.name;
+        match &self.fixed {
+            Some(fixed) if fixed != value => {
+                Some(format!("the attribute {name} of {element} must be \"{fixed}\""))
+            }
+            _ if self.sort.fits(value) => None,
+            _ => {
+                let what = match &self.sort {
+                    Sort::Listed(listed) => format!("one of {}", listed.join(", ")),
+                    Sort::Token(false) => "a name token".to_owned(),
+                    Sort::Token(true) => "name tokens".to_owned(),
+                    Sort::Reference(true) | Sort::Entity(true) => "names".to_owned(),
+                    _ => "a name".to_owned(),
+                };
+                Some(format!("the attribute {name} of {element} must be {what}"))
+            }
+        }
+    }
+}
+
+/// What might have stood in the place.
+fn wanted(automaton: &Automaton, state: u32) -> String {
+    /// Names that are told.
+    const NAMES_MAX: usize = 5;
+    let names = automaton.expected(state);
+    let more = if names.len() > NAMES_MAX { ", …" } else { "" };
+    match (names.is_empty(), automaton.accepts(state)) {
+        (true, _) => "where nothing more may stand".to_owned(),
+        (false, ends) => {
+            let or_end = if ends { "nothing or " } else { "" };
+            format!("{or_end}{}{more} may follow", names[..names.len().min(NAMES_MAX)].join(", "))
+        }
+    }
+}

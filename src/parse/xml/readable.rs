@@ -1,0 +1,300 @@
+//! Feeds, sitemaps and other XML as people read them: as text, cut where it is long.
+
+use roxmltree::Node;
+use serde::Serialize;
+
+use super::super::html::one_line;
+use super::super::{DocumentKind, Limits, charset};
+use super::walk::{child, children, text_of};
+use super::{feed, is_html, sitemap, with_tree};
+
+/// Bytes of a document that is shown.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Items of a feed, and URLs of a sitemap, that are shown.
+const ROWS_MAX: usize = 1000;
+
+/// Elements of a tree that are shown, how deep, and attributes of one.
+const ELEMENTS_MAX: usize = 3000;
+const DEPTH_MAX: usize = 32;
+const ATTRIBUTES_MAX: usize = 20;
+
+/// Bytes of a text that is shown.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// What an XML document holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Readable {
+    /// RSS and Atom.
+    Feed {
+        /// Its title.
+        title: String,
+        /// What it says of itself.
+        about: String,
+        /// The first of its items.
+        items: Vec<Item>,
+        /// How many it has.
+        count: usize,
+    },
+    /// A sitemap or an index of sitemaps.
+    Sitemap {
+        /// The first of its URLs.
+        urls: Vec<Place>,
+        /// How many it has.
+        count: usize,
+    },
+    /// Other XML.
+    Tree {
+        /// The root element.
+        root: Element,
+        /// Elements that are shown.
+        shown: usize,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+/// An item of a feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// Its title.
+    pub title: String,
+    /// Where it leads, as it is written.
+    pub link: String,
+    /// When it is of, as it is written.
+    pub date: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// A URL of a sitemap, as it is written, like all else that is said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The URL.
+    pub url: String,
+    /// When it was changed.
+    pub modified: String,
+    /// How often it changes.
+    pub changes: String,
+    /// How much it matters.
+    pub priority: String,
+}
+
+/// An element.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Element {
+    /// Its local name.
+    pub name: String,
+    /// Names and values.
+    pub attributes: Vec<(String, String)>,
+    /// The text that stands in it itself.
+    pub text: String,
+    /// The elements in it that are shown.
+    pub children: Vec<Element>,
+    /// Elements and attributes in it that are not.
+    pub left_out: usize,
+}
+
+/// Why a document cannot be shown so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// It is something else.
+    #[error("It is no XML document.")]
+    NotXml,
+    /// It is too long, or reading it takes too long.
+    #[error("It is too long to be shown here.")]
+    TooLong,
+}
+
+/// What a document holds, if it is a feed, a sitemap or other XML.
+///
+/// # Errors
+/// When it is none, or too long.
+pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Unreadable> {
+    if body.len() > BYTES_MAX {
+        return Err(Unreadable::TooLong);
+    }
+    let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
+    let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body);
+    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
+    let (text, _) = charset::decode(body, &charset);
+    if kind == DocumentKind::Text && sitemap::is_list(&text) {
+        let urls = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let place = |url: &str| Place { url: short(url), ..Place::default() };
+        return Ok(Readable::Sitemap {
+            count: urls.clone().count(),
+            urls: urls.take(ROWS_MAX).map(place).collect(),
+        });
+    }
+    if !kind.is_xml() && !media_type.contains("xml") {
+        return Err(Unreadable::NotXml);
+    }
+    let read = with_tree(text.trim_start(), &Limits::default(), |tree, text, _| {
+        let root = tree.root_element();
+        if is_html(root, text) {
+            Err(Unreadable::NotXml)
+        } else if feed::is_root(root) {
+            Ok(feed_of(root))
+        } else if sitemap::is_root(root) {
+            Ok(sitemap_of(root))
+        } else {
+            let mut room = ELEMENTS_MAX;
+            let count = tree.descendants().filter(Node::is_element).count();
+            let root = element(root, 0, &mut room);
+            Ok(Readable::Tree { root, shown: ELEMENTS_MAX - room, count })
+        }
+    });
+    read.unwrap_or(Err(Unreadable::NotXml))
+}
+
+fn short(text: &str) -> String {
+    one_line(text, TEXT_BYTES_MAX)
+}
+
+/// The text of the first child that has one of these names and says anything.
+fn said(node: Node<'_, '_>, names: &[&'static str]) -> String {
+    let texts = names.iter().filter_map(|name| child(node, name)).map(|found| short(&feed::visible(found)));
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn feed_of(root: Node<'_, '_>) -> Readable {
+    let channel = child(root, "channel").unwrap_or(root);
+    let items = || {
+        // RSS 0.90 and 1.0 have the items beside the channel.
+        let outside = (channel != root).then(|| children(root, "item")).into_iter().flatten();
+        children(channel, "item").chain(children(channel, "entry")).chain(outside)
+    };
+    Readable::Feed {
+        title: said(channel, &["title"]),
+        about: said(channel, &["description", "subtitle", "tagline"]),
+        items: items().take(ROWS_MAX).map(item).collect(),
+        count: items().count(),
+    }
+}
+
+fn item(node: Node<'_, '_>) -> Item {
+    let link = children(node, "link")
+        .filter(|link| matches!(link.attribute("rel"), None | Some("alternate")))
+        .map(|link| link.attribute("href").map_or_else(|| text_of(link), Into::into))
+        .find(|link| !link.is_empty());
+    let guid = || child(node, "guid").map(text_of).filter(|guid| guid.contains("://"));
+    Item {
+        title: said(node, &["title"]),
+        link: short(&link.or_else(guid).unwrap_or_default()),
+        date: said(node, &["pubDate", "date", "published", "updated", "issued", "modified"]),
+        text: said(node, &["description", "summary", "encoded", "content"]),
+    }
+}
+
+fn sitemap_of(root: Node<'_, '_>) -> Readable {
+    let entries = || {
+        root.children()
+            .filter(|node| matches!(node.tag_name().name(), "url" | "sitemap") && node.is_element())
+    };
+    let place = |entry: Node<'_, '_>| {
+        let text = |name| child(entry, name).map(|found| short(&text_of(found))).unwrap_or_default();
+        // Some put the URL right into the entry.
+        let url = child(entry, "loc").map_or_else(|| entry.text().unwrap_or_default().into(), text_of);
+        Place {
+            url: short(&url),
+            modified: text("lastmod"),
+            changes: text("changefreq"),
+            priority: text("priority"),
+        }
+    };
+    Readable::Sitemap { urls: entries().take(ROWS_MAX).map(place).collect(), count: entries().count() }
+}
+
+/// An element with those in it, as long as there is room. Depth is limited, so it may call itself.
+fn element(node: Node<'_, '_>, depth: usize, room: &mut usize) -> Element {
+    *room = room.saturating_sub(1);
+    let attributes = node.attributes().map(|found| (short(found.name()), short(found.value())));
+    let texts: Vec<&str> = node.children().filter(Node::is_text).filter_map(|text| text.text()).collect();
+    let mut shown = Element {
+        name: short(node.tag_name().name()),
+        attributes: attributes.take(ATTRIBUTES_MAX).collect(),
+        text: short(&texts.join(" ")),
+        children: Vec::new(),
+        left_out: node.attributes().len().saturating_sub(ATTRIBUTES_MAX),
+    };
+    for inner in node.children().filter(Node::is_element) {
+        if *room > 0 && depth < DEPTH_MAX {
+            shown.children.push(element(inner, depth + 1, room));
+        } else {
+            shown.left_out += 1;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Readable {
+        readable(text.as_bytes(), Some("application/xml")).unwrap()
+    }
+
+    #[test]
+    fn feeds_are_lists_of_what_they_say() {
+        let rss = read(
+            "<rss><channel><title>News</title><description>All &lt;b&gt;of&lt;/b&gt; it</description>\
+             <item><title>One</title><link>http://a.test/1</link><pubDate>Mon, 02 Jan 2006</pubDate>\
+             <description>&lt;script&gt;x()&lt;/script&gt;&lt;p&gt;Said&lt;/p&gt;</description></item>\
+             <item><guid>http://a.test/2</guid></item></channel></rss>",
+        );
+        let Readable::Feed { title, about, items, count } = rss else { panic!("{rss:?}") };
+        assert_eq!((title.as_str(), about.as_str(), count), ("News", "All of it", 2));
+        assert_eq!((items[0].text.as_str(), items[0].date.as_str()), ("Said", "Mon, 02 Jan 2006"));
+        assert_eq!(items[1].link, "http://a.test/2");
+        let atom = read(
+            "<feed xmlns='http://www.w3.org/2005/Atom'><title>A</title><entry><title>T</title>\
+             <link rel='edit' href='/no'/><link href='/yes'/><updated>2026-01-01</updated></entry></feed>",
+        );
+        let Readable::Feed { items, .. } = atom else { panic!("{atom:?}") };
+        assert_eq!((items[0].link.as_str(), items[0].date.as_str()), ("/yes", "2026-01-01"));
+    }
+
+    #[test]
+    fn sitemaps_are_tables() {
+        let map = read("<urlset><url><loc> http://a.test/ </loc><priority>0.5</priority></url></urlset>");
+        let Readable::Sitemap { urls, count } = map else { panic!("{map:?}") };
+        assert_eq!((urls[0].url.as_str(), urls[0].priority.as_str(), count), ("http://a.test/", "0.5", 1));
+        let list = readable(b"http://a.test/1\n\nhttp://a.test/2\n", Some("text/plain")).unwrap();
+        assert!(matches!(list, Readable::Sitemap { count: 2, .. }), "{list:?}");
+    }
+
+    #[test]
+    fn trees_have_limits_on_everything() {
+        let deep = "<a>".repeat(DEPTH_MAX + 9) + &"</a>".repeat(DEPTH_MAX + 9);
+        let Readable::Tree { root, shown, count } = read(&deep) else { panic!() };
+        assert_eq!((shown, count), (DEPTH_MAX + 1, DEPTH_MAX + 9));
+        let mut last = &root;
+        while let Some(child) = last.children.first() {
+            last = child;
+        }
+        assert_eq!(last.left_out, 1);
+        let attributes: String = (0..ATTRIBUTES_MAX + 3).map(|number| format!(" a{number}='1'")).collect();
+        let wide =
+            format!("<a{attributes}>{}{}</a>", "x ".repeat(TEXT_BYTES_MAX), "<b/>".repeat(ELEMENTS_MAX));
+        let Readable::Tree { root, shown, count } = read(&wide) else { panic!() };
+        assert_eq!((shown, count, root.left_out), (ELEMENTS_MAX, ELEMENTS_MAX + 1, 3 + 1));
+        assert!(root.text.len() <= TEXT_BYTES_MAX && root.attributes.len() == ATTRIBUTES_MAX);
+        let rows =
+            format!("<urlset>{}</urlset>", "<url><loc>http://a.test/</loc></url>".repeat(ROWS_MAX + 1));
+        let Readable::Sitemap { urls, count } = read(&rows) else { panic!() };
+        assert_eq!((urls.len(), count), (ROWS_MAX, ROWS_MAX + 1));
+    }
+
+    #[test]
+    fn what_is_no_xml_is_not_read() {
+        assert_eq!(readable(b"<p>x", Some("text/html")), Err(Unreadable::NotXml));
+        assert_eq!(readable(b"GIF89a", Some("image/gif")), Err(Unreadable::NotXml));
+        let xhtml = b"<html xmlns='http://www.w3.org/1999/xhtml'><body/></html>";
+        assert_eq!(readable(xhtml, Some("application/xhtml+xml")), Err(Unreadable::NotXml));
+        assert_eq!(readable(&vec![b' '; BYTES_MAX + 1], Some("text/xml")), Err(Unreadable::TooLong));
+    }
+}

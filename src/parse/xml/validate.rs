@@ -1,0 +1,108 @@
+//! Mistakes of an XML document: where it is not well-formed, and where it is not as its definition declares.
+
+use roxmltree::Error;
+
+use super::super::Limits;
+use super::doctype::Doctype;
+use super::dtd::{self, Dtd, Fetch};
+use super::entities::Plain;
+use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
+
+/// A mistake of an XML document. Places are those of the document once its entities are put in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in it, from 1.
+    pub column: usize,
+    /// Whether the document is not even well-formed.
+    pub is_broken: bool,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What is wrong with an XML document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validation {
+    /// Its mistakes in their order, as far as they are told.
+    pub mistakes: Vec<Mistake>,
+    /// External parts of its definition that were not to be had: then only its well-formedness was checked.
+    pub missing: Vec<String>,
+    /// Whether it was checked against a definition.
+    pub is_checked: bool,
+}
+
+impl Validation {
+    fn add(&mut self, text: &str, is_broken: bool, found: impl IntoIterator<Item = (usize, String)>) {
+        // They come in the order of their places.
+        let (mut line, mut start, mut counted) = (1, 0, 0);
+        for (at, what) in found {
+            let at = text.floor_char_boundary(at);
+            let between = &text[counted.min(at)..at];
+            line += memchr::memchr_iter(b'\n', between.as_bytes()).count();
+            start = between.rfind('\n').map_or(start, |end| counted + end + 1);
+            counted = at;
+            let column = text[start..at].chars().count() + 1;
+            let what = one_line(&what, PROBLEM_BYTES_MAX);
+            self.mistakes.push(Mistake { line, column, is_broken, what });
+        }
+    }
+}
+
+/// Checks a document; `had_errors` says whether not all of its bytes were text.
+pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mut Fetch<'_>) -> Validation {
+    let mut result = Validation::default();
+    if had_errors {
+        result.add(text, true, [(0, "not all of its bytes are in its encoding".to_owned())]);
+    }
+    let mut doctype = Doctype::of(text);
+    let start = doctype.range.start;
+    if doctype.is_broken {
+        result.add(text, true, [(start, "the document type declaration is broken".to_owned())]);
+        return result;
+    }
+    let mut dtd = Dtd::of(&doctype, fetch);
+    result.missing = std::mem::take(&mut dtd.missing);
+    let entities = std::mem::take(&mut dtd.entities);
+    for (name, value) in &entities {
+        doctype.entities.entry(name).or_insert(value.as_deref());
+    }
+    let plain = match Plain::of(text, &doctype, limits) {
+        Ok(plain) => plain,
+        Err(what) => {
+            result.add(text, true, [(start, format!("it has too {what} to be read"))]);
+            return result;
+        }
+    };
+    if let Some(what) = plain.problem {
+        result.add(text, true, [(start, what.to_owned())]);
+        return result;
+    }
+    match parse(&plain.text, limits) {
+        Ok(Ok(_)) => {}
+        // It may be declared where nobody has looked.
+        Ok(Err(Error::UnknownEntityReference(..))) if !result.missing.is_empty() => return result,
+        Ok(Err(error)) => {
+            let at = match error {
+                Error::UnexpectedEndOfStream | Error::UnclosedRootNode => plain.text.len(),
+                _ => offset_of(&plain.text, error.pos(), &error),
+            };
+            result.add(&plain.text, true, [(at, error.to_string())]);
+            return result;
+        }
+        Err(problem) => {
+            result.add(&plain.text, true, [(0, problem.to_string())]);
+            return result;
+        }
+    }
+    if result.missing.is_empty() {
+        let mistakes = std::mem::take(&mut dtd.mistakes);
+        result.add(text, false, mistakes.into_iter().map(|what| (start, what)));
+        if !dtd.is_empty() {
+            result.is_checked = true;
+            let found = dtd::check(&plain.text, &mut dtd, doctype.name);
+            result.add(&plain.text, false, found);
+        }
+    }
+    result
+}

@@ -1,0 +1,491 @@
+//! What runs did and do: a file for each crawl and refresh in the archive's folder.
+//!
+//! `runs/N.json` is written anew every second while run N goes on, and once more at its end. Writing is no matter of the archive's
+//! safety: what a power failure makes of a file that was not finished is passed over by readers. Like watches these files stand beside
+//! the state, because the state can be made again and they cannot. Whoever runs has `runs/lock` locked, so that readers can tell a
+//! run that goes on from one whose program was killed.
+//!
+//! A file is bounded whatever the web says: reasons, examples and moments have limits.
+
+use std::collections::HashSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use archive_storage::backend::{OpenMode, open_regular};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, WholeFile};
+
+/// The folder in that of the archive.
+pub const FOLDER: &str = "runs";
+
+/// Runs that are remembered; the oldest go.
+pub const RUNS_MAX: usize = 10_000;
+
+/// Reasons that are told apart in a run; further ones are counted together.
+pub const REASONS_MAX: usize = 60;
+
+/// URLs that are kept as examples of a reason.
+pub const EXAMPLES_MAX: usize = 5;
+
+/// The reason of a page that asks not to be kept; all other rules have their names.
+pub const NOT_TO_BE_KEPT: &str = "noarchive";
+
+/// Bytes of a reason, and of a URL that is an example; longer URLs are none.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// Moments of a run that are kept; with more, every second one goes.
+const MOMENTS_MAX: usize = 240;
+
+/// A longer file is none of ours.
+const BYTES_MAX: u64 = 2 << 20;
+
+/// A reader has the lock for a moment only, so it is tried this often, with a pause between.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// The name of a file that is being written.
+const PART: &str = "part";
+
+/// The reason of what has none of the first [`REASONS_MAX`].
+const OTHER: &str = "other reasons";
+
+/// A run, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its number, from 1; that of its file.
+    #[serde(default)]
+    pub id: u64,
+    /// What started it: `crawl`, `refresh`, …
+    pub command: String,
+    /// When it began.
+    #[serde(with = "crate::instant")]
+    pub began: DateTime<Utc>,
+    /// When it was heard of last; its end, if it has one.
+    #[serde(with = "crate::instant")]
+    pub told: DateTime<Utc>,
+    /// How it ended: `complete`, `limit`, …, or `failed`; nothing before.
+    pub end: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it may do.
+    pub limits: Limits,
+    /// How far it is.
+    pub progress: Progress,
+    /// Fetches without an answer, or with status 400 and above, by reason.
+    pub errors: Tallies,
+    /// URLs that a rule kept from being fetched, by the name of the rule.
+    pub refused: Tallies,
+    /// How far it was when, oldest first.
+    pub moments: Vec<Moment>,
+    /// Of the moments that are told, one in so many is kept, as a power of two, and how many were told.
+    #[serde(skip)]
+    thinned: (u32, u64),
+}
+
+/// What a run may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Pages in all.
+    pub pages: Option<u64>,
+    /// Seconds.
+    pub seconds: Option<f64>,
+    /// Pages of one host of a site of importance 1 or less.
+    pub pages_per_host: Option<u32>,
+    /// Pages of one site of importance 1 or less.
+    pub pages_per_site: Option<u32>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Since its start, pauses left out.
+    pub seconds: f64,
+    /// Why nothing new is asked for, if that is so.
+    pub paused: Option<String>,
+    /// Captures, without those of robots.txt.
+    pub captures: u64,
+    /// Pages among the captures.
+    pub pages: u64,
+    /// Captures with the content of another one.
+    pub identical: u64,
+    /// Fetches without an answer, or with status 400 and above.
+    pub errors: u64,
+    /// URLs that a rule kept from being fetched.
+    pub refused: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Pages a second, of late.
+    pub pages_per_second: f64,
+    /// Bytes a second, of late.
+    pub bytes_per_second: f64,
+    /// URLs that wait.
+    pub queued: u64,
+    /// Requests under way.
+    pub active: usize,
+    /// Hosts that are being asked.
+    pub hosts_active: usize,
+    /// Hosts that have something to be asked for, and are left alone for politeness.
+    pub hosts_waiting: usize,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Room on the disk of the archive.
+    pub disk_free_bytes: u64,
+}
+
+/// How far a run was at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Since its start.
+    pub seconds: f64,
+    /// Pages.
+    pub pages: u64,
+    /// URLs that waited.
+    pub queued: u64,
+}
+
+/// How often something happened, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tallies(pub Vec<Tally>);
+
+/// How often something happened for a reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// The first of the URLs.
+    pub examples: Vec<Example>,
+}
+
+/// A URL to which it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Example {
+    /// The canonical URL.
+    pub url: String,
+    /// When.
+    #[serde(with = "crate::instant")]
+    pub time: DateTime<Utc>,
+}
+
+/// What has become of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It goes on.
+    UnderWay,
+    /// It has ended.
+    Ended,
+    /// Its program ended before it did.
+    BrokenOff,
+}
+
+impl Tallies {
+    /// Counts what happened for a reason; `example` is asked for a URL as long as there is room for one.
+    pub fn count(&mut self, reason: &str, times: u64, time: DateTime<Utc>, example: impl FnOnce() -> String) {
+        let reason = reason.get(..reason.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(OTHER);
+        let known = self.0.iter().position(|tally| tally.reason == reason);
+        let reason = if known.is_none() && self.0.len() >= REASONS_MAX { OTHER } else { reason };
+        let place = self.0.iter().position(|tally| tally.reason == reason).unwrap_or_else(|| {
+            self.0.push(Tally { reason: reason.to_owned(), count: 0, examples: Vec::new() });
+            self.0.len() - 1
+        });
+        let Some(tally) = self.0.get_mut(place) else { return };
+        tally.count += times;
+        if tally.examples.len() < EXAMPLES_MAX {
+            let url = example();
+            if (1..=TEXT_BYTES_MAX).contains(&url.len())
+                && tally.examples.iter().all(|known| known.url != url)
+            {
+                tally.examples.push(Example { url, time });
+            }
+        }
+    }
+
+    /// How often it happened for one of some reasons.
+    #[must_use]
+    pub fn of(&self, reasons: &[&str]) -> u64 {
+        self.0.iter().filter(|tally| reasons.contains(&tally.reason.as_str())).map(|tally| tally.count).sum()
+    }
+}
+
+impl Run {
+    /// A run that begins now.
+    #[must_use]
+    pub fn begins(command: &str, now: DateTime<Utc>) -> Self {
+        Self {
+            id: 0,
+            command: command.to_owned(),
+            began: now,
+            told: now,
+            end: None,
+            error: None,
+            limits: Limits::default(),
+            progress: Progress::default(),
+            errors: Tallies::default(),
+            refused: Tallies::default(),
+            moments: Vec::new(),
+            thinned: (0, 0),
+        }
+    }
+
+    /// Notes how far it is now.
+    pub fn note_moment(&mut self) {
+        self.thinned.1 += 1;
+        if !self.thinned.1.is_multiple_of(1 << self.thinned.0.min(63)) {
+            return;
+        }
+        let Progress { seconds, pages, queued, .. } = self.progress;
+        self.moments.push(Moment { seconds, pages, queued });
+        if self.moments.len() > MOMENTS_MAX {
+            let mut number = 0_usize;
+            self.moments.retain(|_| {
+                number += 1;
+                number.is_multiple_of(2)
+            });
+            self.thinned.0 += 1;
+        }
+    }
+}
+
+/// The file of a run that goes on. Dropping it says that its program is done with it.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    _lock: File,
+    /// What it is to say.
+    pub run: Run,
+}
+
+impl Writer {
+    /// Begins the file of a run, under the next number.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn begin(archive: &Path, mut run: Run) -> io::Result<Self> {
+        let folder = archive.join(FOLDER);
+        files::make_folder(&folder)?;
+        let lock = lock(&folder)?;
+        let ids = numbers(&folder)?;
+        for old in surplus(&ids) {
+            remove(&file_of(&folder, *old))?;
+        }
+        run.id = ids.last().map_or(1, |newest| newest + 1);
+        let writer = Self { path: file_of(&folder, run.id), _lock: lock, run };
+        writer.save(false)?;
+        Ok(writer)
+    }
+
+    /// Writes the file anew; if `durably`, so that it outlasts a power failure.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn save(&self, durably: bool) -> io::Result<()> {
+        save(&self.path, &self.run, durably)
+    }
+}
+
+fn save(path: &Path, run: &Run, durably: bool) -> io::Result<()> {
+    // One name for all, so that no more than one is left behind by programs that were killed.
+    let mut file = WholeFile::begin_as(path, path.with_file_name(PART))?;
+    file.write_all(&serde_json::to_vec(run)?)?;
+    if durably { file.commit() } else { file.put_in_place() }
+}
+
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = open_regular(&folder.join("lock"), OpenMode::Create)?;
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process has the lock of the runs"))
+}
+
+/// The runs of an archive, as they are when each is asked for.
+#[derive(Debug)]
+pub struct Runs {
+    folder: PathBuf,
+    ids: Vec<u64>,
+}
+
+impl Runs {
+    /// The runs of the archive in a folder; none if it has had none.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of(archive: &Path) -> io::Result<Self> {
+        let folder = archive.join(FOLDER);
+        let ids = numbers(&folder)?;
+        Ok(Self { folder, ids })
+    }
+
+    /// Their numbers, oldest first.
+    #[must_use]
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// A run, and what has become of it; nothing if there is none of this number, or its file cannot be read.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<(Run, Stage)> {
+        let run = self.read(id)?;
+        if run.end.is_some() {
+            return Some((run, Stage::Ended));
+        }
+        if self.ids.last() == Some(&id) && self.is_locked() {
+            return Some((run, Stage::UnderWay));
+        }
+        // It may have ended since it was read.
+        let run = self.read(id)?;
+        let stage = if run.end.is_some() { Stage::Ended } else { Stage::BrokenOff };
+        Some((run, stage))
+    }
+
+    fn read(&self, id: u64) -> Option<Run> {
+        let bytes = files::read(&file_of(&self.folder, id), BYTES_MAX).ok()?;
+        serde_json::from_slice::<Run>(&bytes).ok().map(|run| Run { id, ..run })
+    }
+
+    fn is_locked(&self) -> bool {
+        let lock = open_regular(&self.folder.join("lock"), OpenMode::Read);
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+/// Takes URLs out of the examples of all runs; files that cannot be read, which may say anything, are removed.
+pub(crate) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
+    let runs = Runs::of(archive)?;
+    remove(&runs.folder.join(PART))?;
+    for id in &runs.ids {
+        let Some(mut run) = runs.read(*id) else {
+            remove(&file_of(&runs.folder, *id))?;
+            continue;
+        };
+        let is_named = |example: &Example| urls.contains(&example.url);
+        let mut tallies = [&mut run.errors, &mut run.refused];
+        if !tallies.iter().any(|found| found.0.iter().any(|tally| tally.examples.iter().any(is_named))) {
+            continue;
+        }
+        for tally in tallies.iter_mut().flat_map(|found| &mut found.0) {
+            tally.examples.retain(|example| !is_named(example));
+        }
+        save(&file_of(&runs.folder, *id), &run, true)?;
+    }
+    Ok(())
+}
+
+/// The oldest runs, which go so that there is room for another.
+fn surplus(ids: &[u64]) -> &[u64] {
+    ids.get(..ids.len().saturating_sub(RUNS_MAX - 1)).unwrap_or_default()
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn file_of(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("{id}.json"))
+}
+
+/// The numbers of the files in the folder, in order.
+fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut numbers = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let number: Option<u64> = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
+        numbers.extend(number.filter(|number| (1..u64::MAX).contains(number)));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(tallies: &mut Tallies, reason: &str, url: &str) {
+        tallies.count(reason, 1, Utc::now(), || url.to_owned());
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_told_from_one_that_was_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let stage = |id| Runs::of(folder.path()).unwrap().get(id).map(|(_, stage)| stage);
+        assert_eq!(stage(1), None);
+        let writer = Writer::begin(folder.path(), Run::begins("crawl", Utc::now())).unwrap();
+        assert_eq!(stage(1), Some(Stage::UnderWay));
+        drop(writer);
+        assert_eq!(stage(1), Some(Stage::BrokenOff));
+        let mut next = Writer::begin(folder.path(), Run::begins("refresh", Utc::now())).unwrap();
+        next.run.end = Some("complete".to_owned());
+        next.save(true).unwrap();
+        assert_eq!((stage(1), stage(2)), (Some(Stage::BrokenOff), Some(Stage::Ended)));
+        // What a power failure left.
+        fs::write(folder.path().join(FOLDER).join("3.json"), "{\"comm").unwrap();
+        assert_eq!(stage(3), None);
+    }
+
+    #[test]
+    fn a_file_is_bounded_whatever_the_web_says() {
+        let mut run = Run::begins("crawl", Utc::now());
+        let long = "x".repeat(TEXT_BYTES_MAX + 1);
+        for number in 0..10 * REASONS_MAX {
+            for example in 0..2 * EXAMPLES_MAX {
+                let url = format!("http://a.test/{number}/{example}/{}", "y".repeat(TEXT_BYTES_MAX - 40));
+                count(&mut run.errors, &format!("{number} {long}"), &url);
+            }
+            run.note_moment();
+        }
+        count(&mut run.errors, OTHER, &long);
+        assert_eq!(run.errors.0.len(), REASONS_MAX + 1);
+        assert_eq!(
+            run.errors.0.iter().map(|tally| tally.count).sum::<u64>(),
+            10 * REASONS_MAX as u64 * 10 + 1
+        );
+        assert!(run.errors.0.iter().all(|tally| tally.examples.len() <= EXAMPLES_MAX));
+        assert!(run.moments.len() <= MOMENTS_MAX);
+        run.refused = run.errors.clone();
+        assert!((serde_json::to_vec(&run).unwrap().len() as u64) < BYTES_MAX);
+    }
+
+    #[test]
+    fn the_oldest_runs_go() {
+        let ids: Vec<u64> = (1..=RUNS_MAX as u64 + 1).collect();
+        assert_eq!(surplus(&ids), [1, 2]);
+        assert_eq!(surplus(&ids[2..]), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_erased_is_no_example_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::begin(folder.path(), Run::begins("crawl", Utc::now())).unwrap();
+        count(&mut writer.run.errors, "status 404", "http://a.test/gone");
+        count(&mut writer.run.refused, "robots", "http://a.test/other");
+        writer.save(true).unwrap();
+        let torn = file_of(&folder.path().join(FOLDER), 2);
+        fs::write(&torn, "{\"url\":\"http://a.test/gone").unwrap();
+        forget(folder.path(), &HashSet::from(["http://a.test/gone".to_owned()])).unwrap();
+        assert!(!torn.exists(), "what cannot be read may say anything");
+        let (run, _) = Runs::of(folder.path()).unwrap().get(1).unwrap();
+        assert_eq!((run.errors.0[0].count, run.errors.0[0].examples.len()), (1, 0));
+        assert_eq!(run.refused.0[0].examples[0].url, "http://a.test/other");
+    }
+}

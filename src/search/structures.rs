@@ -1,0 +1,87 @@
+//! What XML documents are as a whole, in a column of the index: documents of one kind have one text in it.
+
+use std::collections::HashMap;
+
+use archive_storage::UrlId;
+use tantivy::Searcher;
+
+use crate::parse::Structure;
+
+/// The column's name.
+pub(super) const COLUMN: &str = "structure";
+
+/// Between the parts of a text; no document has it.
+const BETWEEN: char = '\u{1F}';
+
+/// What XML documents are as a whole, by page.
+#[derive(Debug, Default)]
+pub struct Structures {
+    pages: HashMap<UrlId, usize>,
+    different: Vec<Structure>,
+}
+
+impl Structures {
+    /// That of a page.
+    #[must_use]
+    pub fn get(&self, page: UrlId) -> Option<&Structure> {
+        self.pages.get(&page).and_then(|index| self.different.get(*index))
+    }
+
+    /// Reads the column of every part of an index.
+    pub(super) fn read(searcher: &Searcher) -> tantivy::Result<Self> {
+        let mut structures = Self::default();
+        for segment in searcher.segment_readers() {
+            let columns = segment.fast_fields();
+            let (pages, Some(texts)) = (columns.u64("page")?, columns.str(COLUMN)?) else { continue };
+            let first = structures.different.len();
+            let mut text = String::new();
+            for ordinal in 0..texts.num_terms() as u64 {
+                text.clear();
+                texts.ord_to_str(ordinal, &mut text)?;
+                structures.different.push(from_text(&text));
+            }
+            for document in segment.doc_ids_alive() {
+                let page = pages.first(document).and_then(|page| u32::try_from(page).ok());
+                let ordinal =
+                    texts.term_ords(document).next().and_then(|ordinal| usize::try_from(ordinal).ok());
+                structures
+                    .pages
+                    .extend(page.zip(ordinal).map(|(page, ordinal)| (UrlId(page), first + ordinal)));
+            }
+        }
+        Ok(structures)
+    }
+}
+
+/// As the column has it.
+pub(super) fn to_text(structure: &Structure) -> String {
+    let Structure { root, namespace, doctype, is_well_formed } = structure;
+    let is_well_formed = match is_well_formed {
+        Some(true) => "y",
+        Some(false) => "n",
+        None => "",
+    };
+    [root, namespace, doctype, is_well_formed].join(&BETWEEN.to_string())
+}
+
+fn from_text(text: &str) -> Structure {
+    let mut parts = text.split(BETWEEN);
+    let mut next = || parts.next().unwrap_or_default().to_owned();
+    let (root, namespace, doctype) = (next(), next(), next());
+    let is_well_formed = Some(next()).filter(|said| !said.is_empty()).map(|said| said == "y");
+    Structure { root, namespace, doctype, is_well_formed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_back() {
+        for is_well_formed in [None, Some(true), Some(false)] {
+            let [root, namespace] = ["a", "urn:b c"].map(str::to_owned);
+            let structure = Structure { root, namespace, doctype: String::new(), is_well_formed };
+            assert_eq!(from_text(&to_text(&structure)), structure);
+        }
+    }
+}

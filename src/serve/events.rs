@@ -1,0 +1,115 @@
+//! Runs told as they go on: server-sent events, each with what is to be seen of the run now.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Shared;
+use super::page::{Reply, Which, told};
+
+/// How often it is looked whether there is news.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Without news something is sent after this time, so that a client that is gone is found out.
+const SIGN_EVERY: Duration = Duration::from_secs(15);
+
+/// A client that does not read for so long is given up.
+const UNREAD_MAX: Duration = Duration::from_secs(10);
+
+/// A client is told for so long; browsers then ask again by themselves.
+const LIFE_MAX: Duration = Duration::from_secs(600);
+
+/// The body of an answer that goes on.
+pub(super) struct Events(mpsc::Receiver<Bytes>);
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.get_mut().0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// Begins to tell of a run.
+///
+/// # Errors
+/// The answer for whom nothing can be told.
+pub(super) async fn begin(shared: &Arc<Shared>, which: Which) -> Result<Events, Reply> {
+    let Ok(place) = Arc::clone(&shared.listeners).try_acquire_owned() else {
+        return Err(Reply::problem(503, "Too many others are told of runs."));
+    };
+    if look(shared, which).await.is_none() {
+        return Err(Reply::problem(404, "There is no such run."));
+    }
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(tell(Arc::clone(shared), which, sender, place));
+    Ok(Events(receiver))
+}
+
+async fn tell(shared: Arc<Shared>, which: Which, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphorePermit) {
+    let mut ends = shared.ends.subscribe();
+    let (begun, mut said, mut before) = (Instant::now(), Instant::now(), String::new());
+    let mut is_over = false;
+    while !is_over && begun.elapsed() < LIFE_MAX && !*ends.borrow_and_update() {
+        let now = look(&shared, which).await;
+        let event = match now {
+            Some((text, over)) if text != before => {
+                is_over = over;
+                let event = event(if over { "last" } else { "run" }, &text);
+                before = text;
+                Some(event)
+            }
+            _ if said.elapsed() >= SIGN_EVERY => Some(":\n\n".to_owned()),
+            _ => None,
+        };
+        if let Some(event) = event {
+            said = Instant::now();
+            if !matches!(timeout(UNREAD_MAX, sender.send(event.into())).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+        tokio::select! {
+            () = sleep(LOOK_EVERY) => {}
+            () = sender.closed() => return,
+            _ = ends.changed() => {}
+        }
+    }
+}
+
+/// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
+async fn look(shared: &Arc<Shared>, which: Which) -> Option<(String, bool)> {
+    let _place = shared.answering.acquire().await.ok()?;
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || told(shared.archive.path(), which)).await.ok()?
+}
+
+fn event(name: &str, text: &str) -> String {
+    // Whatever ends a line in the format would end the data.
+    let lines = text.split(['\n', '\r']).map(|line| format!("data: {line}\n"));
+    format!("retry: 3000\nevent: {name}\n{}\n", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::event;
+
+    #[test]
+    fn no_text_ends_an_event() {
+        let told = event("run", "a\n\nevent: x\r\rdata: y");
+        assert_eq!(
+            told,
+            "retry: 3000\nevent: run\ndata: a\ndata: \ndata: event: x\ndata: \ndata: data: y\n\n"
+        );
+    }
+}

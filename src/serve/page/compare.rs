@@ -1,0 +1,87 @@
+//! What differs between two versions of a page.
+
+use archive_storage::Capture;
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::{Asked, Problem, Reply, captured, count, moment, page_of, utc};
+use crate::change::{Comparison, Line, Mark, compare, lines, versions_meant};
+
+/// Lines that are shown, and bytes in them.
+const LINES_MAX: usize = 1000;
+const BYTES_MAX: usize = 512 << 10;
+
+#[derive(Serialize)]
+struct Compared {
+    url: String,
+    #[serde(serialize_with = "utc")]
+    from: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "utc")]
+    to: Option<DateTime<Utc>>,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let id = captured::find(asked)?;
+    let url = store.state().url(id)?;
+    let times = (time(asked.parameter("from"))?, time(asked.parameter("to"))?);
+    let (old, new) = versions_meant(store, access, id, times)?
+        .ok_or_else(|| Problem::Missing(format!("The archive has no version of {url}.")))?;
+    // Whichever was chosen as which.
+    let (old, new) = if old.time > new.time { (new, old) } else { (old, new) };
+    let comparison = compare(store, &old, &new)?;
+    let data = Compared { url, from: time_of(&old), to: time_of(&new), comparison };
+    Ok(asked.reply("Differences", &data, || shown(asked, &data)))
+}
+
+/// A time as captures are named by it, in microseconds since 1970; none where none is given.
+pub(super) fn time(text: &str) -> Result<Option<i64>, Problem> {
+    let read = |text: &str| DateTime::parse_from_rfc3339(text).map(|time| time.timestamp_micros());
+    let wrong = |_| Problem::Wrong(format!("“{text}” is no time; write it like 2026-01-31T10:00:00Z."));
+    Some(text).filter(|text| !text.is_empty()).map(read).transpose().map_err(wrong)
+}
+
+/// When a capture was made.
+pub(super) fn time_of(capture: &Capture) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(capture.time)
+}
+
+/// The time by which a capture is named in an address.
+pub(super) fn name_of(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+fn shown(asked: &Asked<'_>, data: &Compared) -> Markup {
+    let all = lines(&data.comparison, true);
+    let (all, mut bytes) = (all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(), 0);
+    let fits = |line: &&Line| {
+        bytes += line.iter().map(|(_, text)| text.len()).sum::<usize>();
+        bytes <= BYTES_MAX
+    };
+    let some: Vec<&Line> = all.iter().take(LINES_MAX).take_while(fits).collect();
+    html! {
+        h1 { "Differences" }
+        p .url { a href=(page_of(&data.url)) { (data.url) } }
+        p {
+            "From " a href=(asked.replayed(&data.url, data.from)) { (moment(data.from)) }
+            " to " a href=(asked.replayed(&data.url, data.to)) { (moment(data.to)) }
+            @if data.from == data.to { ": this is one version, with itself." }
+        }
+        p .small { "Marked as " del { "gone" } " and " ins { "new" } "; " code { "~" } " is what changed, " code { ">" } " what was moved." }
+        div .change {
+            @for line in &some {
+                p { @for (mark, text) in *line { @match mark {
+                    Mark::Gone => del { (text) },
+                    Mark::Fresh => ins { (text) },
+                    Mark::Plain | Mark::Moved => (text),
+                } } }
+            }
+        }
+        @if some.len() < all.len() {
+            p .mistake { "These are the first " (count(some.len() as u64)) " of " (count(all.len() as u64)) " lines; JSON has all of them." }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Small pictures of numbers, as SVG within a page: no script, and colours of the page's style.
+
+use maud::{Markup, html};
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 140.0;
+
+/// What a picture shows, in words for those who do not see it, and for its edges.
+pub(super) struct Picture<'a> {
+    pub(super) title: &'a str,
+    /// At the top of its scale.
+    pub(super) most: String,
+    /// Left and right, below.
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+impl Picture<'_> {
+    /// A line through points in the order of their first number, over a scale that begins at 0; `most` is the top of the scale.
+    pub(super) fn line(&self, points: &[(f64, f64)], most: f64) -> Markup {
+        let (first, last) = (points.first().map_or(0.0, |at| at.0), points.last().map_or(0.0, |at| at.0));
+        let span = if last > first { last - first } else { 1.0 };
+        let path: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{:.1},{:.1}", (x - first) / span * WIDTH, height(*y, most)))
+            .collect();
+        let area = format!("0,{HEIGHT} {} {WIDTH},{HEIGHT}", path.join(" "));
+        self.frame(&html! { polygon .area points=(area) {} polyline .line points=(path.join(" ")) {} })
+    }
+
+    /// Bars side by side; each has words of its own.
+    pub(super) fn bars(&self, bars: &[(f64, String)]) -> Markup {
+        let most = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max);
+        let width = WIDTH / bars.len().max(1) as f64;
+        self.frame(&html! {
+            @for (place, (value, words)) in bars.iter().enumerate() {
+                @let top = height(*value, most);
+                rect .bar x=(format!("{:.1}", place as f64 * width + 1.0)) y=(format!("{top:.1}"))
+                    width=(format!("{:.1}", (width - 2.0).max(1.0))) height=(format!("{:.1}", HEIGHT - top)) {
+                    title { (words) }
+                }
+            }
+        })
+    }
+
+    /// The words stand outside of the drawing, which is stretched to the width of the page.
+    fn frame(&self, content: &Markup) -> Markup {
+        html! {
+            figure .picture {
+                div .small { (self.most) }
+                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(self.title) { (content) }
+                div .small { span { (self.from) } span { (self.to) } }
+            }
+        }
+    }
+}
+
+/// How far from the top a value is.
+fn height(value: f64, most: f64) -> f64 {
+    let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
+    HEIGHT * (1.0 - share)
+}

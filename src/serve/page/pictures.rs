@@ -1,0 +1,208 @@
+//! The archive in pictures: how it grew, how importance is distributed, what a budget keeps fresh.
+
+use archive_storage::{CaptureId, UrlId};
+use chrono::{DateTime, Local, Utc};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::picture::Picture;
+use super::{Asked, Problem, Reply, count, utc};
+use crate::ledger::Credits;
+use crate::selection::freshness::{self, PageModel};
+use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
+use crate::selection::{RefreshRules, Weights};
+
+/// Captures that are looked at for growth, evenly spread.
+const GROWTH_POINTS: u64 = 200;
+
+/// Pages that are looked at for importance and freshness; of more, every n-th is.
+const PAGES_MAX: usize = 2000;
+
+/// Bars of importance: from below 1/64 to above 64, each twice the one before.
+const BARS: i32 = 14;
+
+/// Days that are looked ahead, with a run each.
+const DAYS: f64 = 30.0;
+
+/// Budgets of a run, as parts of all pages.
+const BUDGETS: [f64; 9] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0];
+
+#[derive(Serialize)]
+struct Pictures {
+    growth: Vec<Growth>,
+    importance: Vec<Bar>,
+    /// Of how many pages each of the pages that were looked at stands for.
+    each_page_of: usize,
+    freshness: Vec<Forecast>,
+    /// The policy of the forecast; none if it has no rule that tells the future.
+    policy: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Growth {
+    #[serde(serialize_with = "utc")]
+    time: Option<DateTime<Utc>>,
+    captures: u64,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    /// From this importance on; none for the first.
+    from: Option<f64>,
+    /// Below this one; none for the last.
+    below: Option<f64>,
+    pages: u64,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let store = &asked.opened.store;
+    let rules = RefreshRules::kept(store.state())?;
+    let (pages, each_page_of) = pages(asked, &rules)?;
+    let rule = rules.policy.rule();
+    let forecast = |by| {
+        let sample = Sample::of(&pages);
+        let ranking = Ranking { by, shortest: rules.shortest_days() };
+        let runs = |part: f64| Runs { budget: (part * pages.len() as f64).round(), every: 1.0, days: DAYS };
+        let scaled = |forecast: Forecast| Forecast {
+            budget: forecast.budget * each_page_of as u64,
+            fetches: forecast.fetches * each_page_of as u64,
+            ..forecast
+        };
+        BUDGETS.map(|part| scaled(sample.forecast(&ranking, &runs(part)))).to_vec()
+    };
+    let data = Pictures {
+        growth: growth(asked)?,
+        importance: bars(&pages, each_page_of as u64),
+        each_page_of,
+        freshness: rule.filter(|_| !pages.is_empty()).map(forecast).unwrap_or_default(),
+        policy: rule.map(|_| rules.policy.to_string()),
+    };
+    Ok(asked.reply("Pictures", &data, || shown(&data)))
+}
+
+/// Pages with copies, and how many each of them stands for.
+fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usize), Problem> {
+    let store = &asked.opened.store;
+    let (state, now) = (store.state(), Utc::now());
+    let step = usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PAGES_MAX).max(1);
+    let (credits, weights) = (Credits::open(state)?, Weights::read(store.path(), &rules.weight)?);
+    let chosen = if step > 1 {
+        let ids = (0..state.totals().urls).step_by(step);
+        Some(ids.filter_map(|id| u32::try_from(id).ok().map(UrlId)).collect())
+    } else {
+        None
+    };
+    Ok((freshness::copies(state, &credits, &weights, chosen.as_ref(), now)?, step))
+}
+
+/// How many captures there were when.
+fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
+    let state = asked.opened.store.state();
+    let captures = state.totals().captures;
+    let mut times = Vec::new();
+    for point in 0..GROWTH_POINTS.min(captures) {
+        // Imports bring captures that are older than those before them.
+        let id = point * captures / GROWTH_POINTS.min(captures);
+        times.push(state.capture(CaptureId(u32::try_from(id)?))?.time);
+    }
+    times.sort_unstable();
+    let each = captures as f64 / times.len().max(1) as f64;
+    let grown = |(place, time): (usize, i64)| Growth {
+        time: DateTime::from_timestamp_micros(time),
+        captures: ((place + 1) as f64 * each).round() as u64,
+    };
+    Ok(times.into_iter().enumerate().map(grown).collect())
+}
+
+/// How many pages have which importance.
+fn bars(pages: &[PageModel], each: u64) -> Vec<Bar> {
+    let edge = |bar: i32| f64::from(bar - BARS / 2).exp2();
+    (0..BARS)
+        .map(|bar| {
+            let (from, below) = ((bar > 0).then(|| edge(bar)), (bar + 1 < BARS).then(|| edge(bar + 1)));
+            let is_in = |page: &&PageModel| {
+                from.is_none_or(|from| page.importance >= from)
+                    && below.is_none_or(|below| page.importance < below)
+            };
+            Bar { from, below, pages: each * pages.iter().filter(is_in).count() as u64 }
+        })
+        .collect()
+}
+
+fn shown(data: &Pictures) -> Markup {
+    html! {
+        h1 { "Pictures" }
+        @if data.each_page_of > 1 { p { "Of the pages, one in " (data.each_page_of) " was looked at, and stands for the others." } }
+        section { h2 { "Growth" } (growth_picture(&data.growth)) }
+        section {
+            h2 { "Importance" }
+            (importance_picture(&data.importance))
+            p .small { "Pages with a copy by their importance; a page has 1 on average, and each bar is of twice the importance of the one before." }
+        }
+        section {
+            h2 { "Freshness against budget" }
+            @match &data.policy {
+                Some(policy) => {
+                    (freshness_picture(&data.freshness))
+                    p .small { "What daily refreshes by the policy " (policy) " would keep fresh over " (DAYS) " days, weighted by importance (" code { "archive plan" } ")." }
+                }
+                None => p { "There is no forecast for the policy of this archive." },
+            }
+        }
+    }
+}
+
+fn growth_picture(growth: &[Growth]) -> Markup {
+    let (Some(first), Some(last)) = (growth.first(), growth.last()) else {
+        return html! { p { "Nothing was captured yet." } };
+    };
+    let day = |time: Option<DateTime<Utc>>| {
+        time.map_or(String::new(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string())
+    };
+    let seconds = |time: Option<DateTime<Utc>>| time.map_or(0.0, |time| time.timestamp_micros() as f64 / 1e6);
+    let points: Vec<(f64, f64)> = growth.iter().map(|at| (seconds(at.time), at.captures as f64)).collect();
+    let title = format!("{} captures from {} to {}", count(last.captures), day(first.time), day(last.time));
+    let most = format!("{} captures", count(last.captures));
+    Picture { title: &title, most, from: day(first.time), to: day(last.time) }
+        .line(&points, last.captures as f64)
+}
+
+fn importance_picture(importance: &[Bar]) -> Markup {
+    let number = |edge: f64| if edge < 1.0 { format!("1/{:.0}", 1.0 / edge) } else { format!("{edge:.0}") };
+    let words = |bar: &Bar| match (bar.from, bar.below) {
+        (Some(from), Some(below)) => format!("{} to {}", number(from), number(below)),
+        (None, Some(below)) => format!("below {}", number(below)),
+        (Some(from), None) => format!("{} and more", number(from)),
+        (None, None) => String::new(),
+    };
+    let most = importance.iter().map(|bar| bar.pages).max().unwrap_or(0);
+    let bars: Vec<(f64, String)> = importance
+        .iter()
+        .map(|bar| (bar.pages as f64, format!("{}: {} pages", words(bar), count(bar.pages))))
+        .collect();
+    let title = bars.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("; ");
+    let (from, to) = (importance.first().map(words), importance.last().map(words));
+    let most = format!("{} pages", count(most));
+    Picture { title: &title, most, from: from.unwrap_or_default(), to: to.unwrap_or_default() }.bars(&bars)
+}
+
+fn freshness_picture(forecasts: &[Forecast]) -> Markup {
+    let Some(last) = forecasts.last() else { return html! { p { "No page has a copy yet." } } };
+    let points: Vec<(f64, f64)> = forecasts.iter().map(|at| (at.budget as f64, at.freshness)).collect();
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let to = format!("{} fetches a day", count(last.budget));
+    let title = format!(
+        "{} fresh with no refreshes, {} with {to}",
+        percent(forecasts[0].freshness),
+        percent(last.freshness)
+    );
+    html! {
+        (Picture { title: &title, most: "100 % fresh".to_owned(), from: "no refreshes".to_owned(), to }.line(&points, 1.0))
+        div .wide { table {
+            thead { tr { th .number scope="col" { "Fetches a day" } th .number scope="col" { "Fresh" } th .number scope="col" { "Days out of date" } } }
+            tbody { @for at in forecasts { tr {
+                td .number { (count(at.budget)) } td .number { (percent(at.freshness)) } td .number { (format!("{:.2}", at.age_days)) }
+            } } }
+        } }
+    }
+}

@@ -1,0 +1,110 @@
+//! A feed as a list, a sitemap as a table, other XML as a tree: what a capture holds, as text.
+
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+use serde::Serialize;
+use url::Url;
+
+use archive_storage::address::canonical;
+
+use super::compare::{time, time_of};
+use super::{Asked, Problem, Reply, captured, count, moment, page_of, utc};
+use crate::change::{readable, versions_meant};
+use crate::parse::{Element, Item, Place, Readable};
+
+/// Elements of a tree that are open at first, by their depth.
+const OPEN_DEPTH: usize = 2;
+
+#[derive(Serialize)]
+struct Read {
+    url: String,
+    #[serde(serialize_with = "utc")]
+    time: Option<DateTime<Utc>>,
+    #[serde(flatten)]
+    content: Readable,
+}
+
+pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let id = captured::find(asked)?;
+    let url = store.state().url(id)?;
+    let versions = versions_meant(store, access, id, (None, time(asked.parameter("at"))?))?;
+    let (_, capture) =
+        versions.ok_or_else(|| Problem::Missing(format!("The archive has no version of {url}.")))?;
+    let content = readable(store, &capture)?.map_err(|why| Problem::Missing(why.to_string()))?;
+    let data = Read { url, time: time_of(&capture), content };
+    let title = match &data.content {
+        Readable::Feed { title, .. } if !title.is_empty() => title.clone(),
+        _ => data.url.clone(),
+    };
+    Ok(asked.reply(&title, &data, || {
+        html! {
+            h1 { (title) }
+            p .url { a href=(page_of(&data.url)) { (data.url) } }
+            p { "As of " (moment(data.time)) " · " a href=(asked.replayed(&data.url, data.time)) { "See it as it was" } }
+            (content_of(asked, &data))
+        }
+    }))
+}
+
+fn content_of(asked: &Asked<'_>, data: &Read) -> Markup {
+    let linked = |written: &str| linked(asked, &data.url, written);
+    match &data.content {
+        Readable::Feed { about, items, count, .. } => html! {
+            @if !about.is_empty() { p { (about) } }
+            (first(items.len(), *count, "items"))
+            ol .feed { @for Item { title, link, date, text } in items { li {
+                h2 { @if title.is_empty() { "Without a title" } @else { (title) } }
+                @if !date.is_empty() { div .small { (date) } }
+                @if !link.is_empty() { div .url { (linked(link)) } }
+                @if !text.is_empty() { p { (text) } }
+            } } }
+        },
+        Readable::Sitemap { urls, count } => html! {
+            (first(urls.len(), *count, "URLs"))
+            div .wide { table {
+                thead { tr { th scope="col" { "URL" } th scope="col" { "Changed" } th scope="col" { "How often" } th .number scope="col" { "Priority" } } }
+                tbody { @for Place { url, modified, changes, priority } in urls { tr {
+                    td .url { (linked(url)) } td { (modified) } td { (changes) } td .number { (priority) }
+                } } }
+            } }
+        },
+        Readable::Tree { root, shown, count } => html! {
+            (first(*shown, *count, "elements"))
+            div .tree { (element(root, 0)) }
+        },
+    }
+}
+
+/// How many there are, and that not all are shown, if that is so.
+fn first(shown: usize, all: usize, what: &str) -> Markup {
+    html! { p { @if shown < all { "The first " (count(shown as u64)) " of " } (count(all as u64)) " " (what) } }
+}
+
+/// A URL as it is written, which leads to what the archive knows of it, if it does.
+fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
+    let url = Url::parse(base).and_then(|base| base.join(written)).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|url| canonical(&url));
+    let is_known = |url: &String| matches!(asked.opened.store.state().find(url), Ok(Some(_)));
+    html! { @if let Some(url) = url.filter(is_known) { a href=(page_of(&url)) { (written) } } @else { (written) } }
+}
+
+/// An element and what is in it; their depth is limited where they are read.
+fn element(shown: &Element, depth: usize) -> Markup {
+    let head = html! {
+        code { (shown.name) }
+        @for (name, value) in &shown.attributes { " " span .small { (name) "=" } (value) }
+    };
+    html! {
+        @if shown.children.is_empty() && shown.left_out == 0 {
+            div .leaf { (head) @if !shown.text.is_empty() { ": " (shown.text) } }
+        } @else {
+            details open[depth < OPEN_DEPTH] {
+                summary { (head) " " span .small { (count(shown.children.len() as u64)) } }
+                @if !shown.text.is_empty() { div .leaf { (shown.text) } }
+                @for child in &shown.children { (element(child, depth + 1)) }
+                @if shown.left_out > 0 { div .leaf .small { (count(shown.left_out as u64)) " more are not shown" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Repacking in spare time, beside a refresh: what was in the archive stays, what comes is kept, and readers read on.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+
+use crate::change::clock;
+use crate::repack::{Told, is_tidy, refreshed, refreshed_web, told};
+use crate::support::program::start;
+use crate::support::{Archive, Dice, TestWeb, files_with, kills, ledger_balances};
+
+/// How often a refresh is killed that repacks beside, unless `ARCHIVE_KILLS` says otherwise.
+const KILLS: u64 = 6;
+/// Refreshes of which one at least repacks.
+const RUNS_MAX: u32 = 5;
+
+/// A refresh of everything, which takes some seconds because it is polite, and repacks.
+fn polite_refresh(archive: &Archive, served: &TestWeb) -> Command {
+    let mut command = archive.command("refresh");
+    command.args(["--budget", "100", "--shortest", "0s", "--delay", "160ms", "--repack-while-idle"]);
+    command.args(["--spare-time", "true"]).args(served.connection()).args(clock(served));
+    command
+}
+
+/// Whether an archive has these captures first, and what it has more.
+fn added(archive: &Path, before: &[Told]) -> usize {
+    let now = told(archive);
+    assert!(now.starts_with(before), "what was there is there, in its order");
+    now.len() - before.len()
+}
+
+fn segments(archive: &Archive) -> usize {
+    files_with(&archive.segments(), &[".warc.zst"]).len()
+}
+
+#[test]
+fn a_refresh_repacks_in_spare_time_beside_readers_and_loses_nothing() {
+    let (archive, served) = refreshed_web(511, "zstd");
+    let (before, files) = (told(&archive.path), segments(&archive));
+    let (mut reads, mut is_repacked) = (0, false);
+    // On a machine that is busy with other tests, one may end before its repack.
+    for _ in 0..RUNS_MAX {
+        served.web.clock().advance(TimeDelta::days(9));
+        let mut refresh = start(&mut polite_refresh(&archive, &served));
+        while !refresh.has_ended() {
+            added(&archive.path, &before);
+            reads += 1;
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_repacked = refresh.wait().succeeded().errors.contains("repacked: segments");
+        if is_repacked {
+            break;
+        }
+    }
+    println!("read {reads} times");
+    assert!(is_repacked);
+    assert!(reads > 3);
+    assert!(segments(&archive) < files, "the refresh's own segments and fewer old ones");
+    assert!(added(&archive.path, &before) > 50);
+    assert!(is_tidy(&archive));
+    let all = told(&archive.path);
+    assert_eq!(archive.verify(), all.len() as u64);
+    ledger_balances(&archive.path);
+    start(&mut archive.command("rebuild")).wait().succeeded();
+    assert_eq!(told(&archive.path), all, "after a rebuild");
+}
+
+#[test]
+fn a_refresh_killed_while_it_repacks_leaves_the_old_segments_or_the_new_ones() {
+    let mut dice = Dice::new("kill repack beside");
+    let (sound, served) = refreshed_web(512, "zstd");
+    let before = told(&sound.path);
+    served.web.clock().advance(TimeDelta::days(9));
+    let mut in_place = 0;
+    for number in 1..=kills(KILLS) {
+        let archive = sound.copy();
+        let mut running = start(&mut polite_refresh(&archive, &served));
+        let begins =
+            |archive: &Archive| !files_with(&archive.segments(), &[".rewrite", "rewrite.json"]).is_empty();
+        let begun = Instant::now();
+        running.wait_until(|| begins(&archive) || begun.elapsed() > Duration::from_secs(5));
+        thread::sleep(Duration::from_micros(dice.below(3_000_000)));
+        running.kill();
+        added(&archive.path, &before);
+        let next = start(&mut polite_refresh(&archive, &served)).wait().succeeded();
+        in_place += usize::from(!next.errors.contains("repacked: segments"));
+        let count = before.len() + added(&archive.path, &before);
+        assert_eq!(archive.verify(), count as u64, "kill {number}");
+        assert!(is_tidy(&archive));
+    }
+    println!("{} kills, {in_place} after all was in place", kills(KILLS));
+}
+
+#[test]
+fn without_time_to_spare_nothing_is_repacked_and_memory_is_asked_for() {
+    let (archive, served) = refreshed_web(513, "zstd");
+    let files = files_with(&archive.segments(), &[".warc.zst"]);
+    let mut refresh = archive.command("refresh");
+    refresh.args(["--budget", "100", "--shortest", "0s", "--repack-while-idle", "--spare-time", "false"]);
+    let finished = start(refresh.args(served.at_once()).args(clock(&served))).wait().succeeded();
+    assert!(!finished.errors.contains("repacked"), "{}", finished.errors);
+    assert!(files.iter().all(|file| file.exists()));
+    let little = ["--budget", "1", "--repack-while-idle", "--memory", "400MB"];
+    archive.run("refresh", &little).refused(2, &["--repack-while-idle needs a --memory of at least 832MiB"]);
+}
+
+#[test]
+fn what_a_killed_repack_leaves_is_removed_and_said() {
+    let archive = refreshed(514, "zstd");
+    let name = files_with(&archive.segments(), &[".warc.zst"]).pop().unwrap();
+    let left = format!("{}.rewrite", name.display()).replace("-00000-", "-00999-");
+    std::fs::copy(&name, &left).unwrap();
+    let repack = start(archive.command("repack").arg("--dry-run")).wait().succeeded();
+    assert!(repack.errors.contains("1 new segment"), "{}", repack.errors);
+    assert!(!Path::new(&left).exists());
+    assert!(is_tidy(&archive));
+}

@@ -1,0 +1,242 @@
+//! Runs in the browser: what a run leaves behind of itself, and how it is told as it goes on.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::crawl::lively;
+use crate::support::browser::Browser;
+use crate::support::program::{Running, start};
+use crate::support::served::{Served, ask};
+use crate::support::{Archive, TestWeb};
+
+/// So long something that is awaited may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Clients that a server tells of runs at once.
+const LISTENERS_MAX: usize = 16;
+
+fn json(served: &Served, path: &str) -> Value {
+    let answer = ask(&served.application, "GET", path, &["Accept: application/json"]);
+    assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+fn html(served: &Served, path: &str) -> String {
+    let answer = ask(&served.application, "GET", path, &[]);
+    assert_eq!(answer.status, 200, "{path}");
+    String::from_utf8(answer.body).unwrap()
+}
+
+/// A crawl that takes a while.
+fn slow(web: &TestWeb, archive: &Archive) -> Running {
+    let options =
+        [web.connection().to_vec(), ["--allow-private", "--delay", "300ms"].map(String::from).to_vec()];
+    let mut crawl = start(&mut archive.crawl(&web.web.seeds(2), &options.concat()));
+    // From then on there is an archive to be served.
+    assert!(crawl.wait_until(|| {
+        let told = fs::read(archive.path.join("runs/1.json")).unwrap_or_default();
+        let run: Value = serde_json::from_slice(&told).unwrap_or_default();
+        run["progress"]["pages"].as_u64() > Some(0)
+    }));
+    crawl
+}
+
+/// Asks to be told of a run; gives the status and what follows.
+fn listen(served: &Served, path: &str) -> (u16, BufReader<TcpStream>) {
+    let mut stream = TcpStream::connect(&served.application).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", served.application);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    (line.split(' ').nth(1).unwrap().parse().unwrap(), reader)
+}
+
+/// The data of the next events of this name.
+fn events(reader: &mut BufReader<TcpStream>, name: &str, count: usize) -> Vec<String> {
+    let (mut found, mut is_meant) = (Vec::new(), false);
+    while found.len() < count {
+        let mut line = String::new();
+        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "it ended after {found:?}");
+        if let Some(event) = line.strip_prefix("event: ") {
+            is_meant = event.trim() == name;
+        }
+        found.extend(line.strip_prefix("data: ").filter(|_| is_meant).map(str::to_owned));
+    }
+    found
+}
+
+#[test]
+fn a_run_leaves_an_account_of_itself() {
+    let web = TestWeb::start(lively(311, 4, 200));
+    let archive = Archive::new();
+    let options = [web.at_once(), ["--limit", "60", "--pages-per-host", "10"].map(String::from).to_vec()];
+    start(&mut archive.crawl(&web.web.seeds(4), &options.concat())).wait().succeeded();
+    start(archive.command("refresh").args(web.at_once()).args([
+        "--budget",
+        "5",
+        "--shortest",
+        "1s",
+        "--time-unit",
+        "1s",
+    ]))
+    .wait()
+    .succeeded();
+    let served = Served::of(&archive);
+    let list = json(&served, "/runs");
+    assert_eq!(
+        (&list[0]["id"], &list[0]["command"], &list[0]["stage"]),
+        (&2.into(), &"refresh".into(), &"ended".into())
+    );
+    let run = json(&served, "/runs/1");
+    assert_eq!((&run["command"], &run["limits"]["pages"]), (&"crawl".into(), &60.into()));
+    let stored = archive.json::<&str>("stats", &[])[0]["captures"].as_u64().unwrap();
+    let captures = |run: &Value| run["progress"]["captures"].as_u64().unwrap();
+    assert_eq!(captures(&run) + captures(&json(&served, "/runs/2")), stored);
+    let sum = |tallies: &Value| {
+        tallies.as_array().unwrap().iter().map(|tally| tally["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(sum(&run["errors"]), run["progress"]["errors"].as_u64().unwrap());
+    assert_eq!(sum(&run["refused"]), run["progress"]["refused"].as_u64().unwrap());
+    let over =
+        run["refused"].as_array().unwrap().iter().find(|tally| tally["reason"] == "pages-per-host").unwrap();
+    let url = over["examples"][0]["url"].as_str().unwrap();
+    assert!(html(&served, "/runs/1").contains(url) && html(&served, "/runs").contains("refresh"));
+    assert_eq!(json(&served, "/runs/current")["id"], 2);
+    // Reading in pages, and what is not there.
+    assert_eq!(json(&served, "/runs?before=2").as_array().unwrap().len(), 1);
+    assert_eq!(listen(&served, "/runs/3").0, 404);
+    for (path, status) in [("/runs/3", 404), ("/runs/x", 404), ("/runs?before=x", 400), ("/runs/1/2", 404)] {
+        assert_eq!(ask(&served.application, "GET", path, &[]).status, status, "{path}");
+    }
+    // What access rules hide is no example, for whoever asks.
+    fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\n").unwrap();
+    thread::sleep(Duration::from_millis(600));
+    let hidden = json(&served, "/runs/1");
+    assert_eq!(sum(&hidden["refused"]), sum(&run["refused"]), "how many there are is no secret");
+    assert!(!hidden.to_string().contains("http://") && !html(&served, "/runs/1").contains(url));
+    let (_, mut told) = listen(&served, "/runs/1");
+    assert!(!events(&mut told, "last", 1)[0].contains(url));
+    drop(served);
+    // What is erased is no example any more, and is counted all the same.
+    fs::remove_file(archive.path.join("access.toml")).unwrap();
+    let file = archive.path.join("runs/1.json");
+    let pages = archive.json("query", &["page type = html and captures > 0 limit 1 select url"]);
+    let gone = pages[0]["url"].as_str().unwrap();
+    let mut named: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    named["refused"][0]["examples"][0]["url"] = gone.into();
+    fs::write(&file, named.to_string()).unwrap();
+    let query = format!("url = \"{gone}\"");
+    archive.run("erase", &[query.as_str(), "--reason", "asked for", "--yes"]).succeeded();
+    let left: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert!(
+        !left.to_string().contains(&format!("\"{gone}\"")) && sum(&left["refused"]) == sum(&run["refused"])
+    );
+}
+
+#[test]
+fn what_a_file_of_a_run_says_stays_text() {
+    let archive = Archive::new();
+    start(archive.command("demo").args(["--pages", "60", "--hosts", "4"])).wait().succeeded();
+    let file = archive.path.join("runs/1.json");
+    let mut run: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let evil = "<script>alert(1)</script>\n\nevent: last\ndata: \"'&";
+    run["command"] = evil.into();
+    run["error"] = evil.into();
+    let tally = serde_json::json!([{ "reason": evil, "count": 1, "examples": [{ "url": evil, "time": run["told"] }] }]);
+    (run["errors"], run["refused"]) = (tally.clone(), tally);
+    run["moments"] = serde_json::json!([{ "seconds": 0, "pages": 0, "queued": 0 }, { "seconds": 1e300, "pages": 3, "queued": 0 }]);
+    fs::write(&file, run.to_string()).unwrap();
+    let served = Served::of(&archive);
+    let (_, mut told) = listen(&served, "/runs/1");
+    let data = events(&mut told, "last", 3).concat();
+    for text in [html(&served, "/runs/1"), html(&served, "/runs"), data] {
+        assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains("<script>alert"), "{text}");
+    }
+    fs::write(&file, "no file of ours").unwrap();
+    assert_eq!(ask(&served.application, "GET", "/runs/1", &[]).status, 404);
+    assert!(!html(&served, "/runs").contains("/runs/1\""), "what cannot be read is passed over");
+}
+
+#[test]
+fn a_run_is_told_as_it_goes_on() {
+    let web = TestWeb::start(lively(312, 4, 300));
+    let archive = Archive::new();
+    let crawl = slow(&web, &archive);
+    let served = Served::of(&archive);
+    let (status, mut told) = listen(&served, "/runs/current");
+    let two = events(&mut told, "run", 2);
+    assert_eq!(status, 200);
+    assert!(two[0] != two[1] && two[1].contains("Under way"), "{two:?}");
+    for fact in ["Pages a second", "URLs that wait", "Hosts left alone for politeness", "Budgets"] {
+        assert!(two[1].contains(fact), "{fact}");
+    }
+    // However often somebody asks, others are told, and pages come.
+    let more: Vec<_> = (0..LISTENERS_MAX + 3).map(|_| listen(&served, "/runs/1")).collect();
+    assert_eq!(more.iter().filter(|(status, _)| *status == 200).count(), LISTENERS_MAX - 1);
+    assert!(more.iter().all(|(status, _)| matches!(status, 200 | 503)));
+    assert_eq!(json(&served, "/runs/1")["stage"], "under-way");
+    drop(more);
+    let begun = Instant::now();
+    let mut again = loop {
+        let (status, again) = listen(&served, "/runs/1");
+        if status == 200 {
+            break again;
+        }
+        assert!(begun.elapsed() < PATIENCE, "who has left makes room");
+        thread::sleep(Duration::from_millis(200));
+    };
+    crawl.signal("-INT");
+    crawl.wait();
+    let last = events(&mut again, "last", 1);
+    assert!(last[0].contains("Stopped by somebody"), "{last:?}");
+    assert_eq!(json(&served, "/runs/1")["end"], "stopped");
+    assert!(events(&mut told, "run", 1)[0].contains("Run 1"), "the newest run stays the newest");
+}
+
+#[test]
+fn a_killed_run_is_told_as_broken_off_and_listeners_keep_no_server() {
+    let web = TestWeb::start(lively(313, 4, 300));
+    let archive = Archive::new();
+    slow(&web, &archive).kill();
+    let mut served = Served::of(&archive);
+    assert_eq!(json(&served, "/runs")[0]["stage"], "broken-off");
+    assert!(html(&served, "/runs/1").contains("its program ended before it did"));
+    // Whoever is told of the newest run would be for ten minutes.
+    let (_, mut told) = listen(&served, "/runs/current");
+    events(&mut told, "run", 1);
+    let begun = Instant::now();
+    assert!(served.stop().success());
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_browser_shows_a_run_as_it_goes_on_and_without_script_as_it_was() {
+    let web = TestWeb::start(lively(314, 4, 300));
+    let archive = Archive::new();
+    let crawl = slow(&web, &archive);
+    let served = Served::of(&archive);
+    let (Some(lively), Some(plain)) = (Browser::start(true), Browser::start(false)) else { return };
+    let address = format!("http://{}/runs/1", served.application);
+    plain.go(&address);
+    assert!(plain.source().contains("Under way") && plain.source().contains("Read the numbers again"));
+    lively.go(&address);
+    let first = lively.source();
+    let begun = Instant::now();
+    while lively.source() == first {
+        assert!(begun.elapsed() < PATIENCE, "nothing moves");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(lively.source().contains("Under way"));
+    crawl.signal("-INT");
+    crawl.wait();
+    lively.wait_for("Stopped by somebody");
+    assert!(plain.source().contains("Under way"), "nothing moves without script");
+}

@@ -202,6 +202,7 @@ fn recall_segment(disk: &dyn Disk, folder: &Path, info: &SegmentInfo, versions: 
         })
         .collect();
     found.sort_unstable();
+    versions.expect_more(found.len());
     for (location, url) in found {
         versions.recall(&url, location);
     }

@@ -132,6 +132,11 @@ impl Versions {
         }
     }
 
+    /// Makes room for versions that will be noted.
+    pub(super) fn expect_more(&mut self, versions: usize) {
+        self.pages.reserve(versions.min(self.pages_max));
+    }
+
     /// Notes a version that an earlier process appended.
     pub(super) fn recall(&mut self, url: &str, location: Location) {
         let plain_length = u64::from(location.length) * SHRINKING_ALONE;
@@ -261,7 +266,11 @@ impl Versions {
     pub(super) fn split_off(&mut self, hosts: HostGroup) -> Self {
         let mut other = Self::new(self.guard);
         other.order = self.order;
-        other.pages = self.pages.extract_if(|_, version| hosts.holds(version.host)).collect();
+        other.pages = match hosts {
+            // As when an archive is opened: a copy of all would take longer than reading them did.
+            HostGroup::ALL => std::mem::take(&mut self.pages),
+            _ => self.pages.extract_if(|_, version| hosts.holds(version.host)).collect(),
+        };
         other.pages_max = hosts.share(PAGES_MAX);
         self.pages_max = self.pages_max.min(other.pages_max);
         self.pages.shrink_to_fit();

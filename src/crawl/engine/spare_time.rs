@@ -1,9 +1,10 @@
 //! What a run does with the time that processors have to spare: it packs records well, and repacks closed segments.
 
+use indicatif::HumanBytes;
+
 use super::{CrawlError, Run};
 use crate::exchange::repack::{Beside, Turn};
 use crate::spare::Gauge;
-use indicatif::HumanBytes;
 
 /// Time to spare, and what is done in it.
 #[derive(Debug)]

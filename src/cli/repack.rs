@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_bytes)]
     memory: usize,
     /// Bytes on disk that new segments may take beside the old ones; longer segments are left as they are
-    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, default_value = "2GiB", value_name = "SIZE", value_parser = parse_bytes)]
     room: usize,
     /// Threads that compress [default: one a core]
     #[arg(long, value_name = "N")]

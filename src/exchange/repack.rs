@@ -11,8 +11,8 @@ mod beside;
 use std::thread;
 
 use archive_storage::segment::{
-    Author, Codec, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, Rewritten, SegmentError,
-    SegmentInfo,
+    Author, Codec, HALVINGS_MAX, REWRITTEN_CAPTURES_MAX, ReplayedCapture, RewriteOptions, Rewritten,
+    SegmentError, SegmentInfo,
 };
 use archive_storage::{SegmentId, Store, StoreError};
 use serde::Serialize;
@@ -61,7 +61,8 @@ impl Default for Options {
             level: None,
             threads,
             memory: 1 << 30,
-            room: 1 << 30,
+            // A segment is closed when it is a little longer than a GiB.
+            room: 2 << 30,
             again: false,
             dry_run: false,
         }
@@ -75,13 +76,24 @@ impl Options {
         self.memory as u64 / if self.threads == 1 { 2 } else { 4 }
     }
 
+    /// Bytes of records before compression of a batch of several segments; a segment alone may have a few times as many.
+    fn plain_max(&self) -> u64 {
+        self.planning() * PLAIN_PER_BYTE
+    }
+
+    /// How often what is known of so many bytes of records has to be halved; none where that is too often.
+    fn halvings(&self, plain_bytes: u64) -> Option<u32> {
+        (0..=HALVINGS_MAX).find(|halvings| plain_bytes >> halvings <= self.plain_max())
+    }
+
     /// How a batch is rewritten.
-    fn rewriting(&self) -> RewriteOptions {
+    fn rewriting(&self, batch: &Batch) -> RewriteOptions {
         RewriteOptions {
             codec: self.codec,
             level: self.level,
             threads: self.threads.clamp(1, (self.memory / 4 / THREAD_BYTES).max(1)),
             dictionary_bytes: self.memory / if self.threads == 1 { 8 } else { 4 },
+            halvings: self.halvings(batch.plain_bytes).unwrap_or(HALVINGS_MAX),
             verbatim: false,
         }
     }
@@ -145,15 +157,17 @@ pub trait Listener {
 pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
     let chosen = choose(segments, options.again);
     let captures_max = (options.planning() / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
-    let plain_max = options.planning() * PLAIN_PER_BYTE;
     let mut batches: Vec<Batch> = Vec::new();
     for info in chosen {
         let fits = |batch: &Batch| {
             batch.captures + info.captures <= captures_max
-                && batch.plain_bytes + info.plain_bytes <= plain_max
+                && batch.plain_bytes + info.plain_bytes <= options.plain_max()
                 && batch.bytes + info.bytes <= options.room
         };
-        if !fits(&Batch::default()) {
+        let fits_alone = info.captures <= captures_max
+            && options.halvings(info.plain_bytes).is_some()
+            && info.bytes <= options.room;
+        if !fits_alone {
             continue;
         }
         if !batches.last().is_some_and(fits) {
@@ -207,11 +221,11 @@ pub fn run(
     stop: &Control,
     listener: &mut dyn Listener,
 ) -> Result<bool, StoreError> {
-    let rewriting = options.rewriting();
     for batch in batches {
         if stop.is_stopped() {
             return Ok(false);
         }
+        let rewriting = options.rewriting(batch);
         if options.dry_run {
             let bytes = store.estimate_rewriting(&batch.segments, &rewriting)?;
             let done = Done {
@@ -274,6 +288,22 @@ mod tests {
         assert_eq!(left, 1);
         let done: Vec<SegmentInfo> = (0..10).map(|id| segment(id, 100, true)).collect();
         assert_eq!(plan(&done, &options(350)), (Vec::new(), 10));
+    }
+
+    #[test]
+    fn a_full_segment_is_repacked_as_well() {
+        let full = |bytes: u64| vec![segment(0, bytes, false), segment(1, 100, false)];
+        let (batches, left) = plan(&full((1 << 30) + 50_000), &Options::default());
+        let sizes: Vec<(usize, u32)> = batches
+            .iter()
+            .map(|batch| (batch.segments.len(), Options::default().rewriting(batch).halvings))
+            .collect();
+        assert_eq!(
+            (sizes, left),
+            (vec![(1, 1), (1, 0)], 0),
+            "6 GiB of records take more than a quarter of a GiB of memory"
+        );
+        assert_eq!(plan(&full((2 << 30) + 1), &Options::default()).1, 1);
     }
 
     #[test]

@@ -146,7 +146,8 @@ fn what_is_kept_is_byte_for_byte_what_it_was() {
         let (before, places) = (records(path), locations(&store));
         assert_eq!(before.len(), 200);
         let bytes: u64 = store.closed_segments().iter().map(|info| info.bytes).sum();
-        let options = RewriteOptions { codec: Some(to), threads: 2, ..RewriteOptions::default() };
+        let options =
+            RewriteOptions { codec: Some(to), threads: 2, halvings: 1, ..RewriteOptions::default() };
         let old = all(&store);
         let estimated = store.estimate_rewriting(&old, &options).expect("readable segments");
         let rewritten = store.rewrite(&old, &options, &mut KeepAll).expect("room");

@@ -74,7 +74,8 @@ impl Beside {
     }
 
     fn begin(&mut self, store: &mut Store, batch: Batch) -> Result<Option<Turn>, StoreError> {
-        let begun = store.rewriter(&batch.segments).and_then(|rewriter| Ok(self.start(rewriter, store)?));
+        let begun =
+            store.rewriter(&batch.segments).and_then(|rewriter| Ok(self.start(rewriter, &batch, store)?));
         match begun {
             Ok(thread) => self.under_way = Some(UnderWay { batch, thread }),
             Err(error) => return self.give_up(error),
@@ -85,10 +86,11 @@ impl Beside {
     fn start(
         &self,
         rewriter: Rewriter,
+        batch: &Batch,
         store: &Store,
     ) -> Result<JoinHandle<Result<Rewritten, SegmentError>>, SegmentError> {
         let mut author = Patient { is_over: self.is_over.clone(), spare: self.spare.clone() };
-        let rewriting = self.options.rewriting();
+        let rewriting = self.options.rewriting(batch);
         let work = move || {
             if !author.spare.is_told() {
                 // Of Linux's threads each has a priority of its own. Without it there is still the gauge.

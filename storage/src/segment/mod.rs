@@ -95,7 +95,9 @@ pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
 pub(crate) use rewrite::Intent;
 pub(crate) use rewrite::settle;
-pub use rewrite::{Author, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten};
+pub use rewrite::{
+    Author, HALVINGS_MAX, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten,
+};
 pub use stated::Catalogued;
 pub use survey::{BROKEN_MAX, Restored, Survey, files, records, restore, survey};
 pub use writer::SyncHandle;

@@ -38,6 +38,8 @@ pub(super) struct Texts {
     distinct: usize,
     /// The samples by their numbers.
     names: Vec<u32>,
+    /// How often there are half as many samples as there might be.
+    halvings: u32,
 }
 
 /// What is to be in a dictionary.
@@ -84,9 +86,14 @@ pub(super) struct Counts {
 }
 
 impl Texts {
+    /// No text yet; see [`samples`] for `halvings`.
+    pub(super) fn new(halvings: u32) -> Self {
+        Self { halvings, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, text: &[u8]) {
         let sampled = text.get(..text.len().min(TEXT_SAMPLED_MAX)).unwrap_or_default();
-        samples(sampled, |sample, _| self.samples.push(sample));
+        samples(sampled, self.halvings, |sample, _| self.samples.push(sample));
         self.ends.push(self.samples.len());
         self.lengths.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
     }
@@ -104,7 +111,7 @@ impl Texts {
         self.names = all.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]).collect();
         drop(all);
         self.distinct = self.names.len();
-        let mut arranged = Self { names: std::mem::take(&mut self.names), ..Self::default() };
+        let mut arranged = Self { names: std::mem::take(&mut self.names), ..Self::new(self.halvings) };
         arranged.distinct = self.distinct;
         for text in captures.iter().flat_map(|capture| [*capture as usize * 2, *capture as usize * 2 + 1]) {
             let mut numbers: Vec<u32> =
@@ -177,7 +184,8 @@ impl Texts {
                 bytes += 1.0;
             }
         }
-        (worth * SAMPLE_BYTES as f64, bytes * SAMPLE_BYTES as f64)
+        let bytes_of_one = (SAMPLE_BYTES << self.halvings) as f64;
+        (worth * bytes_of_one, bytes * bytes_of_one)
     }
 
     /// The stretches of a chosen text that belong into the dictionary: those that texts of the range share and that no text
@@ -186,7 +194,7 @@ impl Texts {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut before = 0;
         let sampled = text.get(..text.len().min(TEXT_SAMPLED_MAX)).unwrap_or_default();
-        samples(sampled, |sample, end| {
+        samples(sampled, self.halvings, |sample, end| {
             let is_new = self.number(sample).is_some_and(|number| {
                 let number = number as usize;
                 taken.shared[number] && !std::mem::replace(&mut taken.held[number], true)

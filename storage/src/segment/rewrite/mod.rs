@@ -39,7 +39,7 @@ use super::read::SegmentReader;
 use super::replay::ReplayedCapture;
 use crate::backend::Disk;
 use crate::ids::{Location, SegmentId};
-use choice::{Choice, Counts};
+use choice::{Choice, Counts, Texts};
 use plan::Plan;
 use write::NewSegment;
 
@@ -54,6 +54,9 @@ const CUT_BYTES_MIN: u64 = 4 << 20;
 /// Captures that are rewritten by one call at most: what is known of each takes some memory.
 pub const REWRITTEN_CAPTURES_MAX: u64 = 1 << 20;
 
+/// The most that [`RewriteOptions::halvings`] may be.
+pub const HALVINGS_MAX: u32 = 3;
+
 /// How segments are rewritten.
 #[derive(Clone, Debug)]
 pub struct RewriteOptions {
@@ -66,6 +69,9 @@ pub struct RewriteOptions {
     pub threads: usize,
     /// Bytes of dictionaries of old segments that are kept ready.
     pub dictionary_bytes: usize,
+    /// What is known of the records' texts takes half of the usual memory, so many times; dictionaries get a little worse. At most
+    /// [`HALVINGS_MAX`].
+    pub halvings: u32,
     /// Copies the records of kept captures as they lie, with the dictionaries of their segments: one new segment for each old one,
     /// about as long, in a fraction of the time. Codec and level are then those of the records that are replaced.
     pub verbatim: bool,
@@ -73,7 +79,14 @@ pub struct RewriteOptions {
 
 impl Default for RewriteOptions {
     fn default() -> Self {
-        Self { codec: None, level: None, threads: 1, dictionary_bytes: 128 << 20, verbatim: false }
+        Self {
+            codec: None,
+            level: None,
+            threads: 1,
+            dictionary_bytes: 128 << 20,
+            halvings: 0,
+            verbatim: false,
+        }
     }
 }
 
@@ -271,6 +284,7 @@ impl Rewriter {
     ) -> Result<(Plan, Vec<Part>), SegmentError> {
         self.reader.keep_dictionaries(options.dictionary_bytes);
         let (mut plan, mut parts) = (Plan::default(), Vec::new());
+        plan.texts = Texts::new(options.halvings.min(HALVINGS_MAX));
         for info in &self.old {
             let before = plan.captures.len();
             let replaces = &mut |capture: &ReplayedCapture| author.replaces(capture);

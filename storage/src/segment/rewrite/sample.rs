@@ -29,14 +29,15 @@ const GEAR: [u64; 256] = {
     table
 };
 
-/// Hands over the samples of a text: the hash, and where it ends.
-pub(super) fn samples(text: &[u8], mut take: impl FnMut(u32, usize)) {
+/// Hands over the samples of a text: the hash, and where it ends. As often as `halvings` says there are half as many.
+pub(super) fn samples(text: &[u8], halvings: u32, mut take: impl FnMut(u32, usize)) {
+    let bits = SAMPLE_BITS + halvings;
     let mut hash = 0_u64;
     for (place, byte) in text.iter().enumerate() {
         hash = (hash << 1).wrapping_add(GEAR[usize::from(*byte)]);
-        if hash >> (64 - SAMPLE_BITS) == 0 {
+        if hash >> (64 - bits) == 0 {
             // The looked-at bits are all zero: those below tell samples apart.
-            take((hash >> (32 - SAMPLE_BITS)) as u32, place + 1);
+            take((hash >> (32 - bits)) as u32, place + 1);
         }
     }
 }
@@ -53,20 +54,22 @@ mod tests {
                 .collect()
         };
         let (shared, one, other) = (noise(3, 60_000), noise(5, 30_000), noise(7, 20_000));
-        let of = |text: &[u8]| {
-            let mut found = Vec::new();
-            samples(text, |hash, end| found.push((hash, end)));
-            found
-        };
-        let first = of(&[&one[..], &shared].concat());
-        let second = of(&[&other[..], &shared].concat());
-        let inside = |found: &[(u32, usize)], start: usize| -> Vec<(u32, usize)> {
-            let later = found.iter().filter(|(_, end)| *end > start + GEAR_BYTES);
-            later.map(|(hash, end)| (*hash, end - start)).collect()
-        };
-        let common = inside(&first, one.len());
-        assert_eq!(common, inside(&second, other.len()));
-        let expected = shared.len() / SAMPLE_BYTES;
-        assert!((expected / 2..expected * 2).contains(&common.len()), "{} for {expected}", common.len());
+        for halvings in 0..3 {
+            let of = |text: &[u8]| {
+                let mut found = Vec::new();
+                samples(text, halvings, |hash, end| found.push((hash, end)));
+                found
+            };
+            let first = of(&[&one[..], &shared].concat());
+            let second = of(&[&other[..], &shared].concat());
+            let inside = |found: &[(u32, usize)], start: usize| -> Vec<(u32, usize)> {
+                let later = found.iter().filter(|(_, end)| *end > start + GEAR_BYTES);
+                later.map(|(hash, end)| (*hash, end - start)).collect()
+            };
+            let common = inside(&first, one.len());
+            assert_eq!(common, inside(&second, other.len()));
+            let expected = (shared.len() / SAMPLE_BYTES) >> halvings;
+            assert!((expected / 2..expected * 2).contains(&common.len()), "{} for {expected}", common.len());
+        }
     }
 }

@@ -79,6 +79,8 @@ fn a_run_leaves_an_account_of_itself() {
     let archive = Archive::new();
     let options = [web.at_once(), ["--limit", "60", "--pages-per-host", "10"].map(String::from).to_vec()];
     start(&mut archive.crawl(&web.web.seeds(4), &options.concat())).wait().succeeded();
+    // A refresh that comes too soon has nothing to do, and is no run.
+    thread::sleep(Duration::from_secs(2));
     start(archive.command("refresh").args(web.at_once()).args([
         "--budget",
         "5",

@@ -9,6 +9,7 @@ use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::prepared;
 use archive::refresh::policies::PolicyName;
+use archive::search;
 use archive::selection::{
     Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Weighing, WeightError, Weights, agenda,
 };
@@ -120,7 +121,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
     let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };
-    if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty()) {
+    // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
+    let is_behind = search::is_unsealed(&args.archive.path.join(search::FOLDER));
+    if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty() && !is_behind) {
         // Where nothing was changed there is nothing to make durable.
         if is_new || store.state().dirty_bytes() > 0 {
             prepared::close(store)?;

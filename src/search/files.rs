@@ -42,6 +42,12 @@ pub(super) fn unseal(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether a writer is at work in a folder, or was killed there: the index may then be behind the archive.
+#[must_use]
+pub fn is_unsealed(folder: &Path) -> bool {
+    [OPEN_LIST, NEW_LIST].iter().any(|list| folder.join(list).exists())
+}
+
 /// Lists all files as they are, durably. What an earlier list says of files that are written once is not computed again.
 pub(super) fn seal(folder: &Path) -> io::Result<()> {
     let before = read(&folder.join(OPEN_LIST))?.unwrap_or_default();

@@ -27,7 +27,7 @@ mod writer;
 mod tests;
 
 pub use error::Error;
-pub use files::check;
+pub use files::{check, is_unsealed};
 pub use find::{FIND_WORDS_MAX, Find, Found};
 pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use structures::Structures;

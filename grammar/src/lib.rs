@@ -54,6 +54,7 @@ use pest::error::{ErrorVariant, InputLocation};
 
 pub use error::ParseError;
 pub use lenient::parse_lenient;
+pub use print::Quoted;
 pub use suggest::nearest;
 pub use tokens::{DEPTH_MAX, TEXT_BYTES_MAX};
 pub use tree::{

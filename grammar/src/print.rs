@@ -362,7 +362,14 @@ fn list<T: Display>(f: &mut Formatter<'_>, items: impl Iterator<Item = T>) -> fm
     Ok(())
 }
 
-struct Quoted<'a>(&'a str);
+/// A text as a query has it: in double quotes, with escapes where they are needed.
+///
+/// ```
+/// let query = format!("page title = {}", archive_grammar::Quoted("the \"open\" web"));
+/// assert_eq!(query, r#"page title = "the \"open\" web""#);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<'a>(pub &'a str);
 
 impl Display for Quoted<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

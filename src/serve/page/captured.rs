@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use archive_grammar::Quoted;
 use archive_storage::address::canonical;
 use archive_storage::{LinkList, UrlId};
 use chrono::{DateTime, Datelike, Local, Utc};
@@ -173,7 +174,7 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         section { h2 { "Why" } (reasons(why)) }
         section {
             h2 { "Links" }
-            p { a href=(address("/query", &[("q", &format!("page links to {:?} order by importance", data.url))])) { "Pages that link here" } }
+            p { a href=(address("/query", &[("q", &format!("page links to {} order by importance", Quoted(&data.url)))])) { "Pages that link here" } }
             @if data.linked > 0 {
                 p { "It leads to " (count(data.linked)) @if data.links.len() as u64 != data.linked { ", of which these are the first" } ":" }
                 ul .url { @for url in &data.links { li { a href=(page_of(url)) { (url) } } } }

@@ -1,5 +1,6 @@
 //! A site: what it holds, and its pages by importance.
 
+use archive_grammar::Quoted;
 use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
@@ -40,25 +41,22 @@ struct Page {
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let name = asked.parameter("name");
-    // A name is all that may stand in it: `"` would end the text.
-    if name.is_empty() || name.contains(['"', '\\']) {
-        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
-    }
+    let quoted = Quoted(name);
     let ask =
         |text: String| Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
-    let question = ask(format!("site site = \"{name}\""))?;
+    let question = ask(format!("site site = {quoted}"))?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let Some(site) = sites.into_iter().next() else {
         return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
     };
     let statuses =
-        ask(format!("count pages site = \"{name}\" and status is not empty group by status"))?.answer()?;
+        ask(format!("count pages site = {quoted} and status is not empty group by status"))?.answer()?;
     let statuses = statuses.rows.iter().filter_map(|row| match row.as_slice() {
         [status, pages] => Some((status.as_number()? as u64, pages.as_number()? as u64)),
         _ => None,
     });
     let pages = ask(format!(
-        "page site = \"{name}\" and captures > 0 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
+        "page site = {quoted} and captures > 0 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
     ))?;
     let data = Site {
         other: site.other(),
@@ -73,7 +71,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         statuses: statuses.collect(),
         most_important: pages.answer()?.rows.iter().filter_map(|row| found(row)).collect(),
     };
-    let all = address("/query", &[("q", &format!("page site = \"{name}\" order by importance limit 1000"))]);
+    let all = address("/query", &[("q", &format!("page site = {quoted} order by importance limit 1000"))]);
     Ok(asked.reply(&data.site, &data, || {
         html! {
             h1 { (data.site) }

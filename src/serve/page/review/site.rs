@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use archive_grammar::Quoted;
 use archive_storage::{SiteId, UrlId};
 use chrono::Utc;
 use maud::{Markup, html};
@@ -66,8 +67,8 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }
         None => reviewer.row(name),
     };
-    if samples.is_empty() && !name.contains(['"', '\\']) {
-        let query = format!("page site = \"{name}\" and status = 200 select url, title limit 5");
+    if samples.is_empty() {
+        let query = format!("page site = {} and status = 200 select url, title limit 5", Quoted(name));
         let question = Question::new(&opened.store, opened.access.clone(), &query, Utc::now())?;
         samples.extend(question.answer()?.rows.into_iter().filter_map(|row| {
             let mut texts =
@@ -120,10 +121,7 @@ fn neighbours(
 
 /// The most important pages of a site which whoever asks may see.
 fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
-    if name.contains(['"', '\\']) {
-        return Ok(Vec::new());
-    }
-    let query = format!("page site = \"{name}\" and captures > 0 order by importance limit {PAGES}");
+    let query = format!("page site = {} and captures > 0 order by importance limit {PAGES}", Quoted(name));
     Ok(Question::new(&asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
 }
 
@@ -172,9 +170,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
                     } } }
                 } }
             }
-            @if !row.site.contains(['"', '\\']) {
-                p { a href=(address("/query", &[("q", &linking(&row.site))])) { "Sites that lead here" } }
-            }
+            p { a href=(address("/query", &[("q", &linking(&row.site))])) { "Sites that lead here" } }
         }
         @if !log.is_empty() {
             section {
@@ -196,7 +192,6 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
 
 /// A query for the sites that lead to one, with what was decided on them.
 fn linking(site: &str) -> String {
-    format!(
-        "count pages links to (page site = \"{site}\") and site != \"{site}\" group by site, rating, verdict"
-    )
+    let site = Quoted(site);
+    format!("count pages links to (page site = {site}) and site != {site} group by site, rating, verdict")
 }

@@ -57,9 +57,9 @@ pub enum DecisionsError {
 pub struct Decisions {
     log: Vec<Decision>,
     /// Numbers of decisions that were taken back.
-    undone: HashSet<u64>,
+    /// Decisions that were undone, and the newest that undoes each.
+    undone: HashMap<u64, u64>,
     standings: HashMap<Subject, Standing>,
-    words: HashMap<Subject, u64>,
 }
 
 /// So long whoever decides waits for others who do, and how often it looks.
@@ -128,7 +128,12 @@ impl Decisions {
     /// The number of the newest word on a subject, what was taken back and who took it back included; 0 for none.
     #[must_use]
     pub fn newest_word(&self, subject: &Subject) -> u64 {
-        self.words.get(subject).copied().unwrap_or_default()
+        let is_meant = |undone: u64| match self.at(undone) {
+            Some(Decision { what: What::Said(said), .. }) => said.on == *subject,
+            _ => false,
+        };
+        let undone = self.undone.iter().filter(|(undone, _)| is_meant(**undone));
+        undone.map(|(_, by)| *by).fold(self.newest(subject), u64::max)
     }
 
     /// Adds decisions and makes them durable: all of them or none, whatever happens meanwhile. What others have added since is
@@ -214,7 +219,7 @@ impl Decisions {
         }
         match &decision.what {
             What::Said(said) => said.mistake().map_or(Ok(()), |what| Err(DecisionsError::Mistake(what))),
-            What::Undoes(number) => match usize::try_from(*number).ok().and_then(|number| self.at(number)) {
+            What::Undoes(number) => match self.at(*number) {
                 Some(Decision { what: What::Said(_), .. }) => Ok(()),
                 Some(_) => Err(DecisionsError::Mistake(format!("decision {number} is itself an undo"))),
                 None => Err(DecisionsError::Mistake(format!("there is no decision {number}"))),
@@ -222,37 +227,29 @@ impl Decisions {
         }
     }
 
-    fn at(&self, number: usize) -> Option<&Decision> {
-        self.log.get(number.checked_sub(1)?)
+    /// The decision of a number, from 1.
+    #[must_use]
+    pub fn at(&self, number: u64) -> Option<&Decision> {
+        self.log.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 
     /// Whether a decision, told by its number, was undone.
     #[must_use]
     pub fn is_undone(&self, number: u64) -> bool {
-        self.undone.contains(&number)
+        self.undone.contains_key(&number)
     }
 
     fn settle(&mut self) {
-        let undone = |decision: &Decision| match decision.what {
-            What::Undoes(number) => Some(number),
+        let undone = |(number, decision): (u64, &Decision)| match decision.what {
+            What::Undoes(undone) => Some((undone, number)),
             What::Said(_) => None,
         };
-        self.undone = self.log.iter().filter_map(undone).collect();
-        self.standings.clear();
-        self.words.clear();
-        for (number, decision) in (1..).zip(&self.log) {
-            let said = match decision.what {
-                What::Undoes(undone) => usize::try_from(undone).ok().and_then(|place| self.at(place)),
-                What::Said(_) => Some(decision),
-            };
-            if let Some(Decision { what: What::Said(said), .. }) = said {
-                self.words.insert(said.on.clone(), number);
-            }
-        }
-        for (number, decision) in (1..).zip(&self.log).filter(|(number, _)| !self.undone.contains(number)) {
+        self.undone = (1..).zip(&self.log).filter_map(undone).collect();
+        let Self { log, undone, standings } = self;
+        standings.clear();
+        for (number, decision) in (1..).zip(&*log).filter(|(number, _)| !undone.contains_key(number)) {
             if let What::Said(said) = &decision.what {
-                let standing = self.standings.entry(said.on.clone()).or_default();
-                standing.hear(decision, said, number);
+                standings.entry(said.on.clone()).or_default().hear(decision, said, number);
             }
         }
     }

@@ -247,8 +247,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
 
 /// The newest decision on a subject that whoever filled in the sheet did not see.
 fn since(known: &Decisions, subject: &Subject, exported: Option<DateTime<Utc>>) -> Option<Decision> {
-    let newest = usize::try_from(known.newest(subject)).ok()?.checked_sub(1)?;
-    let decision = known.log().get(newest)?;
+    let decision = known.at(known.newest(subject))?;
     exported.is_none_or(|exported| decision.time >= exported).then(|| decision.clone())
 }
 

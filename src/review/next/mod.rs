@@ -199,9 +199,9 @@ pub fn next(
 
 /// When a site was decided on last, seconds since 1970; 0 for never.
 fn decided_at(decisions: &Decisions, subject: &Subject) -> u32 {
-    let newest = usize::try_from(decisions.newest(subject)).ok().and_then(|number| number.checked_sub(1));
-    let decision = newest.and_then(|place| decisions.log().get(place));
-    decision.map_or(0, |decision| u32::try_from(decision.time.timestamp()).unwrap_or(0))
+    decisions
+        .at(decisions.newest(subject))
+        .map_or(0, |decision| u32::try_from(decision.time.timestamp()).unwrap_or(0))
 }
 
 /// A site that is worth a look.

@@ -88,7 +88,7 @@ fn what<'f>(
 /// What somebody else has decided on a site after a page was made.
 fn since(decisions: &Decisions, by: &str, subject: &Subject, seen: u64) -> Option<Decision> {
     let newest = decisions.newest_word(subject);
-    let decision = decisions.log().get(usize::try_from(newest.checked_sub(1)?).ok()?)?;
+    let decision = decisions.at(newest)?;
     (newest > seen && decision.by != by).then(|| decision.clone())
 }
 

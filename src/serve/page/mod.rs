@@ -147,11 +147,14 @@ impl Reply {
         Self::of(200, "text/event-stream", "")
     }
 
-    /// The same with what a page needs that has a script.
-    fn with_script(mut self) -> Self {
-        let policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-        self.headers.push(("Content-Security-Policy".to_owned(), policy.to_owned()));
+    /// The same with what a page needs that has a script; `frames` is the origin of what it may have in frames.
+    fn with_script(mut self, frames: Option<&str>) -> Self {
+        let frames = frames.unwrap_or("'none'");
+        let policy = format!(
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+             form-action 'self'; frame-src {frames}; base-uri 'none'; frame-ancestors 'none'"
+        );
+        self.headers.push(("Content-Security-Policy".to_owned(), policy));
         self
     }
 

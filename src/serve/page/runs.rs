@@ -122,7 +122,7 @@ pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
             p { a href="/runs" { "All runs" } }
         }
     });
-    Ok(reply.with_script())
+    Ok(reply.with_script(None))
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.

@@ -291,13 +291,8 @@ fn site_address(site: &str, by: &str) -> String {
 }
 
 /// The page with its script, and with a frame for an archived page.
-fn reviewing(asked: &Asked<'_>, mut reply: Reply) -> Reply {
-    let policy = format!(
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
-         frame-src {}; base-uri 'none'; frame-ancestors 'none'",
-        asked.replay
-    );
-    reply.headers.push(("Content-Security-Policy".to_owned(), policy));
+fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
+    let mut reply = reply.with_script(Some(asked.replay));
     // A form says where it comes from only if its page lets it.
     reply.headers.push(("Referrer-Policy".to_owned(), "same-origin".to_owned()));
     reply

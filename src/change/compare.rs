@@ -348,16 +348,17 @@ fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
 /// When its record cannot be read.
 pub fn readable(store: &Store, capture: &Capture) -> Result<Result<Readable, Unreadable>, VersionError> {
     let stored = Stored::read(store, capture)?;
-    let read = reading::in_time(move || {
-        let body = stored.body();
-        let unpacked = if body.starts_with(&GZIP) {
-            decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
-        } else {
-            body
-        };
-        parse::readable(&unpacked, stored.head.get("Content-Type"))
-    });
+    let read =
+        reading::in_time(move || parse::readable(&unpacked(stored.body()), stored.head.get("Content-Type")));
     Ok(read.unwrap_or(Err(Unreadable::TooLong)))
+}
+
+/// The content of a compressed file, as sitemaps come in; anything else as it is.
+fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if !body.starts_with(&GZIP) {
+        return body;
+    }
+    decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
 }
 
 /// A version as it is stored.
@@ -399,9 +400,8 @@ impl Stored {
             }
             Err(_) => Parsed::default(),
         };
-        if parsed.kind.is_xml() && body.starts_with(&GZIP) {
-            // A sitemap in a compressed file.
-            body = decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned();
+        if parsed.kind.is_xml() {
+            body = unpacked(body.into()).into_owned();
         }
         let content_type = self.head.get("Content-Type").map(str::to_owned);
         Version { body, content_type, parsed }

@@ -2,12 +2,13 @@
 //!
 //! Arrows between modules point down only: the command line uses `serve` (on `replay` and `find`), `exchange`, `watch`, `publish`,
 //! `crawl`, `query` and `review`;
-//! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses `importance`, `refresh`,
+//! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
-//! [`decisions`], [`erased`], [`runs`], [`files`] and the crate [`archive_storage`].
+//! [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
 pub mod change;
+pub mod cluster;
 pub mod columns;
 pub mod crawl;
 pub mod decisions;
@@ -31,6 +32,7 @@ pub mod query;
 mod reading;
 pub mod recorder;
 pub mod refresh;
+pub mod remote;
 pub mod replay;
 pub mod review;
 pub mod runs;
@@ -38,6 +40,7 @@ pub mod search;
 pub mod selection;
 pub mod serve;
 pub mod spare;
+pub mod texts;
 pub mod topic;
 pub mod topics;
 pub mod watch;

@@ -11,6 +11,7 @@ use archive_storage::{CaptureKind, Digest, Store};
 use archive_testweb::Config;
 use serde_json::Value;
 
+use crate::copies;
 use crate::support::program::start;
 use crate::support::warc::{member, record, response};
 use crate::support::{Archive, Dice, TestWeb, judges, kills, ledger_balances};
@@ -202,6 +203,39 @@ fn erase(archive: &Archive, more: &[&str]) -> Value {
     let query = format!("url = \"{SECRET}\"");
     let arguments = [&[query.as_str(), "--reason", "asked by the author", "--yes"], more].concat();
     archive.json("erase", &arguments).remove(0)
+}
+
+#[test]
+fn copies_hold_what_is_erased_until_they_are_made_anew() {
+    let archive = imported("zstd");
+    let (folder, url) = copies::place(&archive);
+    copies::copied(&archive, &url, &[]);
+    // What a killed copy holds in the archive's folder goes, too.
+    let held = archive.path.join("snapshot/files");
+    fs::create_dir_all(&held).unwrap();
+    fs::write(held.join("7"), WORD).unwrap();
+    let query = format!("url = \"{SECRET}\"");
+    let done = archive.run("erase", &[&query, "--reason", "asked by the author", "--yes"]).succeeded();
+    assert!(done.errors.contains(&format!("`archive copy --to {url} --keep 1`")), "{}", done.errors);
+    assert_eq!(places(&archive.path, WORD), Vec::<String>::new());
+    assert!(!places(&copies::restored(&url, &[]).path, WORD).is_empty(), "the copy made before");
+
+    copies::copied(&archive, &url, &["--keep", "1"]);
+    let (findings, named) = copies::verified(&archive, &url);
+    assert_eq!(findings, Vec::<Value>::new());
+    assert_eq!(
+        files(&folder.join("objects")).len() as u64,
+        named,
+        "nothing is there but what the new copy names"
+    );
+    let twin = copies::restored(&url, &[]);
+    for needle in [WORD, TITLE] {
+        assert_eq!(places(&twin.path, needle), Vec::<String>::new());
+    }
+    assert_eq!(others(&twin.path, &[SECRET, MIRROR]), others(&archive.path, &[SECRET, MIRROR]));
+    // While an erase is not finished nothing is copied.
+    fs::write(archive.path.join("erase.json"), "{}").unwrap();
+    start(&mut copies::copy(&archive, &url, &[])).wait().refused(1, &["`archive erase --resume`"]);
 }
 
 #[test]

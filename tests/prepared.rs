@@ -49,16 +49,32 @@ const CONDITIONS: [&str; 34] = [
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 9] = [
+const QUESTIONS: [&str; 13] = [
     "site importance > 0.5 order by importance",
     "site importance_sum > 1 order by site select site, importance_sum, importance_max",
     "site captures > 0 select site, pages, captures, html, xml, first_seen, last_seen order by site",
     "count pages group by type",
     "count pages group by site, language having count > 1 order by count, site, language",
+    "count pages",
+    "count pages type = html and status = 200",
+    "page limit 20",
+    "page type = html select count, count(title), sum(captures) group by type",
     "count pages captures > 0 as of 2020-01-01",
     "page captures > 0 sample 7 seed 3 order by url",
     "page site.importance > 1 and captures > 0 order by importance, url limit 9 offset 3",
     "page status = 200 order by url select url, host, title, via, changed, content_type limit 40",
+];
+
+/// What groups have in common: some of it columns have, some they have not.
+const SORTS: [&str; 8] = [
+    "type",
+    "site, status",
+    "host, depth, type",
+    "language, content_type",
+    "captures, versions",
+    "lower(host)",
+    "year(first_seen)",
+    "status having count > 5 order by status",
 ];
 
 fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
@@ -102,12 +118,18 @@ fn crawled() -> (TestWeb, Archive) {
 fn queries_answer_the_same_with_prepared_columns() {
     let (_served, archive) = crawled();
     let mut dice = Dice::new("prepared columns");
-    let drawn: Vec<String> = (0..300)
+    let drawn: Vec<String> = (0..400)
         .map(|number| {
-            format!(
-                "page {} order by importance, url select url, importance",
-                condition(&mut dice, number % 4)
-            )
+            let condition = condition(&mut dice, number % 4);
+            match dice.below(4) {
+                0 => format!("page {condition} select url, importance limit 9 offset {}", dice.below(3)),
+                1 => format!("page {condition} order by importance select url limit 300"),
+                2 => format!(
+                    "count pages {condition} group by {}",
+                    SORTS[dice.below(SORTS.len() as u64) as usize]
+                ),
+                _ => format!("page {condition} order by importance, url select url, importance"),
+            }
         })
         .collect();
     let questions: Vec<String> =

@@ -33,7 +33,7 @@ fn html(served: &Served, path: &str) -> String {
 }
 
 /// A crawl that takes a while.
-fn slow(web: &TestWeb, archive: &Archive) -> Running {
+pub(crate) fn slow(web: &TestWeb, archive: &Archive) -> Running {
     let options =
         [web.connection().to_vec(), ["--allow-private", "--delay", "300ms"].map(String::from).to_vec()];
     let mut crawl = start(&mut archive.crawl(&web.web.seeds(2), &options.concat()));

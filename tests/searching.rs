@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use crate::imports::import;
 use crate::support::pages::PageServer;
 use crate::support::program::{Finished, start};
+use crate::support::warc::{answer, response};
 use crate::support::{Archive, TestWeb};
 
 /// A small site: a page on opening hours in two places, one that links to them, one in French, and a document without text.
@@ -118,4 +120,76 @@ fn what_is_not_found_is_explained() {
     options.push("--no-full-text".to_owned());
     start(&mut without.crawl(&served.web.seeds(served.web.sites()), &options)).wait().succeeded();
     search(&without, &["room"]).refused(1, &["no full-text index"]);
+}
+
+/// An archive of what a page said from year to year, each time on the first of March.
+fn of_years(url: &str, years: &[(u32, &str)]) -> Vec<u8> {
+    let captured = years.iter().map(|(year, said)| {
+        let (id, date) = (format!("urn:{url}:{year}"), format!("{year}-03-01T12:00:00Z"));
+        match *said {
+            "gone" => answer(&id, url, &date, &[], "HTTP/1.1 404 Not Found\r\n\r\nopening hours"),
+            "busy" => answer(&id, url, &date, &[], "HTTP/1.1 503 Busy\r\n\r\n"),
+            said => response(&id, url, &date, &format!("<html><title>Library</title><p>{said}")),
+        }
+    });
+    captured.flatten().collect()
+}
+
+#[test]
+fn since_when_a_page_says_something() {
+    let (hours, closed) = ("Opening hours: nine to five.", "Closed until further notice.");
+    let first = of_years(
+        "http://h.test/",
+        &[
+            (2001, "Welcome."),
+            (2002, hours),
+            (2003, "busy"),
+            (2004, hours),
+            (2005, "The OPENING, hours! changed."),
+            (2006, closed),
+            (2007, "gone"),
+            (2008, hours),
+        ],
+    );
+    let second = of_years("http://h.test/b", &[(2004, hours), (2009, "The hours of opening.")]);
+    let archive = Archive::new();
+    import(&archive, &[("a.warc", [first, second].concat())]);
+    let said = |arguments: &[&str]| start(archive.command("said").args(arguments)).wait();
+    // Of each time in which a page said it, the years.
+    let times = |arguments: &[&str]| -> Vec<(String, [u32; 4])> {
+        let rows = said(&[arguments, &["--json"]].concat()).succeeded().json();
+        let year = |time: &Value| time.as_str().map_or(0, |time| time[..4].parse().unwrap());
+        let row = |row: &Value| {
+            let years = ["not_yet", "since", "last", "gone"].map(|name| year(&row[name]));
+            (row["url"].as_str().unwrap().to_owned(), years)
+        };
+        rows.iter().map(row).collect()
+    };
+    let a = |years| ("http://h.test/".to_owned(), years);
+    let b = |years| ("http://h.test/b".to_owned(), years);
+    // An error of the server says nothing; a page that is gone says nothing any more.
+    let spans = [a([2001, 2002, 2005, 2006]), a([2007, 2008, 2008, 0])];
+    assert_eq!(times(&["opening hours", "http://h.test/"]), spans);
+    assert_eq!(times(&["further not*", "http://h.test/"]), [a([2005, 2006, 2006, 2007])]);
+    assert_eq!(times(&["library", "http://h.test/b"]), [b([0, 2004, 2009, 0])], "titles are read, too");
+    assert_eq!(times(&["hours opening", "http://h.test/", "http://h.test/b"]), []);
+    let all = "host = h.test order by url";
+    assert_eq!(times(&["opening hours", all]), [&spans[..], &[b([0, 2004, 2004, 2009])]].concat());
+    let at = |time: &str| times(&["opening hours", all, "--at", time]);
+    assert_eq!(at("2004-06-01T00:00:00Z"), [spans[0].clone(), b([0, 2004, 2004, 2009])]);
+    assert_eq!(at("2006-06-01T00:00:00Z"), [b([0, 2004, 2004, 2009])]);
+
+    // Each version is read once: the hours of 2002, 2004 and 2008 are one.
+    let table = said(&["opening hours", all]).succeeded();
+    assert!(table.text().contains("2008-03-01") && table.errors.contains("of 2 pages"), "{}", table.errors);
+    let nothing = said(&["closing hours", all]).succeeded();
+    assert!(nothing.errors.contains("nothing was found"), "{}", nothing.errors);
+    // Without time nothing is looked at, and that is said.
+    said(&["opening hours", all, "--for", "0s"]).refused(4, &["2 pages not looked at", "--for"]);
+    said(&["…", all]).refused(2, &["no word in '…'"]);
+    said(&["hours", "site ="]).refused(2, &["in the query"]);
+    // What is hidden is not read.
+    std::fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\nto = 2004-12-31\n").unwrap();
+    assert_eq!(times(&["opening hours", "http://h.test/"]), [a([0, 2005, 2005, 2006]), spans[1].clone()]);
+    assert_eq!(times(&["opening hours", "http://h.test/", "--as-archivist"]), spans);
 }

@@ -264,7 +264,7 @@ fn an_external_definition_is_taken_from_the_archive() {
     let far = b"<!DOCTYPE a SYSTEM 'http://h.test/none.dtd'><a/>".to_vec();
     let links =
         b"<html><a href=good.xml>1</a><a href=bad.xml>2</a><a href=broken.xml>3</a><a href=far.xml>4</a>\
-        <a href=dtd/catalogue.dtd>5</a><a href=dtd/more.mod>6</a>"
+        <a href=dtd/catalogue.dtd>5</a><a href=dtd/more.mod>6</a><a href=plain.xml>7</a><a href=late.xml>8</a>"
             .to_vec();
     let pages = [
         ("/", "text/html", links),
@@ -272,6 +272,8 @@ fn an_external_definition_is_taken_from_the_archive() {
         ("/bad.xml", "text/xml", catalogue("\n<magazine/>")),
         ("/broken.xml", "text/xml", b"<a>\n<b></a>".to_vec()),
         ("/far.xml", "text/xml", far),
+        ("/plain.xml", "text/xml", b"<a>\n<b/></a>".to_vec()),
+        ("/late.xml", "text/xml", b"\n<?xml version='1.0'?><a/>".to_vec()),
         ("/dtd/catalogue.dtd", "application/xml-dtd", dtd.into()),
         ("/dtd/more.mod", "application/xml-dtd", more.into()),
     ];
@@ -299,6 +301,34 @@ fn an_external_definition_is_taken_from_the_archive() {
     assert_eq!(by_query.code, Some(1), "{}", by_query.errors);
     let table = by_query.text();
     assert!(table.contains("broken.xml") && !table.contains("bad.xml"), "{table}");
+    agrees_with_the_field(&archive);
     let none = validated(&["http://h.test/"]).succeeded();
     assert!(none.errors.contains("is no XML document"), "{}", none.errors);
+}
+
+/// Of each XML document, `valid` says in queries what `archive validate` finds.
+fn agrees_with_the_field(archive: &Archive) {
+    let asked = |rows: &str, more: &str| {
+        let query =
+            format!("{rows} status = 200 and url ends with \".xml\" {more} select url, valid order by url");
+        let answer = start(archive.command("query").args([&query, "--json"])).wait().succeeded().json();
+        let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        answer.iter().map(|row| (text(row, "url"), text(row, "valid"))).collect::<Vec<_>>()
+    };
+    let pages = asked("page", "");
+    for (url, valid) in &pages {
+        let run = start(archive.command("validate").arg(url)).wait();
+        let expected = match (run.code, run.errors.contains(", 1 checked")) {
+            (Some(0), true) => "yes",
+            (Some(0), false) => "unknown",
+            _ => "no",
+        };
+        assert_eq!(valid, expected, "{url}: {}", run.errors);
+    }
+    let of = |name: &str| pages.iter().filter(|(_, valid)| valid == name).count();
+    assert_eq!([of("yes"), of("no"), of("unknown")], [1, 3, 2], "{pages:?}");
+    assert_eq!(asked("version", ""), pages, "of versions documents are read, not the index");
+    assert_eq!(asked("page", "and well-formed = yes and valid = no").len(), 1);
+    let refused = start(archive.command("query").arg("valid = maybe")).wait();
+    assert!(refused.code == Some(2) && refused.errors.contains("unknown"), "{}", refused.errors);
 }

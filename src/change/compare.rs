@@ -225,8 +225,16 @@ pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError>
 /// # Errors
 /// When its record cannot be read.
 pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> {
+    Ok(parsed_in_time(store, capture)?.unwrap_or_default())
+}
+
+/// The same; none of what takes too long to read.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn parsed_in_time(store: &Store, capture: &Capture) -> Result<Option<Parsed>, VersionError> {
     let stored = Stored::read(store, capture)?;
-    Ok(reading::in_time(move || stored.version().parsed).unwrap_or_default())
+    Ok(reading::in_time(move || stored.version().parsed))
 }
 
 /// Hands the tree of a capture to `read`, if it is an XML document with elements to ask for.

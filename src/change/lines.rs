@@ -3,6 +3,7 @@
 use super::text::{Fate, Passage};
 use super::xml::{Content, Operation, Piece};
 use super::{Comparison, Difference};
+use crate::texts::Language;
 
 /// Characters of a value in the line of an XML difference.
 const VALUE_CHARACTERS_MAX: usize = 200;
@@ -23,30 +24,30 @@ pub enum Mark {
 /// A line: its pieces, which are shown one after the other.
 pub type Line = Vec<(Mark, String)>;
 
-/// The lines of a comparison.
+/// The lines of a comparison, for readers of a language.
 ///
 /// With `inline`, words that went and came stand in one line, for readers who see marks as colours or as crossed out;
 /// without, in lines of their own that begin with `-` and `+`.
 #[must_use]
-pub fn lines(comparison: &Comparison, inline: bool) -> Vec<Line> {
+pub fn lines(comparison: &Comparison, inline: bool, t: Language) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some((old, new)) = &comparison.title {
-        lines.push(line(Mark::Gone, format!("- title: {old}")));
-        lines.push(line(Mark::Fresh, format!("+ title: {new}")));
+        lines.push(line(Mark::Gone, format!("- {}", t.fill("title: {}", &[old]))));
+        lines.push(line(Mark::Fresh, format!("+ {}", t.fill("title: {}", &[new]))));
     }
-    lines.extend(comparison.cut.map(|cut| line(Mark::Plain, format!("  {}", cut.sentence()))));
+    lines.extend(comparison.cut.map(|cut| line(Mark::Plain, format!("  {}", t.say(cut.sentence())))));
     match &comparison.difference {
-        Difference::None => lines.push(line(Mark::Plain, "  no difference".to_owned())),
+        Difference::None => lines.push(line(Mark::Plain, format!("  {}", t.say("no difference")))),
         Difference::Bytes => {
             let (old, new) = comparison.bytes;
-            let text = format!("  only bytes differ, no text of its own ({old} bytes before, {new} now)");
-            lines.push(line(Mark::Plain, text));
+            let what = "only bytes differ, no text of its own ({} bytes before, {} now)";
+            lines.push(line(Mark::Plain, format!("  {}", t.fill(what, &[&old, &new]))));
         }
         Difference::Text(passages) => {
             passages.iter().for_each(|passage| put_passage(passage, inline, &mut lines));
         }
         Difference::Xml(delta) => {
-            delta.operations.iter().for_each(|operation| put_operation(operation, &mut lines));
+            delta.operations.iter().for_each(|operation| put_operation(operation, &mut lines, t));
         }
     }
     lines
@@ -79,7 +80,7 @@ fn put_passage(passage: &Passage, inline: bool, lines: &mut Vec<Line>) {
     lines.push(shown);
 }
 
-fn put_operation(operation: &Operation, lines: &mut Vec<Line>) {
+fn put_operation(operation: &Operation, lines: &mut Vec<Line>, t: Language) {
     match operation {
         Operation::Delete { from, nodes } => {
             lines.push(line(Mark::Gone, format!("- {}  {}", short(&from.path), short(&outline(nodes)))));
@@ -88,7 +89,8 @@ fn put_operation(operation: &Operation, lines: &mut Vec<Line>) {
             lines.push(line(Mark::Fresh, format!("+ {}  {}", short(&to.path), short(&outline(nodes)))));
         }
         Operation::Move { from, to, .. } => {
-            lines.push(line(Mark::Moved, format!("> {}  to  {}", short(&from.path), short(&to.path))));
+            let way = t.fill("{}  to  {}", &[&short(&from.path), &short(&to.path)]);
+            lines.push(line(Mark::Moved, format!("> {way}")));
         }
         Operation::Update { path, old, new, .. } => {
             lines.push(line(Mark::Plain, format!("~ {}", short(path))));

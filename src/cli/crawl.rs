@@ -18,6 +18,7 @@ use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
 use super::cash::CashArgs;
+use super::cluster::ClusterArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
@@ -34,6 +35,7 @@ const FAILED_SEEDS_MAX: usize = 10;
   archive crawl --seeds list.txt --inter-host 3 --favour news --favour 'xml*4' --sites host
   archive crawl --seeds list.txt --topic maps --stop-harvest 0.02/1000
   archive crawl --seeds list.txt --topic maps --stop-recall 0.9
+  archive crawl --seeds list.txt --archive A3 --cluster file:///srv/cluster --partition 3/8
   archive crawl --seeds list.txt --limit 500 --delay 5s --user-agent 'mybot/1.0 (+https://example.org/bot)'
 
 While it runs, the file crawl.toml in the archive's folder is watched: what stands in it goes before what was typed, and
@@ -93,6 +95,8 @@ pub(crate) struct Args {
     cash: CashArgs,
     #[command(flatten)]
     segments: SegmentArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     /// Say at the end where the processor time of a page went, and how fast each tenth of the run was
     #[arg(long)]
     timings: bool,
@@ -170,6 +174,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
     args.fetch.start_log(&args.archive.path)?;
     args.cash.check(&args.archive.path)?;
+    options.cluster = args.cluster.member()?;
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
     args.cash.apply(&mut store, options.obey_decisions)?;

@@ -128,7 +128,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{path}/segments   the archive itself: standard WARC files and their manifest\n\
          {path}/state      catalogue, pages, histories, links: derived, can be rebuilt\n\
          {path}/state/fulltext   the full-text index: derived\n\
-         Next: archive stats --archive {path}\n"
+         Next: archive serve --archive {path}   all of this in a browser, and pages as they were\n\
+         \x20     archive stats --archive {path}\n"
     ))?;
     server.stop();
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use archive::change::xml::Delta;
 use archive::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
+use archive::texts::Language;
 use archive_storage::{Capture, Store};
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
@@ -100,7 +101,7 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
 
 /// Prints a comparison for people.
 pub(crate) fn print(comparison: &Comparison, paint: Paint) -> anyhow::Result<()> {
-    lines(comparison, paint.is_on).iter().try_for_each(|line| paint.line(line))
+    lines(comparison, paint.is_on, Language::English).iter().try_for_each(|line| paint.line(line))
 }
 
 /// Colours, or none.

@@ -100,6 +100,7 @@ struct Summary<'a> {
     topics: &'a [String],
     removed_files: u64,
     exports: &'a [Export],
+    copied_to: Vec<&'a str>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -235,6 +236,7 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
             topics: &done.topics,
             removed_files: done.removed_files,
             exports: &done.exports,
+            copied_to: done.copies.iter().map(|place| place.url.as_str()).collect(),
         });
     }
     let would = if is_trial { " would be" } else { "" };
@@ -271,6 +273,12 @@ fn report(args: &Args, plan: &Plan, done: Option<&Done>) -> anyhow::Result<()> {
     }
     for topic in &done.topics {
         output::note(format_args!("the topic {topic} was learned from what is erased, and is removed"));
+    }
+    for place in &done.copies {
+        output::note(format_args!(
+            "copies in {} still hold it; `archive copy --to {} --keep 1` makes a new one and removes them",
+            place.url, place.url
+        ));
     }
     for export in done.exports.iter().take(EXPORTS_SHOWN) {
         let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));

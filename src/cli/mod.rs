@@ -5,6 +5,8 @@
 
 mod access;
 mod cash;
+mod cluster;
+mod copy;
 mod crawl;
 mod demo;
 mod diff;
@@ -31,6 +33,7 @@ mod refresh;
 mod repack;
 mod repair;
 mod review;
+mod said;
 mod search;
 mod serve;
 mod stats;
@@ -48,9 +51,13 @@ use anyhow::Context;
 use archive::access::{Access, FILE as ACCESS_FILE};
 use archive::crawl::CrawlError;
 use archive::erased::FORGOTTEN;
+use archive::exchange::copy::CopyError;
 use archive::ledger::{Facts, name_as_robots_txt};
+use archive::query::Question;
+use archive::remote::RemoteError;
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
+use chrono::Utc;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -72,10 +79,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Crawl(crawl::Args),
-    Refresh(refresh::Args),
+    Crawl(Box<crawl::Args>),
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+    Refresh(Box<refresh::Args>),
     Query(query::Args),
     Search(search::Args),
+    Said(said::Args),
     Serve(serve::Args),
     History(history::Args),
     Why(why::Args),
@@ -90,6 +100,7 @@ enum Command {
     Topic(topic::Command),
     Import(import::Args),
     Export(export::Args),
+    Copy(copy::Args),
     Rebuild(rebuild::Args),
     Repair(repair::Args),
     Repack(repack::Args),
@@ -143,9 +154,11 @@ pub(crate) fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Crawl(args) => crawl::run(&args),
+        Command::Cluster(command) => cluster::run(&command),
         Command::Refresh(args) => refresh::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Search(args) => search::run(&args),
+        Command::Said(args) => said::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::History(args) => history::run(&args),
         Command::Why(args) => why::run(&args),
@@ -158,6 +171,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Topic(command) => topic::run(&command),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Copy(args) => copy::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Repack(args) => repack::run(&args),
@@ -202,10 +216,13 @@ fn sentence(error: &anyhow::Error) -> String {
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_mistake)
-        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)));
+        || matches!(error.downcast_ref::<CrawlError>(), Some(CrawlError::Settings(_)))
+        || matches!(error.downcast_ref::<CopyError>(), Some(CopyError::Open(RemoteError::Url { .. })));
     let is_locked = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
+    let is_in_use = |error: &CopyError| error.is_in_use();
+    let is_locked = is_locked || error.chain().any(|cause| cause.downcast_ref().is_some_and(is_in_use));
     if is_usage {
         ExitCode::from(EXIT_USAGE)
     } else if is_locked {
@@ -241,6 +258,18 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
         );
     }
     Ok(id)
+}
+
+/// The pages of URLs, or those that a query finds, and whether they were URLs.
+fn pages_meant(store: &Store, access: &Access, what: &[String]) -> anyhow::Result<(Vec<UrlId>, bool)> {
+    let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
+    if what.iter().all(is_url) {
+        return Ok((
+            what.iter().map(|url| find_shown(store, access, url)).collect::<anyhow::Result<_>>()?,
+            true,
+        ));
+    }
+    Ok((Question::new(store, access.clone(), &what.join(" "), Utc::now())?.pages()?, false))
 }
 
 /// The id of a URL that a person typed.

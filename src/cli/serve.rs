@@ -1,13 +1,16 @@
 //! `archive serve`: the archive in a browser.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use archive::serve::{Options, Review, Server};
 use hyper::header::HeaderName;
+use listenfd::ListenFd;
+use url::Url;
 
-use super::options::ArchiveArgs;
-use super::{interrupt, output};
+use super::{UsageError, interrupt, output};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
 ///
@@ -20,6 +23,7 @@ use super::{interrupt, output};
   archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
     --user-header X-Remote-User         # behind a web server with passwords
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
+  archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
   curl 'http://127.0.0.1:8071/timemap/link/https://example.org/'
   curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
@@ -27,8 +31,9 @@ use super::{interrupt, output};
 Archived pages are shown at an origin of their own, because they are hostile: --replay-listen.
 Both addresses are of this machine alone; for others put a web server with passwords before it.")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    archive: ArchiveArgs,
+    /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher
+    #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    archive: Vec<PathBuf>,
     /// Where the pages about the archive are; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
     listen: SocketAddr,
@@ -44,12 +49,15 @@ pub(crate) struct Args {
     /// Who decides, unless the page says another name
     #[arg(long, value_name = "NAME", env = "USER", default_value = "reviewer")]
     by: String,
-    /// The application's origin where another web server shows it to the world
+    /// The application's origin where another web server shows it to the world; one for each archive
     #[arg(long, value_name = "URL", requires = "replay_origin")]
-    origin: Option<String>,
+    origin: Vec<String>,
     /// The same of archived pages: another origin, for they are hostile
     #[arg(long, value_name = "URL", requires = "origin")]
-    replay_origin: Option<String>,
+    replay_origin: Vec<String>,
+    /// Link pages that are missing to the TimeGate of another archive; may be repeated. It is never asked
+    #[arg(long, value_name = "URL", value_parser = timegate)]
+    timegate: Vec<String>,
     /// The field in which that web server says who asks; they decide under this name and no other
     #[arg(long, value_name = "FIELD", requires = "review", value_parser = field)]
     user_header: Option<HeaderName>,
@@ -59,22 +67,54 @@ fn field(name: &str) -> Result<HeaderName, String> {
     name.parse().map_err(|_| "a field has a name such as X-Remote-User".to_owned())
 }
 
+/// What a URL is put behind.
+fn timegate(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.ok_or("write it like https://example.org/timegate/, for it is put before URLs")?;
+    let is_open = url.as_str().ends_with(['/', '=']);
+    Ok(format!("{url}{}", if is_open { "" } else { "/" }))
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.origin.len() != args.replay_origin.len() {
+        return Err(
+            UsageError("each --origin needs a --replay-origin, and each of these that".to_owned()).into()
+        );
+    }
+    let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
     let options = Options {
-        archive: args.archive.path.clone(),
+        archives: args.archive.clone(),
         listen: args.listen,
         replay_listen: args.replay_listen,
-        public: args.origin.clone().zip(args.replay_origin.clone()).map(|(origin, replay)| [origin, replay]),
+        public: origins.map(|(origin, replay)| [origin, replay]).collect(),
         review: args.review.then(|| Review {
             by: args.by.clone(),
             user_header: args.user_header.clone(),
             is_blind: args.blind,
         }),
+        timegates: args.timegate.clone(),
     };
-    let server = Server::bind(&options)?;
+    let server = match passed()? {
+        sockets if sockets.is_empty() => Server::bind(&options)?,
+        sockets => Server::on(&options, sockets)?,
+    };
     let control = interrupt::install()?;
-    let [application, replay] = server.addresses();
-    output::line(&format!("archive at http://{application}/, archived pages at http://{replay}/"))?;
+    for (path, [application, replay]) in server.addresses() {
+        let name = if args.archive.len() > 1 { format!("{}: ", path.display()) } else { String::new() };
+        output::line(&format!("{name}archive at http://{application}/, archived pages at http://{replay}/"))?;
+    }
     server.run(&control);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sockets that systemd, or another supervisor, has bound and passed on (`LISTEN_FDS`).
+fn passed() -> anyhow::Result<Vec<TcpListener>> {
+    let mut sockets = ListenFd::from_env();
+    let mut listeners = Vec::new();
+    for number in 0..sockets.len() {
+        let socket = sockets.take_tcp_listener(number);
+        listeners
+            .extend(socket.with_context(|| format!("socket {number} that was passed on is none of TCP"))?);
+    }
+    Ok(listeners)
 }

@@ -71,8 +71,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let credits = Credits::open(state)?;
     let totals = state.totals();
     let (mut fetches, mut failures) = (0_u64, 0_u64);
-    for host in state.hosts() {
-        let (_, _, host) = host?;
+    for host in state.host_records() {
+        let host = host?;
         fetches += u64::from(host.captures);
         failures += u64::from(host.failures);
     }

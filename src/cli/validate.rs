@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use archive::access::Access;
 use archive::change::{self, version_until};
-use archive::query::Question;
 use archive_storage::{Store, UrlId};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -63,14 +62,7 @@ struct Sum {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
-    let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
-    let are_named = args.what.iter().all(is_url);
-    let pages = if are_named {
-        args.what.iter().map(|url| super::find_shown(&store, &access, url)).collect::<anyhow::Result<_>>()?
-    } else {
-        let question = Question::new(&store, access.clone(), &args.what.join(" "), Utc::now())?;
-        question.pages()?
-    };
+    let (pages, are_named) = super::pages_meant(&store, &access, &args.what)?;
     let mut table = output::table(&["url", "line", "column", "kind", "mistake"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
     let mut sum = Sum::default();

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use archive::decisions::Decisions;
 use archive::selection::{self, Outlook, RefreshRules, RobotsAnswer, Standing, Visit, Weights, Why};
+use archive::texts::Language;
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 use comfy_table::CellAlignment;
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let weights = Weights::read(&args.archive.path, &RefreshRules::kept(store.state())?.weight)?
         .with_decisions(store.state(), Decisions::read(&args.archive.path)?)?;
-    let why = selection::why(&store, &access, id, weights, args.fetches_per_day, Utc::now())?;
+    let why =
+        selection::why(&store, &access, id, weights, args.fetches_per_day, Utc::now(), Language::English)?;
     if args.json {
         output::json_line(&why)?;
     } else {

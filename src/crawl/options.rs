@@ -11,6 +11,7 @@ use super::frontier::Politeness;
 use super::harvest::HarvestRules;
 use super::seeds::Seed;
 use super::timings::Timings;
+use crate::cluster::Member;
 use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
@@ -72,6 +73,8 @@ pub struct Options {
     pub repack: Option<repack::Options>,
     /// Whether processors have time to spare, for whoever knows; otherwise the system is asked.
     pub has_spare_time: Option<bool>,
+    /// The place of a crawl among several nodes that crawl together.
+    pub cluster: Option<Member>,
 }
 
 impl Default for Options {
@@ -100,6 +103,7 @@ impl Default for Options {
             memory: Memory::default(),
             repack: None,
             has_spare_time: None,
+            cluster: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What decisions do to a crawl and to refreshes.
 
 use super::{Decisions, Standing, Verdict};
+use crate::texts::Language;
 
 /// What a page that is to be fetched often weighs in a refresh, in times of its weight.
 const OFTEN: f64 = 4.0;
@@ -19,25 +20,26 @@ impl Decisions {
 impl Standing {
     /// What was decided, and what it does; nothing if nothing was.
     #[must_use]
-    pub fn sentence(&self) -> Option<String> {
+    pub fn sentence(&self, t: Language) -> Option<String> {
         let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>().join(", ");
         let mut parts = Vec::new();
         if let Some(rating) = self.rating() {
-            parts.push(format!("rated {rating:.1} by {}", names(&mut self.ratings.keys())));
+            let by = names(&mut self.ratings.keys());
+            parts.push(t.fill("rated {} by {}", &[&t.decimal(rating, 1), &by]));
         }
         if let Some((verdict, by, reason)) = &self.verdict {
             let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-            parts.push(format!("{} by {by}{because}", verdict.name()));
+            parts.push(t.fill("{} by {}", &[&t.say(verdict.name()), by]) + &because);
         }
         for (what, of) in [("tags", &self.tags), ("collections", &self.collections)] {
             if !of.is_empty() {
-                parts.push(format!("{what} {}", names(&mut of.iter())));
+                parts.push(format!("{} {}", t.say(what), names(&mut of.iter())));
             }
         }
         match self.weight() {
-            0.0 => parts.push("is not fetched".to_owned()),
+            0.0 => parts.push(t.say("is not fetched").to_owned()),
             1.0 => {}
-            weight => parts.push(format!("weighs {weight:.2} times as much in a refresh")),
+            weight => parts.push(t.fill("weighs {} times as much in a refresh", &[&t.decimal(weight, 2)])),
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

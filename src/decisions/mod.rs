@@ -17,6 +17,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::texts::Language;
+
 pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE};
 pub use standing::{Rated, Standing};
 
@@ -116,13 +118,13 @@ impl Said {
 
     /// What it says, in a line.
     #[must_use]
-    pub fn in_words(&self) -> String {
-        let listed = |what: &str, names: &[String]| {
-            (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+    pub fn in_words(&self, t: Language) -> String {
+        let listed = |what: &'static str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{} {}", t.say(what), names.join(", ")))
         };
         let parts = [
-            self.rating.map(|rating| format!("rated {rating}")),
-            self.verdict.map(|verdict| verdict.name().to_owned()),
+            self.rating.map(|rating| t.fill("rated {}", &[&rating])),
+            self.verdict.map(|verdict| t.say(verdict.name()).to_owned()),
             listed("tags", &self.tags),
             listed("collections", &self.collections),
             Some(self.reason.clone()).filter(|reason| !reason.is_empty()),

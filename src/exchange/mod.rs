@@ -3,6 +3,7 @@
 //! What is imported becomes captures like any other: stored in segments, credited by the same function, found by the same
 //! queries. What is exported are the records as they are stored, and indexes of them in the forms other tools read.
 
+pub mod copy;
 pub mod erase;
 pub mod export;
 pub mod exports;

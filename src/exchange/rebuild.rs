@@ -98,10 +98,11 @@ pub(super) fn remake(
     }
     let has_lost_settings = rebuild.settings().is_none();
     for (name, value) in rebuild.settings().unwrap_or_default().to_vec() {
-        if ledger::DECISIONS.contains(&name.as_str()) {
+        if ledger::DECISIONS.contains(&name.as_str()) || name.starts_with(ledger::CLUSTER_SETTINGS) {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;
         }
     }
+    ledger::Credits::note_rebuild(rebuild.store().state_mut())?;
     let mut recorder = Recorder::open(rebuild.store(), Settings::default())?;
     let replayed = recorder.replay(true, &mut |captures, state| {
         progress(captures);

@@ -1,8 +1,10 @@
 //! Searching as people do it: words in, pages with a piece of their text out.
 //!
 //! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::Reader::find`]); the conditions in it are those of
-//! the query language. Importance moves pages among the best, and what has the same content is one result.
+//! the query language. Importance moves pages among the best, and what has the same content is one result. [`said`] reads older
+//! versions, of which the index knows nothing.
 
+mod said;
 mod typed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,6 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use archive_storage::{Capture, StateError, Store, UrlId};
 use chrono::{DateTime, Datelike, Utc};
 
+pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};

@@ -1,7 +1,6 @@
 //! The proof that no cash was lost: a sum that is followed as accounts are written, compared at every checkpoint, and a
 //! pass over all accounts, done now and then.
 
-use super::cash::Cash;
 use super::ledger::{Account, Ledger};
 
 /// Sums over accounts, compared with the ledger at the end.
@@ -18,10 +17,10 @@ pub struct Audit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Imbalance {
-    /// The cash of all pages, of the virtual page and of the reserve is not the whole.
+    /// The cash of all pages, of the virtual page and of the reserve is not all there is.
     #[error("the ledger holds {found} units of cash instead of {expected}")]
     Total {
-        /// [`Cash::WHOLE`] in units.
+        /// [`Ledger::total`] in units.
         expected: u64,
         /// Units found.
         found: u128,
@@ -108,8 +107,9 @@ impl Audit {
     pub fn finish(self, ledger: &mut Ledger) -> Result<(), Imbalance> {
         let found =
             self.cash + u128::from(ledger.virtual_cash().units()) + u128::from(ledger.reserve().units());
-        if found != u128::from(Cash::WHOLE.units()) {
-            return Err(Imbalance::Total { expected: Cash::WHOLE.units(), found });
+        let total = ledger.total().units();
+        if found != u128::from(total) {
+            return Err(Imbalance::Total { expected: total, found });
         }
         let expected = ledger.unread_cash().units();
         if self.unread_cash != u128::from(expected) {

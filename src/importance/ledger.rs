@@ -4,10 +4,11 @@
 //! common to all: the virtual page, the clock, how much each group of pages was given. After **every** call
 //!
 //! ```text
-//! reserve + cash of the virtual page + sum over accounts of their cash = Cash::WHOLE     (exactly)
+//! reserve + cash of the virtual page + sum over accounts of their cash = total     (exactly)
 //! ```
 //!
-//! as long as each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it.
+//! as long as each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it. The total is
+//! [`Cash::WHOLE`] for ever, unless the ledger is one of several that hand cash to each other (`transfer`).
 //!
 //! What the papers leave open, decided here:
 //!
@@ -37,6 +38,8 @@ use serde::{Deserialize, Serialize};
 use super::cash::{Base, Cash};
 use super::credit::Credit;
 use super::weight::Weight;
+
+mod transfer;
 
 /// Units that a page is given when it is discovered: 2^32 pages, as many as ids can name, empty the reserve.
 pub const ENDOWMENT: u64 = 1 << 28;
@@ -116,6 +119,9 @@ struct Group {
 /// The ledger's numbers: what has to be saved at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
+    /// Units of all cash that there is in this ledger.
+    #[serde(default = "whole")]
+    total: u64,
     /// Units that no page has been given yet.
     reserve: u64,
     virtual_cash: u64,
@@ -135,6 +141,10 @@ pub struct Numbers {
     is_settled: bool,
 }
 
+fn whole() -> u64 {
+    Cash::WHOLE.units()
+}
+
 /// The common books of all pages. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Ledger {
@@ -146,8 +156,15 @@ impl Ledger {
     /// An empty ledger: no page, all cash in the reserve.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
+        Self::with_total(policy, Cash::WHOLE)
+    }
+
+    /// An empty ledger that has only so much cash: others have the rest.
+    #[must_use]
+    pub fn with_total(policy: Policy, total: Cash) -> Self {
         let numbers = Numbers {
-            reserve: Cash::WHOLE.units(),
+            total: total.units(),
+            reserve: total.units(),
             virtual_cash: 0,
             clock: 0.0,
             unread: Group::default(),
@@ -191,9 +208,19 @@ impl Ledger {
         Cash::from_units(self.numbers.reserve)
     }
 
+    /// All cash of this ledger.
+    #[must_use]
+    pub fn total(&self) -> Cash {
+        Cash::from_units(self.numbers.total)
+    }
+
+    fn circulating(&self) -> u64 {
+        self.numbers.total - self.numbers.reserve
+    }
+
     /// `units` as a share of the circulating cash.
     fn share(&self, units: u64) -> f64 {
-        let circulating = Cash::WHOLE.units() - self.numbers.reserve;
+        let circulating = self.circulating();
         if circulating == 0 { 0.0 } else { units as f64 / circulating as f64 }
     }
 
@@ -373,7 +400,7 @@ impl Ledger {
     #[must_use]
     pub fn mean_rate(&self) -> f64 {
         let pages = self.pages();
-        let circulating = in_endowments(Cash::WHOLE.units() - self.numbers.reserve);
+        let circulating = in_endowments(self.circulating());
         if pages == 0 {
             0.0
         } else {
@@ -408,7 +435,7 @@ impl Ledger {
         if parts == 0.0 {
             return 0.0;
         }
-        let paid = self.numbers.virtual_rate * in_endowments(Cash::WHOLE.units() - self.numbers.reserve);
+        let paid = self.numbers.virtual_rate * in_endowments(self.circulating());
         (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
     }
 
@@ -427,8 +454,8 @@ impl Ledger {
 
     /// What the stored bases of all accounts add up to, when no cash is lost; wraps around as they do.
     pub(super) fn sum_of_bases(&self) -> i64 {
-        let Numbers { reserve, virtual_cash, unread, read, .. } = self.numbers;
-        let held = (Cash::WHOLE.units() - reserve - virtual_cash) as i64;
+        let Numbers { total, reserve, virtual_cash, unread, read, .. } = self.numbers;
+        let held = (total - reserve - virtual_cash) as i64;
         let given = |group: Group| (group.pages as i64).wrapping_mul(group.offset);
         held.wrapping_sub(given(unread)).wrapping_sub(given(read))
     }

@@ -27,6 +27,9 @@ impl Words {
             lower.clear();
             if word.bytes().all(|byte| byte.is_ascii_digit()) {
                 lower.extend(iter::repeat_n('#', word.len().min(9)));
+            } else if word.is_ascii() {
+                lower.push_str(word);
+                lower.make_ascii_lowercase();
             } else {
                 lower.extend(word.chars().flat_map(char::to_lowercase));
             }
@@ -45,12 +48,15 @@ impl Words {
     }
 
     /// Each bucket once, with how often it was hit, in the order of the buckets.
-    fn counts(&self) -> impl Iterator<Item = (u32, f32)> {
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        let runs: Vec<_> = sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f32)).collect();
-        runs.into_iter()
+    fn counts(&self) -> Sparse {
+        runs(self.0.clone())
     }
+}
+
+/// Each number once, with how often it is there, in order.
+fn runs(mut numbers: Vec<u32>) -> Sparse {
+    numbers.sort_unstable();
+    numbers.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f32)).collect()
 }
 
 /// A vector of which most entries are 0: the others, in the order of their places.
@@ -71,7 +77,7 @@ impl TfIdf {
     pub fn of(texts: &[Words], texts_min: u32) -> Self {
         let mut found = vec![0_u32; BUCKETS as usize];
         for text in texts {
-            text.counts().for_each(|(bucket, _)| found[bucket as usize] += 1);
+            text.counts().iter().for_each(|(bucket, _)| found[*bucket as usize] += 1);
         }
         let mut weights = Vec::new();
         for found in &mut found {
@@ -119,9 +125,8 @@ impl TfIdf {
     /// How often each word that counts is there.
     #[must_use]
     pub fn counts(&self, text: &Words) -> Sparse {
-        text.counts()
-            .filter_map(|(bucket, count)| Some((self.places[bucket as usize].checked_sub(1)?, count)))
-            .collect()
+        // Places are in the order of the buckets, and only words that count have to be put in order.
+        runs(text.0.iter().filter_map(|bucket| self.places[*bucket as usize].checked_sub(1)).collect())
     }
 
     /// The vector of a text; of length 1, or empty where no word counts.

@@ -231,6 +231,9 @@ impl Credits {
                 self.pages.merge(&alias, &mut own);
                 into.cash = own.base.to_stored();
                 state.set_page(target, &into)?;
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.note(target, &into);
+                }
                 forget(state, id, &mut page)?;
             }
             None if was_alias => {

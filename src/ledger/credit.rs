@@ -15,8 +15,8 @@ use super::aliases::account_of;
 use super::authority::{authority, host_name};
 use super::late::Late;
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
-use super::links::Target;
-use super::outcome::Outcome;
+use super::links::{Mention, Target};
+use super::outcome::{Facts, Outcome};
 use super::page_flags as flags;
 use super::pay::{account, site_account};
 use super::refusal::Refusal;
@@ -27,7 +27,8 @@ use super::settings::{
     FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_favoured_sites,
     read_obey_nofollow, read_setting, write_favoured, write_setting,
 };
-use crate::importance::{Audit, Imbalance, Ledger, LinkWeights, Policy, Tally};
+use super::transfers::{PartitionError, Transfers};
+use crate::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tally};
 
 /// Redirects in a row that are followed, as browsers do (Fetch standard, section 4.5, HTTP-redirect fetch).
 const REDIRECTS_MAX: usize = 20;
@@ -68,6 +69,22 @@ pub enum CreditError {
     /// Cash was lost or made.
     #[error(transparent)]
     Imbalance(#[from] Imbalance),
+    /// The archive is another part of a cluster, or none.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// What is to be sent to another partition cannot be compressed.
+    #[error("cannot pack what is for another partition: {0}")]
+    Batch(std::io::Error),
+    /// A batch has cash that cannot be.
+    #[error(
+        "batch {number} from partition {from} carries more cash than all other partitions can have; nothing of it was taken"
+    )]
+    TooMuchCash {
+        /// Its sender.
+        from: u16,
+        /// Its number.
+        number: u64,
+    },
 }
 
 /// The books: both ledgers and the rules by which links are weighed and followed.
@@ -91,6 +108,8 @@ pub struct Credits {
     tallies: (Tally, Tally),
     /// What paying has cost since somebody asked.
     paying: Duration,
+    /// Of an archive that has one partition of several.
+    pub(super) transfers: Option<Transfers>,
 }
 
 impl Credits {
@@ -100,8 +119,15 @@ impl Credits {
     /// When what was saved cannot be read.
     pub fn open(state: &State) -> Result<Self, CreditError> {
         let rules: CashRules = read_setting(state, RULES)?.unwrap_or_default();
-        let pages = open_ledger(state, PAGE_LEDGER, rules.policy())?;
-        let sites = open_ledger(state, SITE_LEDGER, Policy::default())?;
+        let transfers = Transfers::open(state)?;
+        let total = transfers.as_ref().map_or(Ok(Cash::WHOLE), Transfers::total)?;
+        let pages = open_ledger(state, PAGE_LEDGER, rules.policy(), total)?;
+        let sites = open_ledger(state, SITE_LEDGER, Policy::default(), Cash::WHOLE)?;
+        if pages.total() != total {
+            return Err(
+                Imbalance::Total { expected: total.units(), found: pages.total().units().into() }.into()
+            );
+        }
         let written = state.cash_written();
         Ok(Self {
             tallies: (Tally::begin(&pages, written.pages), Tally::begin(&sites, written.sites)),
@@ -115,6 +141,7 @@ impl Credits {
             targets: Vec::new(),
             late: Late::default(),
             paying: Duration::ZERO,
+            transfers,
         })
     }
 
@@ -126,6 +153,9 @@ impl Credits {
         self.recompute_late(state)?;
         write_setting(state, PAGE_LEDGER, &self.pages.numbers())?;
         write_setting(state, SITE_LEDGER, &self.sites.numbers())?;
+        if let Some(transfers) = &self.transfers {
+            transfers.save(state)?;
+        }
         write_setting(state, SCOPE, &self.scope.rules())
     }
 
@@ -189,9 +219,13 @@ impl Credits {
             let id = UrlId(number);
             let mut page = state.page(id)?;
             if page.flags.has_any(flags::ACCOUNT) && !page.flags.has_any(flags::ROBOTS) {
+                let before = page.flags;
                 let inside = self.is_inside(state, &state.url(id)?, &page)?;
                 page.flags.set(flags::IN_SCOPE, inside || page.flags.has_any(flags::SEED));
                 state.set_page(id, &page)?;
+                if let Some(transfers) = self.transfers.as_mut().filter(|_| page.flags != before) {
+                    transfers.note(id, &page);
+                }
             }
         }
         Ok(())
@@ -459,6 +493,11 @@ impl Credits {
                 let steps = u8::try_from(steps).unwrap_or(u8::MAX);
                 page.depth = if is_linked { page.depth.min(steps) } else { steps };
             }
+        } else if self.transfers.is_some()
+            && !facts.hops.is_empty()
+            && !page.flags.has_any(flags::PAGE | flags::REQUISITE)
+        {
+            return self.enter_named(state, id, outcome);
         } else if facts.via.is_none() && facts.hops.is_empty() && !page.flags.has_any(flags::PUBLISHED) {
             page.flags.set(flags::SEED | flags::IN_SCOPE, true);
             (page.depth, page.via, page.hop) = (0, None, 0);
@@ -468,6 +507,24 @@ impl Credits {
             state.set_page(id, &page)?;
         }
         Ok(())
+    }
+
+    /// Enters what only another partition has named, when its capture is replayed and what was named is not known any more.
+    fn enter_named(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+        let Facts { via, hops, .. } = &outcome.facts;
+        let via = via.as_ref().map(|via| self.know(state, via, url_hash(via))).transpose()?;
+        let steps = hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
+        let is_page = hops.chars().all(|hop| matches!(hop, 'L' | 'M' | 'X' | 'R'));
+        let mention = Mention {
+            url: &outcome.url,
+            via,
+            depth: u8::try_from(steps).unwrap_or(u8::MAX),
+            hop: hops.bytes().last().unwrap_or_default(),
+            is_page,
+            part: u16::from(!is_page),
+            unfollowed: None,
+        };
+        self.note_mention(state, id, &mention)
     }
 
     /// Opens an account; returns whether there was none.
@@ -493,10 +550,10 @@ impl Credits {
     }
 
     /// Whether and how urgently a URL is to be fetched that never was.
-    fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
+    pub(super) fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
         let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
-        if !wanted || done || flags::refusal_code(page.flags) != 0 {
+        if !wanted || done || flags::refusal_code(page.flags) != 0 || self.is_left_to_others(page) {
             return None;
         }
         let level = if page.flags.has_any(flags::SEED | flags::PUBLISHED) {

@@ -10,11 +10,12 @@ use super::link_code::LinkCode;
 use super::outcome::{OutLink, Outcome};
 use super::page_flags as flags;
 use super::refusal::Refusal;
+use crate::cluster::PART_MAX;
 use crate::importance::Weight;
 
 /// Requisites of requisites are followed this far: a theme's style sheet may import a chain of others, and these name
 /// pictures.
-const REQUISITE_DEPTH_MAX: u16 = 6;
+const REQUISITE_DEPTH_MAX: u16 = PART_MAX as u16;
 
 /// A link of the page being credited.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,24 @@ pub(super) struct Target {
     pub(super) weight: Weight,
     /// What the page gets beyond, in times of what the link pays.
     pub(super) bonus: f64,
+}
+
+/// What is said of a URL by whoever leads to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mention<'a> {
+    pub(super) url: &'a str,
+    /// The page with the link.
+    pub(super) via: Option<UrlId>,
+    /// Links from the nearest seed.
+    pub(super) depth: u8,
+    /// The kind of link.
+    pub(super) hop: u8,
+    /// Whether it is linked to as a page.
+    pub(super) is_page: bool,
+    /// How many links from a page it is a part of; 0 if of none.
+    pub(super) part: u16,
+    /// Why the link is not followed, if it is not.
+    pub(super) unfollowed: Option<Refusal>,
 }
 
 impl Credits {
@@ -111,34 +130,51 @@ impl Credits {
         link: &OutLink,
         unfollowed: Option<Refusal>,
     ) -> Result<(), CreditError> {
+        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
+        let part = if link.kind.is_requisite() { flags::requisite_depth(from.flags) + 1 } else { 0 };
+        let mention = Mention {
+            url: &link.url,
+            via: Some(source),
+            depth: from.depth.saturating_add(step),
+            hop: link.kind.hop() as u8,
+            is_page: link.kind.carries_cash(),
+            part,
+            unfollowed,
+        };
+        self.note_mention(state, target, &mention)
+    }
+
+    /// The same, whoever says it.
+    pub(super) fn note_mention(
+        &mut self,
+        state: &mut State,
+        target: UrlId,
+        mention: &Mention<'_>,
+    ) -> Result<(), CreditError> {
+        let &Mention { url, via, depth, hop, is_page, part, unfollowed } = mention;
         let mut page = state.page(target)?;
         let before = page;
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(());
         }
         let is_known = page.flags.has_any(flags::ACCOUNT | flags::REQUISITE);
-        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
-        let depth = from.depth.saturating_add(step);
         if !is_known || depth < page.depth {
-            page.depth = depth;
-            page.via = Some(source);
-            page.hop = link.kind.hop() as u8;
+            (page.depth, page.via, page.hop) = (depth, via, hop);
         }
-        let opened = link.kind.carries_cash() && self.open_account(&mut page);
+        let opened = is_page && self.open_account(&mut page);
         match unfollowed {
             Some(why) if opened && !page.flags.has_any(flags::SEED) => refuse_in(&mut page, Some(why)),
-            None if link.kind.carries_cash() && hangs_on_links(&page) => refuse_in(&mut page, None),
+            None if is_page && hangs_on_links(&page) => refuse_in(&mut page, None),
             _ => {}
         }
         if opened || page.depth < before.depth {
-            let inside = self.is_inside(state, &link.url, &page)?;
+            let inside = self.is_inside(state, url, &page)?;
             page.flags.set(flags::IN_SCOPE, inside || page.flags.has_any(flags::SEED));
         }
         if !page.flags.has_any(flags::IN_SCOPE) {
-            let distance = flags::requisite_depth(from.flags) + 1;
-            let is_part = link.kind.is_requisite() && distance <= REQUISITE_DEPTH_MAX;
+            let is_part = (1..=REQUISITE_DEPTH_MAX).contains(&part);
             if is_part && !page.flags.has_any(flags::REQUISITE) {
-                page.flags = flags::with_requisite_depth(page.flags, distance);
+                page.flags = flags::with_requisite_depth(page.flags, part);
             }
         } else if page.flags.has_any(flags::ACCOUNT) {
             // A page of the crawl counts as one, also if it was known as a part of another before.
@@ -146,6 +182,9 @@ impl Credits {
         }
         if page != before {
             state.set_page(target, &page)?;
+            if let Some(transfers) = &mut self.transfers {
+                transfers.note(target, &page);
+            }
         }
         if opened && page.flags.has_any(flags::FETCHED) {
             // It was captured before as a part of a page, so its links are known.

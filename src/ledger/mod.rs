@@ -24,6 +24,7 @@ mod scope;
 mod settings;
 mod settle;
 mod sites;
+mod transfers;
 
 pub use aliases::{AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
@@ -40,6 +41,7 @@ pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};
 pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, POLICY_SETTING, REFRESH_SETTING};
+pub use transfers::{CLUSTER_SETTINGS, PartitionError};
 
 #[cfg(test)]
 mod tests;

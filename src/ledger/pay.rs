@@ -17,18 +17,22 @@ impl Credits {
         let mut visit = state.visit(id)?.unwrap_or_default();
         let mut own = account(&page, Some(&visit));
         let weights = self.targets.iter().map(|target| u64::from(target.weight.parts())).sum();
-        let mut payout = self.pages.visit(&mut own, weights);
+        let Self { pages, targets, transfers, .. } = self;
+        let mut payout = pages.visit(&mut own, weights);
         page.cash = own.base.to_stored();
         page.flags.set(flags::READ, true);
         state.set_page(id, &page)?;
         visit.credit = own.credit.unwrap_or_default().to_bytes();
         state.set_visit(id, &visit)?;
-        for target in self.targets.iter().filter(|target| target.weight != Weight::NONE) {
+        for target in targets.iter().filter(|target| target.weight != Weight::NONE) {
             let mut page = state.page(target.account)?;
             let read = page.flags.has_any(flags::READ);
             let base = Base::from_stored(page.cash);
             page.cash = payout.pay_with_bonus(base, read, target.weight, target.bonus).to_stored();
             state.set_page(target.account, &page)?;
+            if let Some(transfers) = transfers {
+                transfers.note(target.account, &page);
+            }
         }
         payout.finish();
         Ok(())

@@ -39,10 +39,12 @@ pub enum Refusal {
     Decided = 14,
     /// No page that is near enough to the topic of the crawl leads to it.
     OffTopic = 15,
+    /// It belongs to another partition of the cluster. That follows from its host, and stands in no page state.
+    OtherPartition = 16,
 }
 
 impl Refusal {
-    /// Every reason.
+    /// Every reason that stands in page states.
     pub const ALL: [Self; 15] = [
         Self::Robots,
         Self::RobotsUnreachable,
@@ -61,7 +63,7 @@ impl Refusal {
         Self::OffTopic,
     ];
 
-    /// The number in page states, 1 to 15.
+    /// The number in page states, 1 to 15; beyond for what does not stand there.
     #[must_use]
     pub const fn code(self) -> u16 {
         self as u16
@@ -92,6 +94,7 @@ impl Refusal {
             Self::Erased => "erased",
             Self::Decided => "decided",
             Self::OffTopic => "off-topic",
+            Self::OtherPartition => "other-partition",
         }
     }
 
@@ -115,6 +118,7 @@ impl Refusal {
             Self::Unfetchable => "it cannot be asked for over HTTP",
             Self::OffTopic => "no page that is near enough to the topic leads to it (--topic-mode)",
             Self::Decided => "people decided against it (`archive review log`)",
+            Self::OtherPartition => "it belongs to another partition of the cluster, whose node fetches it",
             Self::Erased => "it was erased, and is not to be fetched again (`archive erase --lift`)",
         }
     }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::credit::{CreditError, Credits};
-use crate::importance::{Ledger, Numbers, Policy};
+use crate::importance::{Cash, Ledger, Numbers, Policy};
 
 /// Setting under which the page ledger's numbers are kept.
 pub(super) const PAGE_LEDGER: &str = "ledger.pages";
@@ -45,9 +45,15 @@ pub(super) fn read_obey_nofollow(state: &State) -> Result<bool, CreditError> {
     Ok(policy.is_some_and(|policy| policy.obey_nofollow))
 }
 
-pub(super) fn open_ledger(state: &State, name: &'static str, policy: Policy) -> Result<Ledger, CreditError> {
+/// The ledger as it was saved, or one that begins with all this cash.
+pub(super) fn open_ledger(
+    state: &State,
+    name: &'static str,
+    policy: Policy,
+    total: Cash,
+) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;
-    Ok(numbers.map_or_else(|| Ledger::new(policy), |numbers| Ledger::resume(numbers, policy)))
+    Ok(numbers.map_or_else(|| Ledger::with_total(policy, total), |numbers| Ledger::resume(numbers, policy)))
 }
 
 pub(super) fn read_setting<T: DeserializeOwned>(

@@ -15,6 +15,14 @@ impl Credits {
         if let Some(id) = state.find_host(host)? {
             return Ok(id);
         }
+        let id = self.new_host(state, url, host)?;
+        if let Some(transfers) = &mut self.transfers {
+            transfers.note_host(id, host);
+        }
+        Ok(id)
+    }
+
+    fn new_host(&mut self, state: &mut State, url: &str, host: &str) -> Result<HostId, CreditError> {
         let name = match self.rules().sites {
             SiteRule::Path(_) => SiteRule::Host.site(url),
             rule => rule.site(url),

@@ -47,7 +47,9 @@ pub use self::link::{Link, LinkKind};
 use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
-pub use self::xml::{ELEMENT_NAMES_MAX, Elements, Fetch, Mistake, Structure, Validation, WHOLE_BYTES_MAX};
+pub use self::xml::{
+    ELEMENT_NAMES_MAX, Elements, Fetch, Mistake, Structure, Validation, Validity, WHOLE_BYTES_MAX,
+};
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]

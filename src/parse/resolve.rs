@@ -11,7 +11,7 @@ use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 /// Makes canonical URLs of the references of one document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     base: Url,
     /// The encoding of the document, which a query takes over (WHATWG URL, "percent-encode after encoding").
@@ -36,6 +36,35 @@ impl Resolver {
         };
         resolver.prepare();
         resolver
+    }
+
+    /// The same in a document of some encoding.
+    pub(crate) fn in_encoding(self, encoding: &'static Encoding) -> Self {
+        Self { encoding: encoding.output_encoding(), ..self }
+    }
+
+    /// The same against another base, unless that is none.
+    pub(crate) fn rebased(&self, reference: &str) -> Option<Self> {
+        Some(Self::new(absolute(&self.base, self.encoding, reference)?, self.encoding))
+    }
+
+    /// Appends what a reference names, with its fragment and not canonical, and says whether there is anything.
+    pub(crate) fn resolve_whole(&self, reference: &str, output: &mut String) -> bool {
+        let (bare, fragment) = match memchr::memchr(b'#', reference.as_bytes()) {
+            Some(at) => reference.split_at(at),
+            None => (reference, ""),
+        };
+        // What the rules of the canonical form leave alone, the parser does, too; so the fast way serves here.
+        if !bare.is_empty()
+            && fragment.bytes().skip(1).all(|byte| is(byte, PATH | QUERY))
+            && self.resolve_fast(bare, output)
+        {
+            output.push_str(fragment);
+            return true;
+        }
+        let url = absolute(&self.base, self.encoding, reference);
+        output.push_str(url.as_ref().map_or("", Url::as_str));
+        url.is_some()
     }
 
     /// The base that references are resolved against.
@@ -124,7 +153,7 @@ impl Resolver {
 }
 
 /// What a reference names, with its fragment; none unless that is `http` or `https`. `encoding` is one that can be written.
-pub(crate) fn absolute(base: &Url, encoding: &'static Encoding, reference: &str) -> Option<Url> {
+fn absolute(base: &Url, encoding: &'static Encoding, reference: &str) -> Option<Url> {
     let encode = encoder(encoding);
     let mut options = Url::options().base_url(Some(base));
     if encoding != UTF_8 {
@@ -324,6 +353,10 @@ mod tests {
                 prop_assert!(resolver.resolve_slowly(cut, &mut slow), "{cut} has no slow answer");
                 prop_assert_eq!(fast, slow);
             }
+            let mut whole = String::new();
+            let is_any = resolver.resolve_whole(&reference, &mut whole);
+            let parsed = absolute(resolver.base(), UTF_8, &reference);
+            prop_assert_eq!(is_any.then_some(whole.as_str()), parsed.as_ref().map(Url::as_str));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What is known of a page, from the tables of the state or from its row in the prepared columns.
 
+use std::sync::OnceLock;
+
 use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId, Visit};
 
-use super::{COLUMNS, Column, KINDS, NO_CAPTURE, NO_PAGE};
+use super::{COLUMNS, Column, KINDS, NO_CAPTURE, NO_PAGE, SiteSums};
 use crate::ledger::{AliasImportance, CreditError, Credits, Refusal, SiteRule, page_flags as flags};
 
 /// What is known of a page.
@@ -40,8 +42,8 @@ pub struct Pages<'a> {
     state: &'a State,
     credits: Credits,
     aliases: AliasImportance,
-    /// The site of every host: asked for with every page.
-    sites: Vec<SiteId>,
+    /// The site of every host, once all pages are asked for.
+    sites: OnceLock<Vec<SiteId>>,
 }
 
 impl<'a> Pages<'a> {
@@ -50,9 +52,8 @@ impl<'a> Pages<'a> {
     /// # Errors
     /// When the state or the books cannot be read.
     pub fn open(state: &'a State) -> Result<Self, CreditError> {
-        let sites = (0..state.host_count()).map(|host| state.host(HostId(host)).map(|host| host.site));
-        let sites = sites.collect::<Result<_, _>>()?;
-        Ok(Self { state, credits: Credits::open(state)?, aliases: AliasImportance::default(), sites })
+        let (credits, aliases) = (Credits::open(state)?, AliasImportance::default());
+        Ok(Self { state, credits, aliases, sites: OnceLock::new() })
     }
 
     /// Their state.
@@ -68,8 +69,17 @@ impl<'a> Pages<'a> {
     }
 
     /// Says that all pages will be asked for.
-    pub fn expect_all(&self) {
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn expect_all(&self) -> Result<(), StateError> {
         self.aliases.expect_all();
+        if self.sites.get().is_none() {
+            let sites = self.state.host_records().map(|host| host.map(|host| host.site));
+            let sites = sites.collect::<Result<_, _>>()?;
+            self.sites.get_or_init(|| sites);
+        }
+        Ok(())
     }
 
     /// The site of a page.
@@ -79,9 +89,24 @@ impl<'a> Pages<'a> {
     pub fn site_of(&self, id: UrlId, page: &Page) -> Result<SiteId, StateError> {
         let site = match self.credits.rules().sites {
             SiteRule::Path(_) => self.credits.site(self.state, id)?,
-            SiteRule::Domain | SiteRule::Host => self.sites.get(page.host.index()).copied(),
+            SiteRule::Domain | SiteRule::Host => match self.sites.get() {
+                Some(sites) => sites.get(page.host.index()).copied(),
+                None if page.host.0 < self.state.host_count() => Some(self.state.host(page.host)?.site),
+                None => None,
+            },
         };
         Ok(site.unwrap_or(SiteId(u32::MAX)))
+    }
+
+    /// Tells the sites what importance links between them give each.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn weigh(&self, sites: &mut [SiteSums]) -> Result<(), StateError> {
+        for (sums, site) in sites.iter_mut().zip(self.state.site_records()) {
+            sums.by_links = self.credits.site_importance(&site?);
+        }
+        Ok(())
     }
 
     /// The facts of a URL; nothing for what is no page (robots.txt).
@@ -136,14 +161,24 @@ impl Facts {
         values
     }
 
+    /// What the values of some columns say of a page; of all else nothing.
+    #[must_use]
+    pub fn of_some(columns: &[Column], values: &[u64]) -> Self {
+        let mut all = [0; COLUMNS as usize];
+        all[Column::Kind as usize] = NO_CAPTURE;
+        columns.iter().zip(values).for_each(|(column, value)| all[*column as usize] = *value);
+        Self::told(&all)
+    }
+
     /// What such values say; nothing for what is no page.
     pub(super) fn of_values(values: &[u64; COLUMNS as usize]) -> Option<Self> {
+        is_page(values[Column::Kind as usize]).then(|| Self::told(values))
+    }
+
+    fn told(values: &[u64; COLUMNS as usize]) -> Self {
         let value = |column: Column| values[column as usize];
-        if value(Column::Kind) == NO_PAGE {
-            return None;
-        }
         let number = |column| value(column) as u32;
-        Some(Self {
+        Self {
             host: HostId(number(Column::Host)),
             site: SiteId(number(Column::Site)),
             kind: kind(value(Column::Kind)),
@@ -156,12 +191,18 @@ impl Facts {
             changed: number(Column::Changed),
             depth: value(Column::Depth) as u8,
             language: value(Column::Language) as u8,
-        })
+        }
     }
 }
 
 /// Values of [`Column::Kind`] are below this.
 pub const KINDS_END: u64 = KINDS + u8::MAX as u64 + 1;
+
+/// Whether a value of [`Column::Kind`] is of a page.
+#[must_use]
+pub fn is_page(value: u64) -> bool {
+    value != NO_PAGE
+}
 
 /// The code of a kind of document in [`Column::Kind`].
 #[must_use]

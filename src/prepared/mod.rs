@@ -13,7 +13,7 @@ use std::path::Path;
 
 use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreError, UrlId, Visit};
 
-pub use facts::{Facts, KINDS_END, Pages, kind};
+pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Reader, Stamp, Writer};
 pub use sites::SiteSums;
@@ -99,7 +99,7 @@ pub fn prepare(state: &State, folder: &Path) -> Result<(), Error> {
 /// When the disk refuses, or the archive cannot be read.
 pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
     let pages = Pages::open(state)?;
-    pages.expect_all();
+    pages.expect_all()?;
     let mut sites = vec![SiteSums::default(); state.site_count() as usize];
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state))?;
     let mut rows = state.pages_with_visits();
@@ -113,6 +113,7 @@ pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
         }
     }
     writer.finish()?;
+    pages.weigh(&mut sites)?;
     let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state))?;
     for block in sites.chunks(BLOCK_ROWS as usize) {
         let values: Vec<_> = block.iter().map(SiteSums::values).collect();

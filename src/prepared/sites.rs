@@ -4,7 +4,7 @@ use super::Facts;
 use crate::parse::DocumentKind;
 
 /// Columns of the file.
-pub(super) const COLUMNS: usize = 8;
+pub(super) const COLUMNS: usize = 9;
 
 /// What the pages of a site come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct SiteSums {
     pub importance: f64,
     /// That of the most important one.
     pub importance_max: f64,
+    /// The importance that links between sites give it.
+    pub by_links: f64,
 }
 
 impl SiteSums {
@@ -44,15 +46,16 @@ impl SiteSums {
     }
 
     pub(super) fn values(&self) -> [u64; COLUMNS] {
-        let Self { pages, captures, html, xml, first_seen, last_seen, importance, importance_max } = *self;
-        let floats = [importance, importance_max].map(f64::to_bits);
-        [pages, captures, html, xml, first_seen.into(), last_seen.into(), floats[0], floats[1]]
+        let Self { pages, captures, html, xml, first_seen, last_seen, importance, importance_max, by_links } =
+            *self;
+        let [sum, max, by_links] = [importance, importance_max, by_links].map(f64::to_bits);
+        [pages, captures, html, xml, first_seen.into(), last_seen.into(), sum, max, by_links]
     }
 
     pub(super) fn of_values(values: [u64; COLUMNS]) -> Self {
-        let [pages, captures, html, xml, first_seen, last_seen, importance, importance_max] = values;
-        let [importance, importance_max] = [importance, importance_max].map(f64::from_bits);
+        let [pages, captures, html, xml, first_seen, last_seen, sum, max, by_links] = values;
+        let [importance, importance_max, by_links] = [sum, max, by_links].map(f64::from_bits);
         let [first_seen, last_seen] = [first_seen, last_seen].map(|seconds| seconds as u32);
-        Self { pages, captures, html, xml, first_seen, last_seen, importance, importance_max }
+        Self { pages, captures, html, xml, first_seen, last_seen, importance, importance_max, by_links }
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
+use archive_grammar::Target;
 use archive_storage::{
     CaptureId, HostId, Page, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
 };
@@ -11,17 +12,20 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::batch::Batch;
+use super::columnar::{self, Columnar};
+use super::columns::Column as Field;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::filter::Ranges;
 use super::prefilter::{self, Test};
 use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
-use crate::change::{structure, with_tree};
+use crate::change::{structure, validate, with_tree};
 use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
-use crate::parse::{DocumentKind, Structure};
+use crate::parse::{DocumentKind, Structure, Validity};
 use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
@@ -158,12 +162,26 @@ impl<'a> ArchiveRows<'a> {
     /// The facts of all pages that pass a test, or of all.
     fn facts(&self, test: Option<Test>) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + '_> {
         let Some(prepared) = &self.prepared else {
-            self.pages.expect_all();
+            if let Err(error) = self.pages.expect_all() {
+                return Box::new(std::iter::once(Err(error.into())));
+            }
             return Box::new(
                 self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
             );
         };
         Box::new(prefilter::scan(prepared, test, &self.batch))
+    }
+
+    /// What answers a plan by columns alone, if they tell all of its conditions.
+    fn columnar(&self, plan: &Plan) -> Result<Option<Columnar<'_>>, RowsError> {
+        let Some(prepared) = self.prepared.as_ref().filter(|_| plan.target == Target::Pages) else {
+            return Ok(None);
+        };
+        let (test, is_exact) = match &plan.filter {
+            Some(filter) => Test::of(filter, self.state)?,
+            None => (None, true),
+        };
+        Ok(is_exact.then_some(Columnar { prepared, test }))
     }
 
     /// The rows of some pages, by rising number: many cost less than one by one.
@@ -194,6 +212,35 @@ impl<'a> ArchiveRows<'a> {
         Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| (id, facts)))
     }
 
+    /// The sites that pass tests of their numbers; names of others are not read.
+    fn site_rows(
+        &self,
+        tests: Vec<(Field, Ranges<f64>)>,
+    ) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+        let sums = match self.site_sums() {
+            Ok(sums) => sums,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        let passes = move |sum: &SiteSums| {
+            let mut tests = tests.iter();
+            tests.all(|(field, ranges)| columnar::site_number(sum, *field).is_none_or(|it| ranges.has(&it)))
+        };
+        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum)).map(|(id, sum)| {
+            Ok(SiteRow {
+                id: SiteId(id),
+                name: self.texts.borrow_mut().sites.get(id)?.to_owned(),
+                importance: sum.by_links,
+                pages: sum.pages,
+                captures: sum.captures,
+                html: sum.html,
+                xml: sum.xml,
+                first_seen: time(sum.first_seen),
+                last_seen: time(sum.last_seen),
+            })
+        });
+        Box::new(rows)
+    }
+
     /// What the pages of each site come to.
     fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
         if let Some(sums) = self.site_sums.get() {
@@ -210,6 +257,7 @@ impl<'a> ArchiveRows<'a> {
                         sum.add(&facts);
                     }
                 }
+                self.pages.weigh(&mut sums)?;
                 sums
             }
         };
@@ -246,6 +294,21 @@ impl Rows for ArchiveRows<'_> {
         };
         let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
         Ok(Chosen { pages: Box::new(pages), are_selected })
+    }
+
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<Vec<(PageRow, u64)>>, RowsError> {
+        let Some(columns) = columnar::sorts(plan) else { return Ok(None) };
+        let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
+        let sorts = columnar.sorted(&columns)?;
+        Ok(sorts.map(|each| each.into_iter().map(|(id, facts, count)| (row(id, &facts), count)).collect()))
+    }
+
+    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
+        let Some((limit, captured_first)) = columnar::best(plan) else { return Ok(None) };
+        let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
+        let (ids, count) = columnar.best(limit, captured_first)?;
+        let pages = ids.into_iter().filter_map(|id| self.page(id).transpose());
+        Ok(Some((pages.collect::<Result<_, _>>()?, count)))
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
@@ -304,26 +367,11 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        let sums = match self.site_sums() {
-            Ok(sums) => sums,
-            Err(error) => return Box::new(std::iter::once(Err(error))),
-        };
-        let rows = self.state.sites().map(move |site| {
-            let (id, name, site) = site?;
-            let sum = sums.get(id.index()).copied().unwrap_or_default();
-            Ok(SiteRow {
-                id,
-                name,
-                importance: self.pages.credits().site_importance(&site),
-                pages: sum.pages,
-                captures: sum.captures,
-                html: sum.html,
-                xml: sum.xml,
-                first_seen: time(sum.first_seen),
-                last_seen: time(sum.last_seen),
-            })
-        });
-        Box::new(rows)
+        self.site_rows(Vec::new())
+    }
+
+    fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+        self.site_rows(plan.filter.as_ref().map(columnar::site_tests).unwrap_or_default())
     }
 
     fn topics(&self) -> &[String] {
@@ -384,6 +432,11 @@ impl Rows for ArchiveRows<'_> {
 
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
         Ok(structure(self.store, &self.state.capture(capture)?)?)
+    }
+
+    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
+        let found = validate(self.store, &self.access, &self.state.capture(capture)?)?;
+        Ok(found.map(|found| found.validity()))
     }
 }
 

@@ -14,7 +14,7 @@ use super::columns::NOT_MODIFIED;
 use super::details::{CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 use super::value::Value;
-use crate::parse::Structure;
+use crate::parse::{Structure, Validity};
 
 /// See the module.
 pub(crate) struct AsOf<'a> {
@@ -200,6 +200,10 @@ impl Rows for AsOf<'_> {
 
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
         self.rows.structure(capture)
+    }
+
+    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
+        self.rows.validity(capture)
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {

@@ -5,6 +5,7 @@ use archive_grammar::{Target, nearest};
 
 use crate::columns::LIKELY;
 use crate::decisions::Verdict;
+use crate::parse::Validity;
 
 /// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +58,7 @@ pub(crate) enum Column {
     Namespace,
     Doctype,
     WellFormed,
+    Valid,
     Source,
     Target,
     LinkKind,
@@ -130,7 +132,7 @@ const fn known(
 }
 
 /// Every field but the named ones.
-pub(crate) const KNOWN: [Known; 54] = {
+pub(crate) const KNOWN: [Known; 55] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -216,6 +218,14 @@ pub(crate) const KNOWN: [Known; 54] = {
             Choice,
             Record,
             "whether an XML document was well-formed when it was captured",
+        ),
+        known(
+            Column::Valid,
+            "valid",
+            PC,
+            Choice,
+            Record,
+            "whether an XML document is as its document type declares",
         ),
         known(Column::Source, "source", L, Text, Look, "the URL of the page with the link"),
         known(Column::Target, "target", L, Text, Look, "the URL it leads to"),
@@ -478,6 +488,7 @@ impl Column {
         match self {
             Self::Type => super::PageType::EACH.map(super::PageType::name).to_vec(),
             Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => YES_NO.to_vec(),
+            Self::Valid => Validity::EACH.map(Validity::name).to_vec(),
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
@@ -504,7 +515,7 @@ impl Column {
 
     /// Whether it is of an XML document as a whole.
     pub(crate) fn is_of_structure(self) -> bool {
-        matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed)
+        matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
     /// Whether only today's value is known, so that it cannot be asked for as of another time.

@@ -120,9 +120,14 @@ impl Plan {
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
         let candidates = self.candidates(world);
-        let whole = match candidates {
-            Some(candidates) if by_score && self.sample.is_none() => found.best_first(candidates)?,
-            candidates => {
+        let whole = match (candidates, world.rows.best_for(self)?) {
+            (_, Some((pages, matched))) => {
+                pages.into_iter().try_for_each(|page| found.offer(Row::Page(page)))?;
+                found.matched = matched;
+                true
+            }
+            (Some(candidates), None) if by_score && self.sample.is_none() => found.best_first(candidates)?,
+            (candidates, None) => {
                 self.scan(world, candidates, &mut |row| found.offer(row))?;
                 true
             }
@@ -135,7 +140,14 @@ impl Plan {
     /// The groups, as the columns asked for.
     fn grouped(&self, world: &World<'_>, plan: &GroupPlan) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
-        self.scan(world, self.candidates(world), &mut |row| groups.add(&world.subject(&row)))?;
+        match world.rows.sorts_for(self)? {
+            Some(sorts) => sorts
+                .into_iter()
+                .try_for_each(|(page, count)| groups.add(&world.subject(&Row::Page(page)), count))?,
+            None => {
+                self.scan(world, self.candidates(world), &mut |row| groups.add(&world.subject(&row), 1))?;
+            }
+        }
         let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
             self.by_keys(&left.0, &right.0)
         });
@@ -197,7 +209,7 @@ impl Plan {
                 }
                 pages.try_for_each(|row| look(Row::Page(row?)))
             }
-            (Target::Sites, _) => rows.sites().try_for_each(|row| look(Row::Site(row?))),
+            (Target::Sites, _) => rows.sites_for(self).try_for_each(|row| look(Row::Site(row?))),
             (Target::Hosts, _) => rows.hosts().try_for_each(|row| look(Row::Host(row?))),
             (Target::Captures, _) => rows.captures().try_for_each(|row| look(Row::Capture(row?))),
             (Target::Versions, _) => {
@@ -220,7 +232,7 @@ impl Plan {
     }
 
     /// Rows up to the last one wanted.
-    fn last_row(&self) -> Option<usize> {
+    pub(super) fn last_row(&self) -> Option<usize> {
         self.limit.map(|limit| limit.saturating_add(self.offset))
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum Filter {
 pub(crate) struct Ranges<T>(pub(crate) Vec<(Bound<T>, Bound<T>)>);
 
 impl<T: PartialOrd> Ranges<T> {
-    fn has(&self, value: &T) -> bool {
+    pub(super) fn has(&self, value: &T) -> bool {
         self.0.iter().any(|range| std::ops::RangeBounds::contains(range, value))
     }
 }

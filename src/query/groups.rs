@@ -119,8 +119,8 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Adds a row to its group.
-    pub(crate) fn add(&mut self, subject: &dyn Subject) -> Result<(), Error> {
+    /// Adds a row to its group, or several of which only their number counts.
+    pub(crate) fn add(&mut self, subject: &dyn Subject, rows: u64) -> Result<(), Error> {
         let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
         let mut key = Vec::new();
         keys.iter().for_each(|value| value.push_key(&mut key));
@@ -134,7 +134,7 @@ impl<'a> Groups<'a> {
         };
         for (aggregate, gathered) in self.aggregates.iter().zip(&mut group.gathered) {
             let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
-            *bytes += gathered.add(aggregate.gather, value);
+            *bytes += gathered.add(aggregate.gather, value, rows);
         }
         if *bytes > self.bytes_max {
             return Err(Error::TooMuch { bytes_max: self.bytes_max });
@@ -170,10 +170,10 @@ impl Group {
 
 impl Gathered {
     /// Takes what a row has, and says how many bytes it keeps of it.
-    fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
+    fn add(&mut self, gather: Gather, value: Option<Value>, rows: u64) -> usize {
         let Some(value) = value else {
             if let Self::Count(count) = self {
-                *count += 1;
+                *count += rows;
             }
             return 0;
         };
@@ -181,7 +181,7 @@ impl Gathered {
             return 0;
         }
         match self {
-            Self::Count(count) => *count += 1,
+            Self::Count(count) => *count += rows,
             Self::Distinct(values) => {
                 let mut key = Vec::new();
                 value.push_key(&mut key);

@@ -23,6 +23,7 @@ mod as_of;
 mod batch;
 mod captures;
 mod checks;
+mod columnar;
 mod columns;
 mod details;
 mod element_checks;

@@ -40,7 +40,7 @@ pub(super) struct Number {
 }
 
 /// For which rows of a block a test holds.
-enum Rows {
+pub(super) enum Rows {
     All,
     None,
     Some(Vec<bool>),
@@ -118,7 +118,7 @@ impl Test {
         Ok(Some(Self::Of(stored, are, holds(None))))
     }
 
-    fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, PreparedError> {
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, PreparedError> {
         Ok(match self {
             Self::All(tests) => all(tests.iter().map(|test| test.rows(prepared, block)))?,
             Self::Any(tests) => !all(tests.iter().map(|test| test.rows(prepared, block).map(Rows::not)))?,
@@ -166,7 +166,16 @@ impl Number {
 }
 
 impl Rows {
-    fn and(self, other: Self) -> Self {
+    /// Whether it has a row.
+    pub(super) fn has(&self, row: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Some(rows) => rows.get(row).copied().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::All, rows) | (rows, Self::All) => rows,
@@ -202,7 +211,7 @@ fn all(mut each: impl Iterator<Item = Result<Rows, PreparedError>>) -> Result<Ro
 }
 
 /// The field of the row itself that a calculation is.
-fn plain(expr: &Expr) -> Option<Column> {
+pub(super) fn plain(expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Field(Path { via: None, column }) => Some(*column),
         _ => None,

@@ -12,7 +12,7 @@ use super::Plan;
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::value::Value;
 use crate::decisions::Decisions;
-use crate::parse::Structure;
+use crate::parse::{Structure, Validity};
 
 /// Why rows could not be read; what a store's own error becomes here.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
@@ -189,6 +189,26 @@ pub trait Rows {
         Ok(Chosen { pages: self.pages(), are_selected: false })
     }
 
+    /// Pages that stand for all that a plan puts into groups, each with how many it stands for; none when the store does not
+    /// know at once.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<Vec<(PageRow, u64)>>, RowsError> {
+        let _ = plan;
+        Ok(None)
+    }
+
+    /// The pages that a plan selects and wants in its answer, in no order, and how many it selects in all; none when the store
+    /// does not know at once.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
+        let _ = plan;
+        Ok(None)
+    }
+
     /// One page, or none when the number is not of this store (an index may be ahead of what the store has saved).
     ///
     /// # Errors
@@ -207,6 +227,15 @@ pub trait Rows {
     /// An item is an error when the store cannot be read; callers stop there.
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
 
+    /// All sites, but for those of which the store knows at once that a plan does not select them.
+    ///
+    /// # Errors
+    /// As [`Rows::sites`].
+    fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+        let _ = plan;
+        self.sites()
+    }
+
     /// Hands the tree of an XML document that a capture brought to `read`; of anything else nothing.
     ///
     /// # Errors
@@ -221,6 +250,15 @@ pub trait Rows {
     /// # Errors
     /// When the store cannot be read.
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+        let _ = capture;
+        Ok(None)
+    }
+
+    /// Whether the XML document that a capture brought is as its document type declares; none of anything else.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn validity(&self, capture: CaptureId) -> Result<Option<Validity>, RowsError> {
         let _ = capture;
         Ok(None)
     }

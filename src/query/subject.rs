@@ -17,7 +17,7 @@ use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, 
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, Standing};
-use crate::parse::Structure;
+use crate::parse::{Structure, Validity};
 
 /// A row of any kind.
 #[derive(Clone, Debug)]
@@ -123,12 +123,19 @@ impl<'a> World<'a> {
         Ok(record)
     }
 
-    /// What the document of a capture is as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
-    fn structure(&self, capture: &CaptureRow, kind: Option<PageType>) -> Found<Option<Rc<Structure>>> {
+    /// A field of the document of a capture as a whole, if it is XML and was found. Feeds come as HTML, too: then `kind` knows of it.
+    fn of_document(&self, capture: &CaptureRow, kind: Option<PageType>, column: Column) -> Found<Value> {
         let is_xml = capture.content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
         if capture.status != Some(200) || !is_xml {
-            return Ok(None);
+            return Ok(Value::Empty);
         }
+        if column == Column::Valid {
+            return Ok(self.rows.validity(capture.id)?.map(Validity::name).into());
+        }
+        Ok(self.structure(capture)?.map_or(Value::Empty, |structure| told(&structure, column)))
+    }
+
+    fn structure(&self, capture: &CaptureRow) -> Found<Option<Rc<Structure>>> {
         if let Some((known, structure)) = self.structure.borrow().as_ref()
             && *known == capture.id
         {
@@ -172,12 +179,18 @@ impl<'a> World<'a> {
                     return Ok(Value::Empty);
                 }
                 if let Some(known) = self.hits.structures.get(page.id) {
-                    return Ok(told(known, column));
+                    if column != Column::Valid {
+                        return Ok(told(known, column));
+                    }
+                    // Nothing is declared, so nothing can be checked.
+                    if known.doctype.is_empty() && known.is_well_formed == Some(true) {
+                        return Ok(Validity::Unknown.name().into());
+                    }
                 }
-                let newest = self.newest(page)?;
-                let structure =
-                    newest.map(|newest| self.structure(&newest, page.kind)).transpose()?.flatten();
-                structure.map_or(Value::Empty, |structure| told(&structure, column))
+                match self.newest(page)? {
+                    Some(newest) => self.of_document(&newest, page.kind, column)?,
+                    None => Value::Empty,
+                }
             }
             column if is_decided(column) => {
                 let Some(decisions) = self.rows.decisions() else { return Ok(Value::Empty) };
@@ -259,7 +272,7 @@ impl<'a> World<'a> {
             },
             column if column.is_of_structure() => {
                 let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
-                self.structure(capture, kind)?.map_or(Value::Empty, |structure| told(&structure, column))
+                self.of_document(capture, kind, column)?
             }
             Column::Server => record()?.header("server").into(),
             Column::Charset => record()?.charset().into(),

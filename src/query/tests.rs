@@ -460,7 +460,7 @@ fn groups_have_a_limit() {
     let aggregates = [Aggregate { gather: Gather::Median, of: Some(column(super::columns::Column::Depth)) }];
     let needed = |bytes_max| {
         let mut groups = Groups::new(&keys, &aggregates, bytes_max);
-        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap()))))
+        web.pages().try_for_each(|row| groups.add(&world.subject(&Row::Page(row.unwrap())), 1))
     };
     let bytes = (0..10_000).find(|bytes_max| needed(*bytes_max).is_ok()).unwrap();
     assert!(bytes > 6 * 64, "{bytes}");

@@ -164,24 +164,27 @@ impl<'a> Recorder<'a> {
 
     /// Makes everything so far durable and lets a restart begin from here. While readers are in the way of the state, only the
     /// records are made durable, and the index does not get ahead of the state.
-    pub(crate) fn checkpoint(&mut self) -> Result<(), RecorderError> {
+    pub(crate) fn checkpoint(&mut self) -> Result<Checkpointed, RecorderError> {
         let begun = Instant::now();
         self.balance()?;
         let checkpointed = self.store.checkpoint();
         // After a failure nothing hurries: whoever goes on waits for room.
         self.checkpoints.ended(begun, *checkpointed.as_ref().unwrap_or(&Checkpointed::Done));
-        let is_deferred = checkpointed? == Checkpointed::Deferred;
+        let checkpointed = checkpointed?;
+        let is_deferred = checkpointed == Checkpointed::Deferred;
         let captures = self.store.state().totals().captures;
         let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(captures, deferred = is_deferred, milliseconds, "checkpoint");
-        match &mut self.index {
-            Some(index) if !is_deferred => index.checkpoint(captures),
-            _ => Ok(()),
+        if let Some(index) = self.index.as_mut().filter(|_| !is_deferred) {
+            index.checkpoint(captures)?;
         }
+        Ok(checkpointed)
     }
 
-    /// Puts the books into the state: balanced, and audited over all accounts now and then.
+    /// Puts the books into the state: balanced, and audited over all accounts now and then. What is for other partitions has
+    /// left them.
     fn balance(&mut self) -> Result<(), RecorderError> {
+        self.credits.seal(self.store.state_mut())?;
         let state = self.store.state();
         let (captures, urls) = (state.totals().captures, u64::from(state.url_count()));
         self.credits.balance(state)?;

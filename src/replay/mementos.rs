@@ -11,6 +11,7 @@ use url::Url;
 use super::address::{When, half_a_second, moment, stamp};
 use crate::access::Access;
 use crate::ledger::canonical_of;
+use crate::texts::Language;
 
 /// Captures of a URL that are looked at, the newest ones.
 pub(super) const MEMENTOS_MAX: usize = 100_000;
@@ -140,8 +141,12 @@ impl Mementos {
     }
 
     /// The date of a memento for people.
-    pub(super) fn date(memento: &Memento) -> String {
-        moment(memento.capture.time).format("%Y-%m-%d %H:%M:%S UTC").to_string()
+    pub(super) fn date(memento: &Memento, t: Language) -> String {
+        let format = match t {
+            Language::English => "%Y-%m-%d %H:%M:%S UTC",
+            Language::French => "%d/%m/%Y %H:%M:%S UTC",
+        };
+        moment(memento.capture.time).format(format).to_string()
     }
 }
 

@@ -23,6 +23,7 @@ use url::Url;
 use self::address::{Modifier, Target, When, requested_url};
 use self::mementos::Mementos;
 use crate::access::Access;
+use crate::texts::Language;
 
 /// Bytes of a request's path and query; longer ones are refused.
 pub const PATH_BYTES_MAX: usize = 16 << 10;
@@ -44,6 +45,10 @@ pub struct Request<'a> {
     pub base: &'a str,
     /// The origin of the application, which has a page for each URL and may frame replayed ones.
     pub application: Option<&'a str>,
+    /// The language of the banner and of pages that are not archived.
+    pub language: Language,
+    /// TimeGates of other archives, to which what is missing here is linked: a URL is put behind each.
+    pub timegates: &'a [String],
 }
 
 /// The answer.
@@ -127,13 +132,17 @@ struct Asked<'a> {
 pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<Response, Error> {
     let asked = Asked { store, access, request };
     let mut response = if request.path.len() > PATH_BYTES_MAX {
-        pages::problem(414, "This address is too long.")
+        asked.problem(414, "This address is too long.")
     } else {
         asked.route()?
     };
     let media_type =
         response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let policy = policy::of_answer(request.application, media_type);
+    // Mementos vary in their banner alone, and are asked for anew each time.
+    if media_type == "text/html" && response.get("Memento-Datetime").is_none() {
+        response.add("Vary", "Accept-Language");
+    }
     response.set("Content-Security-Policy", &policy);
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");
@@ -150,7 +159,7 @@ impl Asked<'_> {
         let (bare, query) = path.split_once('?').unwrap_or((path, ""));
         // A page's own worker would stand between its captures and whoever reads them.
         if self.request.destination == Some("serviceworker") && bare != "/static/worker.js" {
-            return Ok(pages::problem(404, "There are no workers here but the replay's own."));
+            return Ok(self.problem(404, "There are no workers here but the replay's own."));
         }
         if let Some(rest) = path.strip_prefix("/web/") {
             return self.replay(rest);
@@ -172,7 +181,7 @@ impl Asked<'_> {
                 response.set("Service-Worker-Allowed", "/web/");
                 Ok(response)
             }
-            "/" => Ok(pages::start()),
+            "/" => Ok(self.start()),
             _ => Ok(self.strayed()),
         }
     }
@@ -212,7 +221,7 @@ impl Asked<'_> {
                 url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
             return Ok(Response::redirect(&format!("{application}/page?{query}")));
         }
-        Ok(pages::list(&Mementos::of(self.store, self.access, url)?, url))
+        Ok(self.listed(&Mementos::of(self.store, self.access, url)?, url))
     }
 
     /// What a page asks for from the root of its host, before the worker is there: it is told by the page that asks.
@@ -230,7 +239,7 @@ impl Asked<'_> {
         });
         match target {
             Some(target) => Response::redirect(&target),
-            None => pages::problem(404, "There is nothing at this address."),
+            None => self.problem(404, "There is nothing at this address."),
         }
     }
 }

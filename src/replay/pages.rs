@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::address::{Target, uri};
 use super::mementos::{Memento, Mementos};
 use super::{Asked, Error, Response};
+use crate::texts::Language;
 use url::Url;
 
 /// Captures that a list shows, the newest ones.
@@ -20,86 +21,111 @@ const BANNER_STYLE: &str = ":host{all:initial}p{position:fixed;right:8px;bottom:
 padding:4px 10px;border-radius:4px;background:#222d;color:#fff;font:13px/1.5 system-ui,sans-serif}\
 a{color:#9cf}@media print{p{display:none}}";
 
-fn page(title: &str, content: &Markup) -> String {
-    let whole = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body { h1 { (title) } (content) }
-        }
-    };
-    whole.into_string()
+/// The address of a URL at another archive's TimeGate.
+fn other(timegate: &str, url: &str) -> String {
+    format!("{timegate}{}", uri(url))
 }
 
-fn response(status: u16, title: &str, content: &Markup) -> Response {
-    Response::text(status, "text/html; charset=utf-8", page(title, content))
-}
-
-/// What went wrong, in a sentence.
-pub(super) fn problem(status: u16, sentence: &str) -> Response {
-    let title = match status {
-        400 => "This cannot be asked",
-        404 => "Not in the archive",
-        _ => "Not possible",
-    };
-    response(status, title, &html! { p { (sentence) } })
-}
-
-/// What is here.
-pub(super) fn start() -> Response {
-    let content = html! {
-        p { "This address replays archived pages: " code { "/web/<timestamp>/<url>" } ", or " code { "/web/*/<url>" } " for all captures of one." }
-    };
-    response(200, "Replay", &content)
-}
-
-/// All captures of a URL.
-pub(super) fn list(found: &Mementos, url: &str) -> Response {
-    if found.list.is_empty() {
-        return problem(404, "There is no capture of this URL.");
-    }
-    let shown = found.list.iter().rev().take(LISTED_MAX);
-    let content = html! {
-        p { (captures(found.list.len())) " of " code { (url) }
-            @if found.list.len() > LISTED_MAX { "; the newest " (LISTED_MAX) " are listed" } }
-        table {
-            tr { th { "Captured" } th { "Status" } th { "URL" } th { "Records" } }
-            @for memento in shown {
-                tr {
-                    td { a href=(found.path(memento, "")) { (Mementos::date(memento)) } }
-                    td { (memento.capture.status) }
-                    td { code { (found.url(memento)) } }
-                    td { a href={ "/warc/" (memento.id) } { "WARC" } }
-                }
-            }
-        }
-    };
-    response(200, "Captures", &content)
-}
-
-fn captures(count: usize) -> String {
-    if count == 1 { "1 capture".to_owned() } else { format!("{count} captures") }
+fn host_of(timegate: &str) -> &str {
+    timegate.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(timegate)
 }
 
 impl Asked<'_> {
+    fn page(&self, status: u16, title: &'static str, content: &Markup) -> Response {
+        let t = self.request.language;
+        let whole = html! {
+            (DOCTYPE)
+            html lang=(t.tag()) {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width";
+                    title { (t.say(title)) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body { main { h1 { (t.say(title)) } (content) } }
+            }
+        };
+        Response::text(status, "text/html; charset=utf-8", whole.into_string())
+    }
+
+    /// What went wrong, in a sentence.
+    pub(super) fn problem(&self, status: u16, sentence: &'static str) -> Response {
+        let title = match status {
+            400 => "This cannot be asked",
+            404 => "Not in the archive",
+            _ => "Not possible",
+        };
+        self.page(status, title, &html! { p { (self.request.language.say(sentence)) } })
+    }
+
+    /// What is here.
+    pub(super) fn start(&self) -> Response {
+        let ways = ["/web/<timestamp>/<url>", "/web/*/<url>"].map(|way| html! { code { (way) } });
+        let what = "This address replays archived pages: {}, or {} for all captures of one.";
+        self.page(200, "Replay", &html! { p { (self.request.language.markup(what, &ways)) } })
+    }
+
+    /// All captures of a URL.
+    pub(super) fn listed(&self, found: &Mementos, url: &str) -> Response {
+        if found.list.is_empty() {
+            return self.problem(404, "There is no capture of this URL.");
+        }
+        let t = self.request.language;
+        let shown = found.list.iter().rev().take(LISTED_MAX);
+        let content = html! {
+            p {
+                (captures(t, found)) " · " code { (url) }
+                @if found.list.len() > LISTED_MAX { " · " (t.fill("the newest {} are listed", &[&LISTED_MAX])) }
+            }
+            table {
+                tr { @for name in ["Captured", "Status", "URL", "Records"] { th { (t.say(name)) } } }
+                @for memento in shown {
+                    tr {
+                        td { a href=(found.path(memento, "")) { (Mementos::date(memento, t)) } }
+                        td { (memento.capture.status) }
+                        td { code { (found.url(memento)) } }
+                        td { a href={ "/warc/" (memento.id) } { "WARC" } }
+                    }
+                }
+            }
+        };
+        self.page(200, "Captures", &content)
+    }
+
     /// What is not there, with the nearest that is.
     pub(super) fn missing(&self, target: &Target) -> Result<Response, Error> {
         if !target.modifier.is_document() {
-            return Ok(problem(404, "There is no capture of this URL."));
+            let problem = self.problem(404, "There is no capture of this URL.");
+            return Ok(self.elsewhere(problem, &target.url));
         }
+        let t = self.request.language;
         let nearest = self.folder_above(target)?;
         let content = html! {
-            p { "There is no capture of " code { (target.url) } "." }
+            p { (t.markup("There is no capture of {}.", &[html! { code { (target.url) } }])) }
             @if let Some((path, url, date)) = nearest {
-                p { "The nearest that there is: " a href=(path) { (url) } ", captured " (date) "." }
+                p { (t.markup("The nearest that there is: {}, captured {}.", &[html! { a href=(path) { (url) } }, html! { (date) }])) }
+            }
+            @if !self.request.timegates.is_empty() {
+                p { (t.say("Other archives may have it:")) }
+                ul {
+                    @for timegate in self.request.timegates {
+                        li { a href=(other(timegate, &target.url)) rel="noreferrer" { (host_of(timegate)) } }
+                    }
+                }
             }
         };
-        Ok(response(404, "Not in the archive", &content))
+        Ok(self.elsewhere(self.page(404, "Not in the archive", &content), &target.url))
+    }
+
+    /// Names the TimeGates of other archives to programs.
+    pub(super) fn elsewhere(&self, mut response: Response, url: &str) -> Response {
+        let gates = self.request.timegates.iter();
+        let links: Vec<String> =
+            gates.map(|timegate| format!("<{}>; rel=\"timegate\"", other(timegate, url))).collect();
+        if !links.is_empty() {
+            response.set("Link", &links.join(", "));
+        }
+        response
     }
 
     /// The folder nearest above a URL of which there is a capture.
@@ -116,7 +142,11 @@ impl Asked<'_> {
             if let Some(place) = found.choose(self.store, target.when)? {
                 let memento = &found.list[place];
                 let path = found.path(memento, target.modifier.as_str());
-                return Ok(Some((path, found.url(memento).to_owned(), Mementos::date(memento))));
+                return Ok(Some((
+                    path,
+                    found.url(memento).to_owned(),
+                    Mementos::date(memento, self.request.language),
+                )));
             }
         }
         Ok(None)
@@ -125,15 +155,26 @@ impl Asked<'_> {
     /// What is put at the end of a page: when it was captured, and the way to its other captures.
     pub(super) fn banner(&self, found: &Mementos, memento: &Memento) -> String {
         let all = format!("/web/*/{}", uri(found.url(memento)));
+        let t = self.request.language;
+        // The script fills it, if parts of the page are of other days.
+        let apart = t.say("parts of it up to {} days apart");
         let banner = html! {
             archive-banner {
                 template shadowrootmode="open" {
                     style { (PreEscaped(BANNER_STYLE)) }
-                    p role="note" { "Archived " (Mementos::date(memento)) " \u{b7} " a href=(all) target="_top" { (captures(found.list.len())) } span {} }
+                    p role="note" lang=(t.tag()) {
+                        (t.fill("Archived {}", &[&Mementos::date(memento, t)])) " \u{b7} "
+                        a href=(all) target="_top" { (captures(t, found)) } span data-apart=(apart) {}
+                    }
                 }
             }
         };
         // The page may be in any encoding.
-        banner.into_string().replace('\u{b7}', "&#183;")
+        let ascii = |c: char| if c.is_ascii() { c.to_string() } else { format!("&#{};", u32::from(c)) };
+        banner.into_string().chars().map(ascii).collect()
     }
+}
+
+fn captures(t: Language, found: &Mementos) -> String {
+    t.counted(found.list.len() as u64, "{} capture", "{} captures")
 }

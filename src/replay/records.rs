@@ -6,7 +6,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, Store};
 
 use super::address::Target;
 use super::mementos::Mementos;
-use super::{Asked, Error, Response, pages};
+use super::{Asked, Error, Response};
 
 /// Bytes of records that one download has.
 const RECORDS_BYTES_MAX: u64 = 1 << 30;
@@ -21,7 +21,7 @@ impl Asked<'_> {
     /// `/warc/<number>` or `/warc/<timestamp>/<url>`: the capture's records, and those that it refers to.
     pub(super) fn records(&self, rest: &str) -> Result<Response, Error> {
         let Some(id) = self.capture_named(rest)? else {
-            return Ok(pages::problem(404, "There is no such capture."));
+            return Ok(self.problem(404, "There is no such capture."));
         };
         let capture = self.store.state().capture(id)?;
         let original = capture.original.map(|id| self.store.state().capture(id)).transpose()?;
@@ -31,10 +31,8 @@ impl Asked<'_> {
             .map(|capture| u64::from(capture.length))
             .sum();
         if packed > RECORDS_BYTES_MAX {
-            return Ok(pages::problem(
-                413,
-                "The records are too long for a download; export them on the command line.",
-            ));
+            return Ok(self
+                .problem(413, "The records are too long for a download; export them on the command line."));
         }
         let mut file = Vec::new();
         for capture in std::iter::once(capture).chain(original) {

@@ -6,15 +6,15 @@ use archive_storage::warc::{HttpHead, media_type, split};
 use archive_storage::{CaptureKind, StoreError};
 use bytes::Bytes;
 use encoding_rs::{UTF_8, WINDOWS_1252};
-use lol_html::AsciiCompatibleEncoding;
 use url::Url;
 
 use super::address::{Modifier, http_date, stamp};
 use super::mementos::{Memento, Mementos};
 use super::rewrite::html::{self, Additions};
 use super::rewrite::{Links, css, xml};
-use super::{Asked, Error, Response, fields, pages, policy};
+use super::{Asked, Error, Response, fields, policy};
 use crate::parse::charset;
+use crate::parse::html::Syntax;
 use crate::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
 
 /// Bytes of a document that is rewritten; a longer one is sent as it came.
@@ -51,7 +51,7 @@ impl Asked<'_> {
     pub(super) fn show(&self, found: &Mementos, place: usize, modifier: Modifier) -> Result<Response, Error> {
         let memento = &found.list[place];
         let Some(recorded) = self.recorded(memento)? else {
-            return Ok(pages::problem(404, "The capture that has this one's content is not in the archive."));
+            return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
         let links = Links::new(Url::parse(found.url(memento)).ok(), stamp(memento.capture.time), modifier);
         let mut response = Response::new(recorded.status);
@@ -208,12 +208,13 @@ fn markup(
     let charset = charset::detect(body, charset_parameter(stated), is_xml);
     let media = if media.is_empty() { "text/html" } else { media };
     let typed = |name: &str| format!("{media}; charset={}", name.to_ascii_lowercase());
-    if AsciiCompatibleEncoding::new(charset.encoding).is_some() {
-        let new = html::rewrite(body, charset.encoding, links, additions);
+    let syntax = if is_xml { Syntax::Xml } else { Syntax::Html };
+    if charset.encoding.is_ascii_compatible() {
+        let new = html::rewrite(body, charset.encoding, syntax, links, additions);
         return (new, typed(charset.encoding.name()));
     }
     let (text, _) = charset::decode(body, &charset);
-    match html::rewrite(text.as_bytes(), UTF_8, links.in_encoding(charset.encoding), additions) {
+    match html::rewrite(text.as_bytes(), UTF_8, syntax, links.in_encoding(charset.encoding), additions) {
         Some(new) => (Some(new), typed(UTF_8.name())),
         None => (None, stated.to_owned()),
     }

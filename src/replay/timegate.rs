@@ -2,7 +2,7 @@
 
 use super::address::{When, http_date};
 use super::mementos::{Memento, Mementos};
-use super::{Asked, Error, Response, pages};
+use super::{Asked, Error, Response};
 use crate::parse::http_date as read_http_date;
 
 impl Asked<'_> {
@@ -14,12 +14,13 @@ impl Asked<'_> {
             Some(Err(_)) => {
                 let problem =
                     "Accept-Datetime is no date of HTTP; write it like Thu, 31 May 2007 20:35:00 GMT.";
-                return Ok(vary(pages::problem(400, problem)));
+                return Ok(vary(self.problem(400, problem)));
             }
         };
         let found = Mementos::of(self.store, self.access, url)?;
         let Some(place) = found.choose(self.store, when)? else {
-            return Ok(vary(pages::problem(404, "There is no capture of this URL.")));
+            let problem = self.problem(404, "There is no capture of this URL.");
+            return Ok(vary(self.elsewhere(problem, url)));
         };
         let memento = &found.list[place];
         let mut response = Response::redirect(&format!("{}{}", self.request.base, found.path(memento, "")));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::address::{http_date, moment, requested_url, stamp, uri};
 use super::mementos::{Memento, Mementos};
-use super::{Asked, Error, Response, pages};
+use super::{Asked, Error, Response};
 
 /// Captures on one page of a TimeMap.
 pub(super) const ENTRIES_MAX: usize = 10_000;
@@ -33,12 +33,12 @@ impl Asked<'_> {
             "link" => Self::link_format,
             "json" => Self::json_map,
             "cdxj" => Self::cdxj_map,
-            _ => return Ok(pages::problem(404, "TimeMaps are in link, json and cdxj.")),
+            _ => return Ok(self.problem(404, "TimeMaps are in link, json and cdxj.")),
         };
         let url = requested_url(url);
         let found = Mementos::of(self.store, self.access, &url)?;
         let Some((last, entries)) = part(&found.list, number) else {
-            return Ok(pages::problem(404, "There is no capture of this URL on this page of the TimeMap."));
+            return Ok(self.problem(404, "There is no capture of this URL on this page of the TimeMap."));
         };
         let page = Page { form, url: uri(&url), number, last, entries };
         Ok(write(self, &found, &page))

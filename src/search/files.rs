@@ -29,6 +29,9 @@ const REWRITTEN: [&str; 2] = ["meta.json", ".managed.json"];
 /// Files that the engine only locks.
 const LOCKS: [&str; 2] = [".tantivy-writer.lock", ".tantivy-meta.lock"];
 
+/// How often an index that changes meanwhile is looked at.
+const TRIALS_MAX: usize = 20;
+
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -78,6 +81,40 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
         match fs::copy(&source, &target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Puts the files of an index as of one commit into another folder, which is made, whoever is writing to it; nothing where there
+/// is no index.
+pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
+    let (meta, list) = (from.join(REWRITTEN[0]), from.join(LIST));
+    let look = || match fs::read(&meta) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(|bytes| Some((bytes, list.exists()))),
+    };
+    for _ in 0..TRIALS_MAX {
+        let Some(before) = look()? else { return Ok(()) };
+        share(from, to)?;
+        // What one commit names is there until the next.
+        if look()?.as_ref() != Some(&before) || fs::read(to.join(REWRITTEN[0]))? != before.0 {
+            fs::remove_dir_all(to)?;
+            continue;
+        }
+        return if before.1 { Ok(()) } else { remove_unnamed(to) };
+    }
+    Err(io::Error::other("the full-text index does not come to rest; try again later").into())
+}
+
+/// Takes files away that the commit does not name, and that may not be whole.
+fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
+    let mut named: HashSet<PathBuf> = REWRITTEN.iter().chain([&OPEN_LIST]).map(PathBuf::from).collect();
+    named.extend(Index::open(MmapDirectory::open(folder)?)?.load_metas()?.list_segment_files());
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !named.contains(Path::new(&entry.file_name())) {
+            fs::remove_file(entry.path())?;
         }
     }
     Ok(())

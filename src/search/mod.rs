@@ -16,6 +16,7 @@ mod error;
 mod files;
 mod find;
 mod labels;
+mod phrase;
 mod reader;
 mod schema;
 mod structures;
@@ -29,6 +30,7 @@ mod tests;
 pub use error::Error;
 pub use files::{check, is_unsealed};
 pub use find::{FIND_WORDS_MAX, Find, Found};
+pub use phrase::Phrase;
 pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use structures::Structures;
 pub use words::{WORD_BYTES_MAX, words};
@@ -61,6 +63,15 @@ pub fn copy_without(
     writer.commit(writer.watermark())?;
     writer.expunge()?;
     writer.close()
+}
+
+/// Puts the files of the index in `from`, as of one commit, into the folder `to`, whoever is writing to it; nothing where there is
+/// no index.
+///
+/// # Errors
+/// When the index cannot be read or the folder not be written.
+pub fn snapshot(from: &Path, to: &Path) -> Result<(), Error> {
+    error::guarded(from, || files::snapshot(from, to).map_err(|source| Error::of(from, source)))
 }
 
 /// What to search for.

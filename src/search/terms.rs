@@ -41,7 +41,7 @@ fn anywhere(text: &str, fields: Fields) -> Box<dyn Query> {
 }
 
 /// Whether the last word of `text` is the beginning of one.
-fn ends_in_prefix(text: &str) -> bool {
+pub(super) fn ends_in_prefix(text: &str) -> bool {
     let trimmed = text.trim_end();
     trimmed.strip_suffix('*').is_some_and(|rest| rest.ends_with(|c: char| c.is_alphanumeric()))
 }

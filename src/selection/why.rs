@@ -14,6 +14,7 @@ use super::visits::{self, RobotsAnswer, Visit, utc};
 use crate::access::Access;
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
+use crate::texts::{Language, put};
 use crate::topics::{self, TopicError};
 
 /// Captures of the page that led here that are read to find the one with the link.
@@ -144,7 +145,7 @@ pub struct Standing {
 }
 
 /// Tells what is known of the URL `id`; a refresh is taken to have `fetches_per_day`, or else what the archive had so far, and
-/// pages to weigh what `weights` say.
+/// pages to weigh what `weights` say. Sentences are in a language.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -155,6 +156,7 @@ pub fn why(
     weights: Weights,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
+    t: Language,
 ) -> Result<Why, RecorderError> {
     let state = store.state();
     let credits = Credits::open(state)?;
@@ -163,17 +165,19 @@ pub fn why(
     let page = state.page(id)?;
     let host = authority(&url);
     let found = found(store, id, &page)?;
+    let is_foreign = credits.foreign_owner(page.host).is_some();
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
+    let refusal = refusal.or_else(|| is_foreign.then_some(Refusal::OtherPartition));
     let last_fetch = last_fetch(store, access, id, &policy)?;
-    let verdict = verdict(&page, refusal, last_fetch.as_ref());
+    let verdict = verdict(&page, refusal, last_fetch.as_ref(), t);
     Ok(Why {
         verdict,
         refusal,
         found,
-        scope: scope(&credits, &url, &page),
+        scope: scope(&credits, &url, &page, t),
         robots: visits::robots(store, &url, host, &policy.robots_name, i64::MAX)?,
         spent: spent(state, &credits, &page, host, &policy)?,
-        decided: weights.standing(state, id)?.sentence(),
+        decided: weights.standing(state, id)?.sentence(t),
         order: policy.order.to_string(),
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
@@ -215,48 +219,54 @@ fn standing(
     Ok(Some(standing(None, focused.share(id), parts)))
 }
 
-fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>) -> String {
+fn verdict(page: &Page, refusal: Option<Refusal>, last: Option<&LastFetch>, t: Language) -> String {
     let flags = page.flags;
     let wanted = flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
-    match (last, refusal) {
+    let waits = match (last, refusal) {
         (Some(LastFetch { visit: Visit { erased: Some(erased), .. }, .. }), Some(Refusal::Erased)) => {
-            format!("was {erased}")
+            return t.fill("was {}", &[erased]);
         }
         (Some(LastFetch { visit: Visit { error: Some(error), .. }, .. }), _) => {
-            format!("was asked for without an answer: {error}")
+            return t.fill("was asked for without an answer: {}", &[error]);
         }
         (Some(last), _) => {
-            let times =
-                if last.captures == 1 { "once".to_owned() } else { format!("{} times", last.captures) };
-            format!("was fetched {times}, with status {} last", last.visit.status)
+            let (one, many) =
+                ("was fetched once, with status {}", "was fetched {} times, with status {} last");
+            let status = &last.visit.status;
+            return match last.captures {
+                1 => t.fill(one, &[status]),
+                captures => t.fill(many, &[&captures, status]),
+            };
         }
-        (None, Some(why)) => format!("is not fetched: {}", why.sentence()),
-        (None, None) if flags.has_any(flags::ROBOTS) => "is fetched before pages of its host are".to_owned(),
-        (None, None) if wanted => "waits to be fetched".to_owned(),
-        (None, None) => "is not fetched: it is out of scope".to_owned(),
-    }
+        (None, Some(Refusal::OtherPartition)) if !wanted => "is not fetched: it is out of scope",
+        (None, Some(why)) => return t.fill("is not fetched: {}", &[&t.say(why.sentence())]),
+        (None, None) if flags.has_any(flags::ROBOTS) => "is fetched before pages of its host are",
+        (None, None) if wanted => "waits to be fetched",
+        (None, None) => "is not fetched: it is out of scope",
+    };
+    t.say(waits).to_owned()
 }
 
-fn scope(credits: &Credits, url: &str, page: &Page) -> String {
+fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
     let host = authority(url);
     let site = site_of(host_name(host));
     let flags = page.flags;
-    if flags.has_any(flags::SEED) {
-        return "a seed belongs to the crawl".to_owned();
-    }
-    match credits.scope().verdict(url, host, site, page.depth) {
-        ScopeVerdict::Inside if flags.has_any(flags::IN_SCOPE) => "inside".to_owned(),
-        ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => {
-            "inside, but after too many redirects".to_owned()
-        }
+    let said = match credits.scope().verdict(url, host, site, page.depth) {
+        _ if flags.has_any(flags::SEED) => "a seed belongs to the crawl",
+        ScopeVerdict::Inside if flags.has_any(flags::IN_SCOPE) => "inside",
+        ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => "inside, but after too many redirects",
         ScopeVerdict::TooDeep { max } => {
-            let links = if page.depth == 1 { "link" } else { "links" };
-            format!("too deep: {} {links} from a seed, where its seeds allow {max}", page.depth)
+            let (one, many) = (
+                "too deep: {} link from a seed, where its seeds allow {}",
+                "too deep: {} links from a seed, where its seeds allow {}",
+            );
+            return put(t.plural(page.depth.into(), one, many), &[&page.depth, &max]);
         }
-        _ if flags.has_any(flags::REQUISITE) => "a part of a page that belongs to the crawl".to_owned(),
-        ScopeVerdict::Inside => "inside, but no page links to it as a page".to_owned(),
-        ScopeVerdict::Outside => "outside: no seed's host, site or pattern holds it".to_owned(),
-    }
+        _ if flags.has_any(flags::REQUISITE) => "a part of a page that belongs to the crawl",
+        ScopeVerdict::Inside => "inside, but no page links to it as a page",
+        ScopeVerdict::Outside => "outside: no seed's host, site or pattern holds it",
+    };
+    t.say(said).to_owned()
 }
 
 fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> {

@@ -1,6 +1,8 @@
-//! Runs told as they go on: server-sent events, each with what is to be seen of the run now.
+//! Answers that go on: runs told by server-sent events, each with what is to be seen of the run now, and files.
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::Read;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
-use super::page::{Reply, Which, told};
+use super::page::{Reply, Speech, Which, told};
 
 /// How often it is looked whether there is news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -26,8 +28,35 @@ const UNREAD_MAX: Duration = Duration::from_secs(10);
 /// A client is told for so long; browsers then ask again by themselves.
 const LIFE_MAX: Duration = Duration::from_secs(600);
 
+/// Bytes of a file that are sent together.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// The body of an answer that goes on.
 pub(super) struct Events(mpsc::Receiver<Bytes>);
+
+impl Events {
+    /// Sends a file, and gives the place back when it is sent.
+    pub(super) fn of_file(file: File, place: OwnedSemaphorePermit) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(send(file, sender, place));
+        Self(receiver)
+    }
+}
+
+async fn send(mut file: File, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphorePermit) {
+    loop {
+        let read = tokio::task::spawn_blocking(move || {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            Read::by_ref(&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece).map(|_| (file, piece))
+        });
+        // The client was told how long it is, and so notices when it breaks off.
+        let Ok(Ok((rest, piece))) = read.await else { return };
+        file = rest;
+        if piece.is_empty() || !matches!(timeout(UNREAD_MAX, sender.send(piece.into())).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
 
 impl Body for Events {
     type Data = Bytes;
@@ -45,24 +74,30 @@ impl Body for Events {
 ///
 /// # Errors
 /// The answer for whom nothing can be told.
-pub(super) async fn begin(shared: &Arc<Shared>, which: Which) -> Result<Events, Reply> {
-    let Ok(place) = Arc::clone(&shared.listeners).try_acquire_owned() else {
-        return Err(Reply::problem(503, "Too many others are told of runs."));
+pub(super) async fn begin(shared: &Arc<Shared>, which: Which, t: Speech) -> Result<Events, Reply> {
+    let Ok(place) = Arc::clone(&shared.limits.listeners).try_acquire_owned() else {
+        return Err(Reply::problem(503, t, "Too many others are told of runs."));
     };
-    if look(shared, which).await.is_none() {
-        return Err(Reply::problem(404, "There is no such run."));
+    if look(shared, which, t).await.is_none() {
+        return Err(Reply::problem(404, t, "There is no such run."));
     }
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(tell(Arc::clone(shared), which, sender, place));
+    tokio::spawn(tell(Arc::clone(shared), which, t, sender, place));
     Ok(Events(receiver))
 }
 
-async fn tell(shared: Arc<Shared>, which: Which, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphorePermit) {
-    let mut ends = shared.ends.subscribe();
+async fn tell(
+    shared: Arc<Shared>,
+    which: Which,
+    t: Speech,
+    sender: mpsc::Sender<Bytes>,
+    _place: OwnedSemaphorePermit,
+) {
+    let mut ends = shared.limits.ends.subscribe();
     let (begun, mut said, mut before) = (Instant::now(), Instant::now(), String::new());
     let mut is_over = false;
     while !is_over && begun.elapsed() < LIFE_MAX && !*ends.borrow_and_update() {
-        let now = look(&shared, which).await;
+        let now = look(&shared, which, t).await;
         let event = match now {
             Some((text, over)) if text != before => {
                 is_over = over;
@@ -88,10 +123,10 @@ async fn tell(shared: Arc<Shared>, which: Which, sender: mpsc::Sender<Bytes>, _p
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
-async fn look(shared: &Arc<Shared>, which: Which) -> Option<(String, bool)> {
-    let _place = shared.answering.acquire().await.ok()?;
+async fn look(shared: &Arc<Shared>, which: Which, t: Speech) -> Option<(String, bool)> {
+    let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || told(shared.archive.path(), which)).await.ok()?
+    tokio::task::spawn_blocking(move || told(shared.archive.path(), which, t)).await.ok()?
 }
 
 fn event(name: &str, text: &str) -> String {

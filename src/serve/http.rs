@@ -18,8 +18,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
 use super::events::{self, Events};
-use super::page::{self, Asked, Reply};
-use super::{OpenError, Shared};
+use super::page::{self, Asked, Reply, Speech};
+use super::{OpenError, Place, Shared};
 use crate::replay;
 
 /// A client has this long to send the head of a request; so long an idle connection stays, too.
@@ -65,7 +65,7 @@ impl Connections {
 pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<Shared>, all: &Connections) {
     loop {
         // It is never closed.
-        let Ok(place) = Arc::clone(&shared.connections).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&shared.limits.connections).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -94,9 +94,12 @@ struct Told {
     /// The origins of the two, as whoever asks knows them.
     application: String,
     replay: String,
+    /// Names and applications of the other archives that are served.
+    others: Vec<(String, String)>,
     /// Who asks, as the web server before this one says.
     user: Option<String>,
     path: String,
+    speech: Speech,
     accept: Option<String>,
     accept_datetime: Option<String>,
     range: Option<String>,
@@ -113,27 +116,33 @@ async fn answer(
 ) -> Result<Response<Either<Full<Bytes>, Events>>, Infallible> {
     let (head, body) = request.into_parts();
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let t = Speech::of(&path, field("accept-language").as_deref());
     let sends = head.method == Method::POST && origin == Origin::Application && shared.review.is_some();
     if !sends && !matches!(head.method, Method::GET | Method::HEAD) {
-        let mut reply = Reply::problem(405, "Only GET and HEAD are understood.");
+        let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
     }
     // A web page can lead its own host name to this port (DNS rebinding), but the field has that name.
-    let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.is_public(host)) else {
+    let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.place.is_public(host))
+    else {
         return Ok(response(
             origin,
-            Reply::problem(421, "This server is asked by an address, as localhost, or as --origin says."),
+            Reply::problem(421, t, "This server is asked by an address, as localhost, or as --origin says."),
         ));
     };
-    let [application, replay] = shared.origins(&host);
+    let [application, replay] = shared.place.origins(&host);
     // Browsers say of every form where it comes from; those of other pages are none of ours.
     if sends && field("origin").as_deref() != Some(&application) {
         let wants_json = page::wants_json(field("accept").as_deref());
-        return Ok(response(origin, Reply::refusal(403, "This form was sent by another page.", wants_json)));
+        return Ok(response(
+            origin,
+            Reply::refusal(403, t, "This form was sent by another page.", wants_json),
+        ));
     }
     let user = shared.review.as_ref().and_then(|review| field(review.user_header.as_ref()?.as_str()));
-    let form = if sends { form(body).await } else { Ok(None) };
+    let form = if sends { form(body, t).await } else { Ok(None) };
     let form = match form {
         Ok(form) => form,
         Err(reply) => return Ok(response(origin, reply)),
@@ -144,7 +153,9 @@ async fn answer(
         replay,
         user: user.filter(|user| !user.trim().is_empty()),
         form,
-        path: head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+        others: shared.others(&host),
+        path,
+        speech: t,
         accept: field("accept"),
         accept_datetime: field("accept-datetime"),
         range: field("range"),
@@ -156,43 +167,61 @@ async fn answer(
         && told.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
         && let Some(run) = page::told_run(&told.path)
     {
-        return Ok(match events::begin(&shared, run).await {
+        return Ok(match events::begin(&shared, run, t).await {
             Ok(events) => response(origin, Reply::events()).map(|_| Either::Right(events)),
             Err(reply) => response(origin, reply),
         });
     }
+    let packages = told.is_package().then(|| Arc::clone(&shared.limits.packages).try_acquire_owned());
+    let Ok(package) = packages.transpose() else {
+        return Ok(response(
+            origin,
+            Reply::problem(503, t, "Other packages are being made. Come back later."),
+        ));
+    };
     // It is never closed.
-    let Ok(_place) = shared.answering.acquire().await else {
-        return Ok(response(origin, Reply::problem(503, "The server ends.")));
+    let Ok(_place) = shared.limits.answering.acquire().await else {
+        return Ok(response(origin, Reply::problem(503, t, "The server ends.")));
     };
     let work = Arc::clone(&shared);
     let answering = tokio::task::spawn_blocking(move || told.answer(&work));
-    let reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
+    let mut reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
         Ok(Ok(Ok(reply))) => reply,
-        Ok(Ok(Err(error))) => Reply::problem(503, &error.to_string()),
-        Ok(Err(_)) => Reply::problem(500, "The answer could not be made; the server's log has more."),
-        Err(_) => Reply::problem(503, "The answer took too long. Ask for less."),
+        Ok(Ok(Err(error))) => Reply::failure(503, t, &error.to_string()),
+        Ok(Err(_)) => Reply::problem(500, t, "The answer could not be made; the server's log has more."),
+        Err(_) => Reply::problem(503, t, "The answer took too long. Ask for less."),
     };
-    Ok(response(origin, reply))
+    let file = reply.file.take();
+    let response = response(origin, reply);
+    Ok(match (file, package) {
+        (Some(file), Some(place)) => response.map(|_| Either::Right(Events::of_file(file, place))),
+        _ => response,
+    })
 }
 
 /// Reads a form, within its limits.
-async fn form(body: Incoming) -> Result<Option<Bytes>, Reply> {
+async fn form(body: Incoming, t: Speech) -> Result<Option<Bytes>, Reply> {
     let whole = Limited::new(body, FORM_BYTES_MAX).collect();
     match tokio::time::timeout(HEAD_TIME_MAX, whole).await {
         Ok(Ok(body)) => Ok(Some(body.to_bytes())),
-        Ok(Err(_)) => Err(Reply::problem(413, "This form is too long, or was cut off.")),
-        Err(_) => Err(Reply::problem(408, "This form took too long.")),
+        Ok(Err(_)) => Err(Reply::problem(413, t, "This form is too long, or was cut off.")),
+        Err(_) => Err(Reply::problem(408, t, "This form took too long.")),
     }
 }
 
 impl Told {
+    fn is_package(&self) -> bool {
+        self.origin == Origin::Application && page::is_package(&self.path)
+    }
+
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
-        let opened = shared.archive.open()?;
+        let opened = if self.is_package() { shared.archive.alone()? } else { shared.archive.open()? };
         match self.origin {
             Origin::Application => {
                 let form = self.form.as_deref();
-                let asked = Asked::new(&self.path, self.accept.as_deref(), &opened, &self.replay);
+                let asked =
+                    Asked::new(&self.path, self.accept.as_deref(), self.speech, &opened, &self.replay);
+                let asked = asked.beside(&self.others);
                 Ok(page::answer(&asked.reviewed(shared.review.as_ref(), self.user.as_deref(), form)))
             }
             Origin::Replay => {
@@ -204,18 +233,22 @@ impl Told {
                     destination: self.destination.as_deref(),
                     base: &self.replay,
                     application: Some(&self.application),
+                    language: *self.speech,
+                    timegates: &shared.timegates,
                 };
                 Ok(match replay::answer(&opened.store, &opened.access, &request) {
-                    Ok(replay::Response { status, headers, body }) => Reply { status, headers, body },
-                    Err(error) => Reply::problem(500, &error.to_string()),
+                    Ok(replay::Response { status, headers, body }) => {
+                        Reply { status, headers, body, file: None }
+                    }
+                    Err(error) => Reply::failure(500, self.speech, &error.to_string()),
                 })
             }
         }
     }
 }
 
-impl Shared {
-    /// Whether this is a name by which the world knows one of the two.
+impl Place {
+    /// Whether this is a name by which the world knows one of the two origins.
     fn is_public(&self, host: &str) -> bool {
         self.public
             .iter()
@@ -229,6 +262,14 @@ impl Shared {
             [self.application, self.replay]
                 .map(|address| format!("http://{}", with_port(host, address.port())))
         })
+    }
+}
+
+impl Shared {
+    /// The other archives that are served, with their applications.
+    fn others(&self, host: &str) -> Vec<(String, String)> {
+        let others = self.places.iter().filter(|place| place.replay != self.place.replay);
+        others.map(|place| (place.name.clone(), place.origins(host)[0].clone())).collect()
     }
 }
 

@@ -12,10 +12,13 @@ mod http;
 mod opened;
 mod page;
 
+use std::collections::HashSet;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use archive_storage::Store;
@@ -35,6 +38,9 @@ const ANSWERING_MAX: usize = 8;
 /// Clients at once that are told of a run as it goes on; others are refused.
 const LISTENERS_MAX: usize = 16;
 
+/// Packages that are made or sent at once; others are refused.
+const PACKAGES_MAX: usize = 2;
+
 /// Connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
 
@@ -47,17 +53,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What to serve, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The archive's folder.
-    pub archive: PathBuf,
-    /// Where the application listens.
+    /// The archives' folders. Each archive has two addresses of its own, for its pages are strangers to those of the others.
+    pub archives: Vec<PathBuf>,
+    /// Where the application listens. Each further archive is two ports higher, unless the system is to choose (port 0).
     pub listen: SocketAddr,
-    /// Where replayed pages are.
+    /// Where replayed pages are, and the same.
     pub replay_listen: SocketAddr,
-    /// The origins of the application and the replay as a web server before this one shows them to the world, for instance
-    /// `https://archive.example.org`; they have to differ.
-    pub public: Option<[String; 2]>,
+    /// The origins of application and replay of each archive as a web server before this one shows them to the world, for instance
+    /// `https://archive.example.org`; all have to differ.
+    pub public: Vec<[String; 2]>,
     /// Whether people may decide on sites here, and how.
     pub review: Option<Review>,
+    /// TimeGates of other archives, to which pages that are missing are linked.
+    pub timegates: Vec<String>,
 }
 
 /// Reviewing in the browser. Whoever is on this machine may decide, under any name.
@@ -97,6 +105,20 @@ pub enum ServeError {
     /// Archived pages would be able to read the application.
     #[error("both origins are {0}: archived pages are hostile and need an origin of their own")]
     SameOrigin(String),
+    /// Some archives would be without one.
+    #[error("of {0} archives each needs an origin and a replay origin, or none has one")]
+    Origins(usize),
+    /// There is no port of that number.
+    #[error("for {0} archives there are not enough ports from {1} on")]
+    Ports(usize, SocketAddr),
+    /// Nobody knows which socket is whose.
+    #[error("{sockets} sockets were passed for {archives} archives; each needs two, the application's first")]
+    Sockets {
+        /// Archives.
+        archives: usize,
+        /// Sockets.
+        sockets: usize,
+    },
     /// No threads.
     #[error("cannot start serving: {0}")]
     Start(io::Error),
@@ -106,22 +128,45 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct Server {
     runtime: runtime::Runtime,
-    application: TcpListener,
-    replay: TcpListener,
+    sites: Vec<Site>,
+}
+
+/// One of the two origins of an archive.
+#[derive(Debug)]
+struct Site {
+    listener: TcpListener,
+    origin: http::Origin,
     shared: Arc<Shared>,
 }
 
-/// What all requests share.
+/// What all requests to an archive share.
 #[derive(Debug)]
 struct Shared {
     archive: Archive,
+    place: Place,
+    /// All archives that are served.
+    places: Arc<[Place]>,
+    review: Option<Review>,
+    timegates: Vec<String>,
+    limits: Arc<Limits>,
+}
+
+/// Where an archive is.
+#[derive(Clone, Debug)]
+struct Place {
+    name: String,
     /// The addresses that the listeners have.
     application: SocketAddr,
     replay: SocketAddr,
     public: Option<[String; 2]>,
-    review: Option<Review>,
+}
+
+/// What all archives share.
+#[derive(Debug)]
+struct Limits {
     answering: Semaphore,
     listeners: Arc<Semaphore>,
+    packages: Arc<Semaphore>,
     connections: Arc<Semaphore>,
     /// Whether the server ends, for those who would go on telling.
     ends: watch::Sender<bool>,
@@ -133,13 +178,32 @@ impl Server {
     /// # Errors
     /// When there is no archive, an address is not one of this machine alone, it is taken, or an origin is none.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
-        for address in [options.listen, options.replay_listen] {
-            if !address.ip().is_loopback() {
-                return Err(ServeError::Public(address));
+        let count = options.archives.len();
+        let mut sockets = Vec::new();
+        for number in 0..count {
+            for first in [options.listen, options.replay_listen] {
+                let address = following(first, number).ok_or(ServeError::Ports(count, first))?;
+                is_of_this_machine(address)?;
+                let bound = std::net::TcpListener::bind(address);
+                sockets.push(bound.map_err(|source| ServeError::Listen { address, source })?);
             }
         }
-        let public = options.public.as_ref().map(origins).transpose()?;
-        drop(Store::read_only(&options.archive).map_err(OpenError::from)?);
+        Self::on(options, sockets)
+    }
+
+    /// The same on sockets that somebody has bound: two for each archive, the application's first.
+    ///
+    /// # Errors
+    /// As [`Server::bind`], and when there are more or fewer sockets.
+    pub fn on(options: &Options, sockets: Vec<std::net::TcpListener>) -> Result<Self, ServeError> {
+        let count = options.archives.len();
+        if sockets.len() != 2 * count {
+            return Err(ServeError::Sockets { archives: count, sockets: sockets.len() });
+        }
+        let public = origins(&options.public, count)?;
+        for archive in &options.archives {
+            drop(Store::read_only(archive).map_err(OpenError::from)?);
+        }
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(ANSWERING_MAX)
@@ -147,81 +211,144 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServeError::Start)?;
-        let listen = |address: SocketAddr| {
-            let bound = runtime.block_on(TcpListener::bind(address));
-            let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
-            bound.map_err(|source| ServeError::Listen { address, source })
-        };
-        let (application_at, application) = listen(options.listen)?;
-        let (replay_at, replay) = listen(options.replay_listen)?;
-        let shared = Arc::new(Shared {
-            archive: Archive::new(&options.archive),
-            application: application_at,
-            replay: replay_at,
-            public,
-            review: options.review.clone(),
+        let mut listeners = Vec::new();
+        for socket in sockets {
+            let address = socket.local_addr().map_err(ServeError::Start)?;
+            is_of_this_machine(address)?;
+            let listen = || {
+                socket.set_nonblocking(true)?;
+                let _inside = runtime.enter();
+                TcpListener::from_std(socket)
+            };
+            listeners.push((address, listen().map_err(|source| ServeError::Listen { address, source })?));
+        }
+        let limits = Arc::new(Limits {
             answering: Semaphore::new(ANSWERING_MAX),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            packages: Arc::new(Semaphore::new(PACKAGES_MAX)),
             ends: watch::Sender::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
-        Ok(Self { runtime, application, replay, shared })
+        let mut public = public.into_iter();
+        let place = |(archive, pair): (&PathBuf, &[(SocketAddr, TcpListener)])| Place {
+            name: archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned(),
+            application: pair[0].0,
+            replay: pair[1].0,
+            public: public.next(),
+        };
+        let places: Arc<[Place]> = options.archives.iter().zip(listeners.chunks(2)).map(place).collect();
+        let mut listeners = listeners.into_iter().map(|(_, listener)| listener);
+        let mut sites = Vec::new();
+        for (archive, place) in options.archives.iter().zip(places.iter()) {
+            let shared = Arc::new(Shared {
+                archive: Archive::new(archive),
+                place: place.clone(),
+                places: Arc::clone(&places),
+                review: options.review.clone(),
+                timegates: options.timegates.clone(),
+                limits: Arc::clone(&limits),
+            });
+            for origin in [http::Origin::Application, http::Origin::Replay] {
+                let listener = listeners.next();
+                sites.extend(listener.map(|listener| Site { listener, origin, shared: Arc::clone(&shared) }));
+            }
+        }
+        Ok(Self { runtime, sites })
     }
 
-    /// Where the application and the replay listen.
-    #[must_use]
-    pub fn addresses(&self) -> [SocketAddr; 2] {
-        [self.shared.application, self.shared.replay]
+    /// Where the application and the replay of each archive listen.
+    pub fn addresses(&self) -> impl Iterator<Item = (&Path, [SocketAddr; 2])> {
+        let applications = self.sites.iter().filter(|site| site.origin == http::Origin::Application);
+        applications.map(|site| {
+            let Place { application, replay, .. } = site.shared.place;
+            (site.shared.archive.path(), [application, replay])
+        })
     }
 
     /// Serves until `control` says to stop; requests that have begun then are answered.
     pub fn run(self, control: &Control) {
-        let Self { runtime, application, replay, shared } = self;
+        let Self { runtime, sites } = self;
         runtime.block_on(async {
             let connections = http::Connections::default();
             tokio::select! {
-                () = http::accept(&application, http::Origin::Application, &shared, &connections) => {}
-                () = http::accept(&replay, http::Origin::Replay, &shared, &connections) => {}
+                () = accept(&sites, &connections) => {}
                 () = async {
                     while !control.is_stopped() {
                         tokio::time::sleep(LOOK_EVERY).await;
-                        shared.archive.look();
+                        sites.iter().for_each(|site| site.shared.archive.look());
                     }
                 } => {}
             }
-            drop((application, replay));
-            shared.ends.send_replace(true);
+            for site in sites {
+                site.shared.limits.ends.send_replace(true);
+            }
             connections.finish(LAST_REQUESTS).await;
         });
         runtime.shutdown_background();
     }
 }
 
-/// Two origins as browsers write them.
-fn origins(stated: &[String; 2]) -> Result<[String; 2], ServeError> {
+/// Accepts connections at all addresses for ever.
+async fn accept(sites: &[Site], connections: &http::Connections) {
+    let accepting = sites.iter().map(|Site { listener, origin, shared }| {
+        Box::pin(http::accept(listener, *origin, shared, connections))
+    });
+    let mut accepting: Vec<_> = accepting.collect();
+    poll_fn(|context| {
+        for site in &mut accepting {
+            // None ever ends.
+            let _ = site.as_mut().poll(context);
+        }
+        Poll::<()>::Pending
+    })
+    .await;
+}
+
+fn is_of_this_machine(address: SocketAddr) -> Result<(), ServeError> {
+    if address.ip().is_loopback() { Ok(()) } else { Err(ServeError::Public(address)) }
+}
+
+/// The address of a further archive; nothing where there is no port of that number.
+fn following(first: SocketAddr, number: usize) -> Option<SocketAddr> {
+    let port = match first.port() {
+        0 => 0,
+        port => u16::try_from(usize::from(port) + 2 * number).ok()?,
+    };
+    Some(SocketAddr::new(first.ip(), port))
+}
+
+/// The origins of some archives as browsers write them, a pair for each, or none at all.
+fn origins(stated: &[[String; 2]], archives: usize) -> Result<Vec<[String; 2]>, ServeError> {
     let origin = |text: &String| {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.filter(|url| url.path() == "/" && url.query().is_none() && url.fragment().is_none());
         let url = url.filter(|url| url.username().is_empty() && url.password().is_none());
         url.map(|url| url.origin().ascii_serialization()).ok_or_else(|| ServeError::Origin(text.clone()))
     };
-    let [application, replay] = stated;
-    let origins = [origin(application)?, origin(replay)?];
-    if origins[0] == origins[1] {
-        return Err(ServeError::SameOrigin(origins[0].clone()));
+    if !stated.is_empty() && stated.len() != archives {
+        return Err(ServeError::Origins(archives));
     }
-    Ok(origins)
+    let (mut pairs, mut seen) = (Vec::new(), HashSet::new());
+    for [application, replay] in stated {
+        let pair = [origin(application)?, origin(replay)?];
+        if let Some(twice) = pair.iter().find(|origin| !seen.insert((*origin).clone())) {
+            return Err(ServeError::SameOrigin(twice.clone()));
+        }
+        pairs.push(pair);
+    }
+    Ok(pairs)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::origins;
+    use super::{following, origins};
 
     #[test]
     fn origins_are_written_as_browsers_do_and_differ() {
-        let of = |application: &str, replay: &str| origins(&[application.to_owned(), replay.to_owned()]);
+        let pair = |application: &str, replay: &str| [application.to_owned(), replay.to_owned()];
+        let of = |application: &str, replay: &str| origins(&[pair(application, replay)], 1);
         let told = of("https://Archive.example.org:443/", "http://replay.example.org:81").unwrap();
-        assert_eq!(told, ["https://archive.example.org", "http://replay.example.org:81"]);
+        assert_eq!(told, [["https://archive.example.org", "http://replay.example.org:81"]]);
         for wrong in [
             "archive.example.org",
             "ftp://a.org",
@@ -232,11 +359,18 @@ mod tests {
             let error = of("https://b.org", wrong).unwrap_err().to_string();
             assert_eq!(error, format!("'{wrong}' is not an origin such as https://archive.example.org"));
         }
-        assert!(
-            of("https://a.org", "https://A.org/")
-                .unwrap_err()
-                .to_string()
-                .starts_with("both origins are https://a.org:")
-        );
+        let two = [pair("https://a.org", "https://b.org"), pair("https://c.org", "https://B.org")];
+        for error in [of("https://a.org", "https://A.org/"), origins(&two, 2)] {
+            assert!(error.unwrap_err().to_string().starts_with("both origins are https://"));
+        }
+        assert!(origins(&two[..1], 2).is_err() && origins(&[], 2).is_ok());
+    }
+
+    #[test]
+    fn ports_go_on_by_two_and_end() {
+        let port = |first: &str, number| following(first.parse().unwrap(), number).map(|found| found.port());
+        assert_eq!((port("127.0.0.1:8070", 0), port("[::1]:8070", 2)), (Some(8070), Some(8074)));
+        assert_eq!((port("127.0.0.1:0", 3), port("127.0.0.1:65533", 1)), (Some(0), Some(65535)));
+        assert_eq!(port("127.0.0.1:65533", 2), None);
     }
 }

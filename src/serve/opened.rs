@@ -1,8 +1,8 @@
 //! The archive as requests read it: opened for a moment, shared by all requests of that moment.
 //!
-//! A checkpoint of a crawl waits until no reader is there. So what is opened is shared for a quarter of a second and given up then, also
+//! A checkpoint of a crawl waits until no reader is there. So what is opened is shared for a quarter of a second and let go then, also
 //! when nobody asks, and for a moment nobody has it: a crawl beside the server loses no checkpoint, and the next
-//! request sees it.
+//! request sees it. While there is none, indexes, open segments and dictionaries stay.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,9 @@ const SHARED: Duration = Duration::from_millis(250);
 
 /// So long nobody has the archive then: twice as long as a waiting checkpoint needs to look again.
 const GAP: Duration = Duration::from_millis(10);
+
+/// So long what was opened stays when nobody asks: files that were erased must not stay open.
+const KEPT: Duration = Duration::from_secs(10);
 
 /// So long a new request waits for those before it to end, for a checkpoint's sake.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -48,7 +51,29 @@ pub(super) struct Opened {
 #[derive(Debug)]
 pub(super) struct Archive {
     path: PathBuf,
-    current: Mutex<Option<(Arc<Opened>, Instant)>>,
+    current: Mutex<Option<Current>>,
+}
+
+/// What was opened last.
+#[derive(Debug)]
+struct Current {
+    opened: Arc<Opened>,
+    since: Instant,
+    /// Since when checkpoints may happen and nothing may be read.
+    paused: Option<Instant>,
+}
+
+impl Current {
+    /// Lets checkpoints happen, once no request has it any more.
+    fn pause(&mut self) -> Result<(), OpenError> {
+        if self.paused.is_none()
+            && let Some(opened) = Arc::get_mut(&mut self.opened)
+        {
+            opened.store.pause()?;
+            self.paused = Some(Instant::now());
+        }
+        Ok(())
+    }
 }
 
 impl Archive {
@@ -64,30 +89,51 @@ impl Archive {
     /// The archive as it is now; give it back soon.
     pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((opened, since)) = current.as_ref()
+        if let Some(Current { opened, since, .. }) = current.as_ref()
             && since.elapsed() < SHARED
         {
             return Ok(Arc::clone(opened));
         }
-        if let Some((opened, _)) = current.take() {
-            let begun = Instant::now();
-            while Arc::strong_count(&opened) > 1 && begun.elapsed() < WAIT_MAX {
-                thread::sleep(LOOK_EVERY);
-            }
-            drop(opened);
-            thread::sleep(GAP);
-        }
-        let opened =
-            Arc::new(Opened { store: Store::read_only(&self.path)?, access: Access::read(&self.path)? });
-        *current = Some((Arc::clone(&opened), Instant::now()));
+        let store = match current.take() {
+            Some(earlier) => self.anew(earlier)?,
+            None => Store::read_only(&self.path)?,
+        };
+        let opened = Arc::new(Opened { store, access: Access::read(&self.path)? });
+        *current = Some(Current { opened: Arc::clone(&opened), since: Instant::now(), paused: None });
         Ok(opened)
     }
 
-    /// Gives up what nobody shares any more.
+    /// The archive for what takes long: no other request waits for that to end, as it would for what is shared.
+    pub(super) fn alone(&self) -> Result<Arc<Opened>, OpenError> {
+        Ok(Arc::new(Opened { store: Store::read_only(&self.path)?, access: Access::read(&self.path)? }))
+    }
+
+    /// The archive once more, after a moment in which nobody had it. While there was no checkpoint, what was read of it counts.
+    fn anew(&self, mut earlier: Current) -> Result<Store, OpenError> {
+        let begun = Instant::now();
+        earlier.pause()?;
+        while earlier.paused.is_none() && begun.elapsed() < WAIT_MAX {
+            thread::sleep(LOOK_EVERY);
+            earlier.pause()?;
+        }
+        let Current { opened, paused, .. } = earlier;
+        let alone = paused.and_then(|_| Arc::into_inner(opened));
+        thread::sleep(GAP.saturating_sub(paused.map_or(Duration::ZERO, |since| since.elapsed())));
+        let Some(Opened { mut store, .. }) = alone else { return Ok(Store::read_only(&self.path)?) };
+        store.refresh()?;
+        Ok(store)
+    }
+
+    /// Lets checkpoints happen when a moment is over, and gives up what nobody asks for.
     pub(super) fn look(&self) {
         // Whoever holds the lock looks itself.
-        if let Ok(mut current) = self.current.try_lock() {
-            current.take_if(|(_, since)| since.elapsed() >= SHARED);
+        let Ok(mut current) = self.current.try_lock() else { return };
+        let is_over = current.as_mut().is_some_and(|now| {
+            let is_kept = now.since.elapsed() < SHARED || now.pause().is_ok();
+            !is_kept || now.paused.is_some_and(|since| since.elapsed() >= KEPT)
+        });
+        if is_over {
+            *current = None;
         }
     }
 }

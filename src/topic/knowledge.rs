@@ -37,7 +37,7 @@ impl PageText<'_> {
         let mut words = Words::default();
         let end = self
             .text
-            .split_whitespace()
+            .split_ascii_whitespace()
             .nth(WORDS_MAX)
             .map(|word| word.as_ptr() as usize - self.text.as_ptr() as usize);
         words.add_text(TEXT, &self.text[..end.unwrap_or(self.text.len())]);

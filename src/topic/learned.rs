@@ -9,9 +9,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::links::{last_segment, names, pattern, stem};
+use super::links::{pattern, stem};
 use super::relatives::{Children, Folders, Rate, Rates, table_bytes};
-use super::waiting::{DEPTH_MAX, Pages, Saying, Waiting, place_of};
+use super::texts::Texts;
+use super::waiting::{DEPTH_MAX, Pages, Parent, Waiting, place_of};
 use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
 use crate::learn::{log_odds, sigmoid};
@@ -100,6 +101,8 @@ const FIT_PART: usize = 50;
 const SCORES_A_PAGE: usize = 64;
 /// Links before and after a fetched page's in each list whose scores are computed at once.
 const NEIGHBOURS: usize = 6;
+/// Links to a page from which on one more changes its score too little to compute that at once.
+const LINKS_FRESH: u8 = 16;
 /// Siblings count up to so many times [`Tuning::near`] away.
 const REACH: f64 = 6.0;
 /// Steps of a fit, each by Newton's method.
@@ -149,8 +152,7 @@ impl Default for Tuning {
 pub struct Learned {
     knowledge: Arc<Knowledge>,
     class: usize,
-    /// How words begin that name the topic.
-    stem: String,
+    texts: Texts,
     tuning: Tuning,
     weights: [f64; PARTS],
     waiting: Pages,
@@ -178,7 +180,7 @@ impl Learned {
         Self {
             knowledge,
             class,
-            stem: stem(name),
+            texts: Texts::new(stem(name)),
             weights: tuning.weights,
             decay: (0..=(REACH * tuning.near) as u32)
                 .map(|at| (-f64::from(at) / tuning.near).exp())
@@ -207,7 +209,8 @@ impl Learned {
     fn numbers(&self, page: &Waiting) -> [f64; PARTS] {
         let shrink = self.tuning.shrink;
         let base = self.all.shrunken(0.0, 0.0);
-        let odds = |rate: f64| log_odds(rate) - log_odds(base);
+        let base_odds = log_odds(base);
+        let odds = |rate: f64| log_odds(rate) - base_odds;
         let (mut siblings, mut siblings_best, mut beside, mut beside_best) = (0.0, 0.0_f64, 0.0, 0.0_f64);
         let mut known = 0.0_f64;
         for link in self.waiting.links(page) {
@@ -252,24 +255,15 @@ impl Learned {
     }
 
     /// Adds a link to what is known of its target. True if the target was unknown.
-    fn meet(&mut self, from: &Fetched<'_>, depth: u8, lead: &Lead<'_>) -> bool {
+    fn meet(&mut self, parent: &Parent, lead: &Lead<'_>) -> bool {
         let class = self.class;
         let is_new = !self.waiting.contains(lead.target);
         if is_new {
             let shared = [self.folders.place(lead.url), pattern(lead.url) as u32];
             self.waiting.insert(lead.target, self.knowledge.url(lead.url)[class], shared);
         }
-        let said = [lead.anchor, last_segment(lead.url), lead.heading];
-        let said = Saying {
-            anchor: self.knowledge.anchor(lead.anchor)[class],
-            naming: self.knowledge.naming(lead)[class],
-            named: said.map(|text| names(text, &self.stem)),
-            parent: log_odds(from.classes[class].clamp(1e-4, 1.0 - 1e-4)),
-            lead_rate: self.knowledge.lead_rate(from.classes, class).max(1e-3).ln() + 3.0,
-            parent_links: (from.leads.len() as f64).ln_1p() - 3.0,
-            depth,
-        };
-        self.waiting.hear(lead.target, lead.place, &said);
+        let said = self.texts.say(&self.knowledge, class, lead);
+        self.waiting.hear(lead.target, lead.place, &said, parent);
         is_new
     }
 
@@ -346,16 +340,23 @@ impl Focus for Learned {
         let mut leads: Vec<&Lead<'_>> = fetched.leads.iter().collect();
         leads.sort_by_key(|lead| lead.place);
         self.waiting.next_page();
+        let parent = Parent {
+            odds: log_odds(outcome.clamp(1e-4, 1.0 - 1e-4)),
+            lead_rate: self.knowledge.lead_rate(fetched.classes, self.class).max(1e-3).ln() + 3.0,
+            links: (fetched.leads.len() as f64).ln_1p() - 3.0,
+            depth: depth.saturating_add(1).min(DEPTH_MAX),
+        };
         let mut children = Children::default();
         let mut new = Vec::new();
         for lead in leads {
             if let Some(&(_, outcome)) = self.depths.get(&lead.target) {
                 children.add(place_of(lead.place), outcome.into());
-            } else if self.meet(fetched, depth.saturating_add(1).min(DEPTH_MAX), lead) {
+            } else if self.meet(&parent, lead) {
                 new.push(lead.target);
             }
         }
-        touched.extend(fetched.leads.iter().map(|lead| lead.target));
+        let is_fresh = |page: &u32| self.waiting.get(*page).is_some_and(|page| page.links <= LINKS_FRESH);
+        touched.extend(fetched.leads.iter().map(|lead| lead.target).filter(is_fresh));
         self.children.push(children);
         let ahead: f64 =
             new.iter().filter_map(|page| self.waiting.get(*page)).map(|page| sigmoid(self.score(page))).sum();

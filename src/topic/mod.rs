@@ -12,6 +12,7 @@ mod links;
 mod recall;
 mod relatives;
 mod simple;
+mod texts;
 mod waiting;
 
 use crate::importance::order::Queue;

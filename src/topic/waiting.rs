@@ -57,16 +57,23 @@ impl Tiny {
     }
 }
 
-/// What a link says of the page it leads to.
+/// What the texts of a link say of the page it leads to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Saying {
-    pub(super) anchor: f64,
-    pub(super) naming: f64,
-    pub(super) named: [bool; 3],
-    pub(super) parent: f64,
+pub(super) struct Said {
+    pub(super) anchor: f32,
+    pub(super) naming: f32,
+    pub(super) named: [bool; NAMES as usize],
+}
+
+/// What a page says of those that it links to, of all alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parent {
+    /// Its log-odds to be of the topic.
+    pub(super) odds: f64,
     pub(super) lead_rate: f64,
-    /// ln(1 + the links of the page that has it) - 3.
-    pub(super) parent_links: f64,
+    /// ln(1 + its links) - 3.
+    pub(super) links: f64,
+    /// How many links what it links to is away from the seeds.
     pub(super) depth: u8,
 }
 
@@ -118,17 +125,18 @@ impl Waiting {
     }
 
     /// Takes what one more link says.
-    fn hear(&mut self, said: &Saying) {
+    fn hear(&mut self, said: &Said, parent: &Parent) {
         self.links = self.links.saturating_add(1);
         let count = f64::from(self.links);
-        self.anchor.take(said.anchor, count);
-        self.parent.take(said.parent, count);
-        self.lead_rate.take(said.lead_rate, count);
-        self.anchor_best = self.anchor_best.max(Small::of(said.anchor));
-        self.naming = self.naming.max(Small::of(said.naming));
-        self.parent_best = self.parent_best.max(Small::of(said.parent));
-        self.parent_links.take(said.parent_links, count);
-        let depth = self.depth().min(said.depth);
+        let (anchor, naming) = (said.anchor.into(), said.naming.into());
+        self.anchor.take(anchor, count);
+        self.parent.take(parent.odds, count);
+        self.lead_rate.take(parent.lead_rate, count);
+        self.anchor_best = self.anchor_best.max(Small::of(anchor));
+        self.naming = self.naming.max(Small::of(naming));
+        self.parent_best = self.parent_best.max(Small::of(parent.odds));
+        self.parent_links.take(parent.links, count);
+        let depth = self.depth().min(parent.depth);
         self.named_and_depth = depth << NAMES | self.named_and_depth & !(u8::MAX << NAMES);
         said.named
             .iter()
@@ -200,9 +208,9 @@ impl Pages {
     }
 
     /// Takes a link to a waiting page, at this place of the last fetched page.
-    pub(super) fn hear(&mut self, page: u32, place: u32, said: &Saying) {
+    pub(super) fn hear(&mut self, page: u32, place: u32, said: &Said, parent: &Parent) {
         let Some(waiting) = self.places.get(&page).map(|&at| &mut self.pages[at as usize]) else { return };
-        waiting.hear(said);
+        waiting.hear(said, parent);
         if waiting.links <= LINKS_MAX {
             let before = std::mem::replace(&mut waiting.link, self.targets.len() as u32);
             push(&mut self.before, before);
@@ -271,16 +279,12 @@ pub(super) struct Link {
 mod tests {
     use super::*;
 
-    fn said(anchor: f64, parent: f64) -> Saying {
-        Saying {
-            anchor,
-            naming: anchor,
-            named: [anchor > 0.0, false, true],
-            parent,
-            lead_rate: 0.5,
-            parent_links: 0.5,
-            depth: 31,
-        }
+    fn said(anchor: f32) -> Said {
+        Said { anchor, naming: anchor, named: [anchor > 0.0, false, true] }
+    }
+
+    fn of_page(odds: f64, depth: u8) -> Parent {
+        Parent { odds, lead_rate: 0.5, links: 0.5, depth }
     }
 
     #[test]
@@ -292,7 +296,7 @@ mod tests {
                 if parent == 0 {
                     pages.insert(page, 0.0, [1, 2]);
                 }
-                pages.hear(page, 2 * page, &said(0.0, 0.0));
+                pages.hear(page, 2 * page, &said(0.0), &of_page(0.0, 31));
             }
         }
         let links: Vec<Link> = pages.links(pages.get(7).unwrap()).collect();
@@ -324,7 +328,7 @@ mod tests {
         pages.next_page();
         pages.insert(1, -0.3, [0, 0]);
         for anchor in [1.0, -2.0, 4.0] {
-            pages.hear(1, 9, &said(anchor, -anchor));
+            pages.hear(1, 9, &said(anchor), &of_page((-anchor).into(), 31));
         }
         let page = pages.get(1).unwrap();
         assert!((page.url.get() + 0.3).abs() < 1e-3 && (page.anchor.get() - 1.0).abs() < 2e-3, "{page:?}");
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!((Small::of(100.0).get(), Small::of(-100.0)), (f64::from(i16::MAX) / STEPS, Small::LEAST));
         assert_eq!(place_of(1 << 20), u16::MAX);
         // Of many links the first are remembered, and all of them counted.
-        (0..300).for_each(|_| pages.hear(1, 0, &Saying { depth: 2, ..said(1.0, 1.0) }));
+        (0..300).for_each(|_| pages.hear(1, 0, &said(1.0), &of_page(1.0, 2)));
         let page = pages.get(1).unwrap();
         assert_eq!(
             (page.links, page.depth(), pages.links(page).count()),

@@ -7,6 +7,7 @@ use archive_storage::Digest;
 use super::report::{PageNews, Report};
 use super::{Watch, WatchError, data_time};
 use crate::change::{Comparison, Mark, lines};
+use crate::texts::Language;
 
 /// Entries of a feed.
 const ENTRIES_MAX: usize = 100;
@@ -85,7 +86,7 @@ fn html(page: &PageNews) -> String {
 
 fn html_of_difference(difference: &Comparison) -> String {
     let mut out = String::new();
-    let lines = lines(difference, true);
+    let lines = lines(difference, true, Language::English);
     for line in lines.iter().filter(|line| !line.is_empty()).take(LINES_PER_PAGE_MAX) {
         out.push_str("<p>");
         for (mark, text) in line {

@@ -6,6 +6,7 @@ use chrono::Local;
 
 use super::report::{PageNews, Report};
 use crate::change::lines;
+use crate::texts::Language;
 
 /// Lines of one page's difference that are shown; `archive diff` has all.
 const LINES_PER_PAGE_MAX: usize = 40;
@@ -42,7 +43,7 @@ fn put_page(page: &PageNews, out: &mut String) {
     let title = page.title.as_deref().map(|title| format!("  {title}")).unwrap_or_default();
     let _ = writeln!(out, "\n{}  {}{title}", page.news.name(), page.url);
     let Some(difference) = &page.difference else { return };
-    let lines = lines(difference, false);
+    let lines = lines(difference, false, Language::English);
     for line in lines.iter().filter(|line| !line.is_empty()).take(LINES_PER_PAGE_MAX) {
         let text: String = line.iter().map(|(_, text)| text.as_str()).collect();
         let _ = writeln!(out, "    {text}");

@@ -180,6 +180,27 @@ impl Store {
         Ok((self.state, self.segments.ok_or(StateError::ReadOnly)?))
     }
 
+    /// For a reader: lets checkpoints happen. Until [`Store::refresh`] nothing may be read.
+    ///
+    /// # Errors
+    /// When the lock cannot be given back.
+    pub fn pause(&mut self) -> Result<(), StoreError> {
+        Ok(self.state.pause()?)
+    }
+
+    /// For a reader: goes on to the newest checkpoint. While there is none, segments stay open and their dictionaries ready.
+    ///
+    /// # Errors
+    /// As [`Store::read_only`].
+    pub fn refresh(&mut self) -> Result<(), StoreError> {
+        let before = self.state.checkpoint_number();
+        self.state.refresh()?;
+        if self.state.checkpoint_number() != before {
+            self.reader = self.reader.anew();
+        }
+        Ok(())
+    }
+
     /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -96,6 +96,29 @@ impl Browser {
         self.command("POST", &format!("/element/{id}/click"), &json!({}));
     }
 
+    /// What the body of a function gives for arguments.
+    pub(crate) fn run(&self, script: &str, arguments: &Value) -> Value {
+        self.command("POST", "/execute/sync", &json!({ "script": script, "args": arguments }))
+    }
+
+    /// The same of one that calls its last argument when it is done.
+    pub(crate) fn run_later(&self, script: &str, arguments: &Value) -> Value {
+        self.command("POST", "/execute/async", &json!({ "script": script, "args": arguments }))
+    }
+
+    /// A command of the browser's own protocol.
+    pub(crate) fn devtools(&self, name: &str, parameters: &Value) -> Value {
+        self.command("POST", "/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
+    }
+
+    /// Shows pages on a screen of this width, in a theme, `light` or `dark`.
+    pub(crate) fn show(&self, width: u32, theme: &str) {
+        let screen = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", &screen);
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
+        self.devtools("Emulation.setEmulatedMedia", &features);
+    }
+
     /// The document as it is now.
     pub(crate) fn source(&self) -> String {
         self.command("GET", "/source", &Value::Null).as_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Programs of other people that read WARC files: warcio, FastWARC, pywb.
+//! Programs of other people that read WARC files (warcio, FastWARC, pywb), and axe-core, which looks at pages.
 //!
 //! They live in a Python environment whose folder of programs `$ARCHIVE_TEST_JUDGES` names; `tests/run` makes one.
 
@@ -55,7 +55,23 @@ pub(crate) fn find() -> Option<Judges> {
     Some(Judges { programs })
 }
 
+/// The script of axe-core, which judges whether pages can be used by everybody, if it is on this machine.
+pub(crate) fn axe() -> Option<String> {
+    let Judges { programs } = find()?;
+    let script = programs.join("../node_modules/axe-core/axe.min.js");
+    Some(std::fs::read_to_string(&script).unwrap_or_else(|error| panic!("{}: {error}", script.display())))
+}
+
 impl Judges {
+    /// Whether one of the programs is there: a folder from before it was needed does not have it.
+    pub(crate) fn have(&self, name: &str) -> bool {
+        let found = self.programs.join(name).exists();
+        if !found {
+            skip(&format!("there is no {name} among the judges; tests/run installs it"));
+        }
+        found
+    }
+
     /// One of the programs.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));

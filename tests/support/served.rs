@@ -12,6 +12,8 @@ pub(crate) struct Served {
     /// Addresses and ports of the two origins.
     pub(crate) application: String,
     pub(crate) replay: String,
+    /// The same of further archives.
+    pub(crate) further: Vec<(String, String)>,
 }
 
 /// An answer over HTTP.
@@ -34,13 +36,22 @@ impl Served {
         let mut command = archive.command("serve");
         command.args(options);
         command.args(["--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"]);
+        Self::spawn(&mut command, 1)
+    }
+
+    /// A command that serves some archives.
+    pub(crate) fn spawn(command: &mut Command, archives: usize) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let mut addresses =
-            line.split("http://").skip(1).map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
-        let (application, replay) = (addresses.next().unwrap(), addresses.next().unwrap());
-        Self { child, application, replay }
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(archives);
+        let addresses = lines.map(|line| {
+            let line = line.unwrap();
+            let mut found =
+                line.split("http://").skip(1).map(|rest| rest.split('/').next().unwrap().to_owned());
+            (found.next().unwrap(), found.next().unwrap())
+        });
+        let mut further: Vec<_> = addresses.collect();
+        let (application, replay) = further.remove(0);
+        Self { child, application, replay, further }
     }
 
     /// Asks it to end, and waits until it has.

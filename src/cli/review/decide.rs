@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use archive::decisions::{Decision, Decisions, Said, Subject, Verdict, What};
 use archive::review::Rating;
+use archive::texts::Language;
 use chrono::{DateTime, Local, SubsecRound, Utc};
 use comfy_table::CellAlignment;
 use serde::Serialize;
@@ -147,7 +148,8 @@ fn add(archive: &ArchiveArgs, new: Vec<Decision>) -> anyhow::Result<()> {
     });
     let mut decisions = Decisions::default();
     let number = decisions.add(&archive.path, new)?;
-    let standing = subject.and_then(|subject| Some((decisions.on(&subject)?.sentence()?, subject)));
+    let standing =
+        subject.and_then(|subject| Some((decisions.on(&subject)?.sentence(Language::English)?, subject)));
     match standing {
         Some((sentence, subject)) => {
             output::note(format_args!("decision {number}: {subject} is now {sentence}"));
@@ -174,7 +176,7 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
         let number = place as u64 + 1;
         let is_asked = |said: &Said| args.subject.as_ref().is_none_or(|subject| *subject == said.on);
         let (subject, text) = match &decision.what {
-            What::Said(said) if is_asked(said) => (said.on.to_string(), said.in_words()),
+            What::Said(said) if is_asked(said) => (said.on.to_string(), said.in_words(Language::English)),
             What::Undoes(other) if args.subject.is_none() => (String::new(), format!("undoes {other}")),
             _ => continue,
         };
@@ -220,7 +222,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     }
     for (line, subject, Decision { by, time, what }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
         let what = match what {
-            What::Said(said) => said.in_words(),
+            What::Said(said) => said.in_words(Language::English),
             What::Undoes(number) => format!("undoes {number}"),
         };
         let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");

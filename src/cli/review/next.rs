@@ -6,6 +6,7 @@ use archive::access::Access;
 use archive::decisions::Decisions;
 use archive::query::Question;
 use archive::review;
+use archive::texts::Language;
 use archive_storage::{SiteId, Store};
 use chrono::Utc;
 use comfy_table::CellAlignment;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let among = args.query.as_deref().map(|query| among(&store, access.clone(), query)).transpose()?;
     let decisions = Decisions::read(&args.archive.path)?;
-    let next = review::next(&store, &access, &decisions, among.as_ref(), args.limit)?;
+    let next = review::next(&store, &access, &decisions, among.as_ref(), args.limit, Language::English)?;
     if args.json {
         return next.rows.iter().try_for_each(output::json_line);
     }
@@ -79,6 +80,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ]);
     }
     output::print(&table)?;
-    output::note(format_args!("{}", next.sentence()));
+    output::note(format_args!("{}", next.sentence(Language::English)));
     Ok(())
 }

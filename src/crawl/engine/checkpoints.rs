@@ -17,16 +17,16 @@ const TOP_SITES_PART: u32 = 50;
 impl Run<'_> {
     /// Makes everything so far durable; on a full disk the crawl stands still until there is room.
     pub(super) fn checkpoint(&mut self) -> Result<(), CrawlError> {
-        match self.recorder.checkpoint() {
+        let checkpointed = match self.recorder.checkpoint() {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
                 return Ok(());
             }
             checkpointed => checkpointed?,
-        }
+        };
         self.status.checkpoints += 1;
         self.status.acknowledged = self.status.captures;
-        Ok(())
+        self.tell_peers(checkpointed)
     }
 
     pub(super) fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {

@@ -9,6 +9,7 @@ mod answers;
 mod checkpoints;
 mod focus;
 mod operation;
+mod peers;
 mod requests;
 mod robots;
 mod spare_time;
@@ -25,6 +26,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
 use self::account::Account;
 use self::operation::Operation;
+use self::peers::Peers;
 use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
@@ -36,6 +38,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
+use crate::cluster::ClusterError;
 use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::fetch::{BodyMemory, Fetcher};
@@ -81,6 +84,9 @@ pub enum CrawlError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The run cannot take part in its cluster, or no longer.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// A thread ended before its time.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
@@ -111,6 +117,9 @@ pub fn run(
         .transpose()?;
     let (answer_sender, answers) = bounded(options.workers + 1);
     let (done_sender, done) = bounded(options.workers + 1);
+    if let Plan::Discover { .. } = plan {
+        Credits::join_cluster(store.state_mut(), options.cluster.as_ref().map(|member| &member.partition))?;
+    }
     options.policy.keep(store.state_mut())?;
     let erased = Erased::read(store.path())?;
     let decisions =
@@ -184,7 +193,9 @@ pub fn run(
             beginning: Beginning::now(),
             pace: Pace::default(),
             account: Account::default(),
+            peers: None,
         };
+        run.join_peers(&plan)?;
         run.begin_account(&plan);
         let done = run.carry_out(plan, report);
         run.end_account(&done);
@@ -250,6 +261,8 @@ struct Run<'a> {
     beginning: Beginning,
     pace: Pace,
     account: Account,
+    /// The other nodes of the cluster, if there is one.
+    peers: Option<Peers>,
 }
 
 impl Run<'_> {
@@ -260,6 +273,7 @@ impl Run<'_> {
         self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
+        self.leave_peers(end)?;
         Ok(end)
     }
 
@@ -274,7 +288,9 @@ impl Run<'_> {
             self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
         }
         match plan {
-            Plan::Discover { seeds, scope } => {
+            Plan::Discover { mut seeds, scope } => {
+                // Every node has the whole list.
+                seeds.retain(|seed| !self.recorder.credits().is_abroad(&canonical(&seed.url)));
                 let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
                 let (credits, state) = self.recorder.books();
                 credits.set_scope(state, scope)?;
@@ -370,6 +386,7 @@ impl Run<'_> {
             if let Some(error) = self.frontier.failure() {
                 return Err(CrawlError::Frontier(error));
             }
+            self.hear_peers(now)?;
             let is_paused = self.look_around(now)?;
             self.watch.start();
             if ending.is_none() {
@@ -381,8 +398,12 @@ impl Run<'_> {
             self.watch.lap(Stage::Pick);
             match ending {
                 Some((end, since)) if self.under_way == 0 || now - since > self.grace() => return Ok(end),
-                None if self.under_way == 0 && !is_paused && !self.wake_later()? => return Ok(End::Complete),
-                _ => {}
+                None if self.under_way == 0 && !is_paused && !self.wake_later()? => {
+                    if self.nothing_waits_anywhere()? {
+                        return Ok(End::Complete);
+                    }
+                }
+                _ => self.is_busy(),
             }
             let wake = self.frontier.next_wake().filter(|_| ending.is_none() && !is_paused);
             let wait =
@@ -422,7 +443,8 @@ impl Run<'_> {
         let threads = Threads::now();
         self.end_spare_time()?;
         self.watch.start();
-        if self.status.captures + self.status.errors + self.status.refused > 0 {
+        // Rounds over the links of one partition would forget what others have paid.
+        if self.status.captures + self.status.errors + self.status.refused > 0 && !self.exchanges() {
             self.recorder.settle()?;
         }
         self.watch.lap(Stage::Settle);

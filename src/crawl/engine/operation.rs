@@ -149,8 +149,10 @@ impl Run<'_> {
             Some(format!("less than {mebibytes} MiB are free on the disk of {path} (--disk-min); make room"))
         } else if operation.is_paused_by_file {
             Some(format!("{path}/crawl.toml says so"))
+        } else if self.control.is_paused() {
+            Some("a signal said so; SIGUSR2 lets it go on".to_owned())
         } else {
-            self.control.is_paused().then(|| "a signal said so; SIGUSR2 lets it go on".to_owned())
+            self.peers_pause()
         }
     }
 

@@ -28,6 +28,7 @@ use archive_storage::segment::{RewriteOptions, SegmentError, SegmentInfo, Segmen
 use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::copy::{self, Place, SnapshotLock};
 use super::export::ExportError;
 use super::exports;
 use crate::columns;
@@ -78,6 +79,9 @@ pub enum EraseError {
     /// The prepared columns cannot be written.
     #[error(transparent)]
     Prepared(#[from] prepared::Error),
+    /// A copy would bring what is to go to where it is kept.
+    #[error("{} is being copied; wait for the end of `archive copy`, or stop it", .0.display())]
+    Copying(PathBuf),
     /// The reports of a watch.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -119,6 +123,8 @@ pub struct Done {
     pub removed_files: u64,
     /// Exports that were made since the first of the captures, as far as the archive has noted them.
     pub exports: Vec<Export>,
+    /// Where copies of the archive are, which hold what was erased until they are made anew.
+    pub copies: Vec<Place>,
 }
 
 /// Erases what a plan lists from the archive in `path`, which nobody else may own. `progress` gets bytes before compression
@@ -132,6 +138,7 @@ pub fn run(
     plan: &Plan,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
+    let _lock = keep_from_copies(path)?;
     let intent = Intent::of(plan);
     intent.save(path)?;
     carry_out(path, options, intent, progress)
@@ -147,9 +154,18 @@ pub fn resume(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<Done>, EraseError> {
     match interrupted(path)? {
-        Some(intent) => carry_out(path, options, intent, progress).map(Some),
+        Some(intent) => {
+            let _lock = keep_from_copies(path)?;
+            carry_out(path, options, intent, progress).map(Some)
+        }
         None => Ok(None),
     }
+}
+
+/// Lets no copy begin meanwhile, and takes away what one that was killed has held.
+fn keep_from_copies(path: &Path) -> Result<SnapshotLock, EraseError> {
+    let lock = SnapshotLock::take(path).map_err(EraseError::of(path.join(copy::SNAPSHOT_FOLDER)))?;
+    lock.ok_or_else(|| EraseError::Copying(path.to_owned()))
 }
 
 fn carry_out(
@@ -182,6 +198,7 @@ fn carry_out(
     let urls = urls(store.state(), &intent)?;
     renew_state(store, &intent)?;
     traces::remove(path, &intent, &urls, &mut done)?;
+    done.copies = copy::places(path).map_err(EraseError::of(path.join(copy::PLACES_FILE)))?;
     done.exports = exports::since(path, first).map_err(EraseError::of(exports::path(path)))?;
     intent::forget(path)?;
     Ok(done)

@@ -12,7 +12,7 @@ mod wacz;
 mod walk;
 mod warc;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use archive_storage::segment::SegmentError;
@@ -150,6 +150,19 @@ pub fn run(
     }
     let bytes = out.commit().map_err(failed)?;
     Ok(Exported { bytes, ..exported })
+}
+
+/// Writes a selection as WACZ to a file that is open.
+///
+/// # Errors
+/// As [`run`]; what the file holds then is no package.
+pub fn package(
+    store: &Store,
+    selection: &Selection,
+    out: impl Write + Seek,
+) -> Result<Exported, ExportError> {
+    selection.check(store, false)?;
+    wacz::write(store, selection, ZipWriter::new(out), &mut |_| {})
 }
 
 fn write(

@@ -8,7 +8,7 @@ use super::table::{Form, kind_of_relation, role, role_of_property};
 use super::{Attribute, Reader, srcset};
 
 /// The value of an attribute, as written.
-fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
     attributes.iter().find(|found| found.is(name)).map(|found| found.value)
 }
 

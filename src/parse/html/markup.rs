@@ -5,7 +5,9 @@
 //! elements hold raw text is not known here: whoever has read such a start tag asks for it. It borrows everything, and
 //! finds every boundary with a search for a byte.
 
-/// One attribute as written: entities are not decoded.
+use super::element::Element;
+
+/// One attribute as written: entities are not decoded. Without a value it has the empty one at the end of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute<'a> {
     pub(crate) name: &'a str,
@@ -22,6 +24,8 @@ impl Attribute<'_> {
 /// A start or end tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tag<'a, 'm> {
+    /// All of it, from `<` to `>`.
+    pub(crate) whole: &'a str,
     /// The name as written.
     pub(crate) name: &'a str,
     pub(crate) is_end: bool,
@@ -102,6 +106,23 @@ impl<'a> Markup<'a> {
                 return Some(Token::Conditional(inside));
             }
         }
+    }
+
+    /// The raw text that follows the start tag of an element which holds one; none for others.
+    pub(crate) fn raw_text_of(&mut self, element: Element) -> Option<&'a str> {
+        Some(match element {
+            Element::Script => self.script(),
+            Element::PlainText => self.rest_of_text(),
+            Element::Style => self.raw_text("style"),
+            Element::Title => self.raw_text("title"),
+            Element::NoScript => self.raw_text("noscript"),
+            Element::NoFrames => self.raw_text("noframes"),
+            Element::Preformatted => self.raw_text("xmp"),
+            Element::TextArea => self.raw_text("textarea"),
+            Element::InlineFrame => self.raw_text("iframe"),
+            Element::NoEmbed => self.raw_text("noembed"),
+            _ => return None,
+        })
     }
 
     /// The raw text up to the end tag of an element, whose name is given in lower case; up to the end of the document
@@ -232,8 +253,9 @@ impl<'a> Markup<'a> {
                 _ => at = self.attribute(at)?,
             }
         }
+        let whole = &text[self.at..=at];
         self.at = at + 1;
-        Some(Tag { name, is_end, is_self_closing, attributes: &self.attributes })
+        Some(Tag { whole, name, is_end, is_self_closing, attributes: &self.attributes })
     }
 
     /// Reads the attribute that begins at `start`, and gives where it ends.
@@ -244,13 +266,14 @@ impl<'a> Markup<'a> {
         while bytes.get(at).is_some_and(|&byte| byte != b'=' && !ends_name(byte)) {
             at += 1;
         }
-        let name = &text[start..boundary(text, at)];
+        let name_end = boundary(text, at);
+        let name = &text[start..name_end];
         let mut after = at;
         while is_space(*bytes.get(after)?) {
             after += 1;
         }
         if bytes[after] != b'=' {
-            self.attributes.push(Attribute { name, value: "" });
+            self.attributes.push(Attribute { name, value: &text[name_end..name_end] });
             return Some(at);
         }
         after += 1;

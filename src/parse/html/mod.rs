@@ -17,11 +17,10 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 
-pub(crate) use self::attributes::looks_like_reference;
+pub(crate) use self::attributes::{looks_like_reference, value};
 pub(crate) use self::element::Element;
-pub(crate) use self::markup::{Attribute, Markup};
-use self::markup::{Tag, Token};
-use self::namespace::Namespaces;
+pub(crate) use self::markup::{Attribute, Markup, Tag, Token};
+pub(crate) use self::namespace::Namespaces;
 pub(crate) use self::srcset::candidates;
 pub(crate) use self::table::{Form, kind_of_relation, role, role_of_property};
 use self::text::Role;
@@ -195,23 +194,13 @@ impl<'a, 'o> Reader<'a, 'o> {
 
     /// Reads the raw text of an element that holds one.
     fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
+        let Some(text) = markup.raw_text_of(element) else { return };
         match element {
-            Element::Script => self.script(markup.script()),
-            Element::Style => {
-                let text = markup.raw_text("style");
-                self.style(text);
-            }
-            Element::Title => {
-                let text = markup.raw_text("title");
-                self.take_title(text);
-            }
-            Element::NoScript => self.fallback(markup.raw_text("noscript")),
-            Element::NoFrames => self.fallback(markup.raw_text("noframes")),
-            Element::Preformatted => self.text.push(markup.raw_text("xmp")),
-            Element::PlainText => self.text.push(markup.rest_of_text()),
-            Element::TextArea => drop(markup.raw_text("textarea")),
-            Element::InlineFrame => drop(markup.raw_text("iframe")),
-            Element::NoEmbed => drop(markup.raw_text("noembed")),
+            Element::Script => self.script(text),
+            Element::Style => self.style(text),
+            Element::Title => self.take_title(text),
+            Element::NoScript | Element::NoFrames => self.fallback(text),
+            Element::Preformatted | Element::PlainText => self.text.push(text),
             _ => {}
         }
     }

@@ -19,14 +19,14 @@ enum Namespace {
 
 /// The namespaces open at a place of a document.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     /// Those inside the document's own, which is HTML's.
     open: Vec<Namespace>,
 }
 
 impl Namespaces {
     /// Whether the place belongs to SVG or MathML.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         self.current() != Namespace::Html
     }
 
@@ -46,7 +46,7 @@ impl Namespaces {
     }
 
     /// Takes a tag into account.
-    pub(super) fn meet(&mut self, element: Element, tag: &Tag<'_, '_>) {
+    pub(crate) fn meet(&mut self, element: Element, tag: &Tag<'_, '_>) {
         match element {
             Element::Svg if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::Svg),
             Element::Math if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::MathMl),

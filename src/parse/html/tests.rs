@@ -191,29 +191,13 @@ fn texts(html: &str) -> String {
             }
         };
         markup.allow_cdata(namespaces.is_foreign());
-        let raw = match element {
-            _ if !may_be_raw => "",
-            Element::Script => markup.script(),
-            Element::PlainText => markup.rest_of_text(),
-            _ => RAW.iter().find(|(raw, _)| *raw == element).map_or("", |(_, name)| markup.raw_text(name)),
-        };
+        let raw = if may_be_raw { markup.raw_text_of(element) } else { None }.unwrap_or_default();
         if !raw.is_empty() {
             found += &format!("[{raw}]");
         }
     }
     found
 }
-
-const RAW: [(Element, &str); 8] = [
-    (Element::Style, "style"),
-    (Element::Title, "title"),
-    (Element::TextArea, "textarea"),
-    (Element::Preformatted, "xmp"),
-    (Element::InlineFrame, "iframe"),
-    (Element::NoEmbed, "noembed"),
-    (Element::NoScript, "noscript"),
-    (Element::NoFrames, "noframes"),
-];
 
 /// The same by `lol_html`.
 fn texts_by_judge(html: &str) -> String {

@@ -34,15 +34,21 @@ use self::entities::Plain;
 use self::pieces::{Piece, Pieces};
 pub use self::structure::Structure;
 pub(super) use self::validate::validate;
-pub use self::validate::{Mistake, Validation};
+pub use self::validate::{Mistake, Validation, Validity};
 use self::walk::{XHTML, XML};
 use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
 use super::{Document, DocumentKind, Fault, Limits, LinkKind, Problem};
 
+/// What is wrong with a document that is read without the space before its declaration.
+const LATE_DECLARATION: &str = "the XML declaration does not stand at the beginning";
+
 /// Reads an XML document.
 pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
-    let text = text.trim_start();
+    let (all, text) = (text, text.trim_start());
+    if all.len() > text.len() && text.starts_with("<?xml ") {
+        document.parsed.problems.push(Problem::Xml(LATE_DECLARATION.to_owned()));
+    }
     let doctype = Doctype::of(text);
     read_doctype(&doctype, document);
     let limits = document.limits;

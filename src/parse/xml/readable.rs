@@ -98,15 +98,24 @@ pub struct Element {
 }
 
 /// Why a document cannot be shown so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreadable {
     /// It is something else.
-    #[error("It is no XML document.")]
     NotXml,
     /// It is too long, or reading it takes too long.
-    #[error("It is too long to be shown here.")]
     TooLong,
+}
+
+impl Unreadable {
+    /// The reason as a sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NotXml => "It is no XML document.",
+            Self::TooLong => "It is too long to be shown here.",
+        }
+    }
 }
 
 /// What a document holds, if it is a feed, a sitemap or other XML.

@@ -32,7 +32,43 @@ pub struct Validation {
     pub is_checked: bool,
 }
 
+/// Whether an XML document is as its document type declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// It is.
+    Valid,
+    /// It is not, or it is not even well-formed.
+    Invalid,
+    /// It has no mistakes that are known, and either declares nothing, or declarations were not to be had.
+    Unknown,
+}
+
+impl Validity {
+    /// All of them.
+    pub const EACH: [Self; 3] = [Self::Valid, Self::Invalid, Self::Unknown];
+
+    /// Its name in queries and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "yes",
+            Self::Invalid => "no",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl Validation {
+    /// What follows for the document as a whole.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        match (self.mistakes.is_empty(), self.is_checked) {
+            (false, _) => Validity::Invalid,
+            (true, true) => Validity::Valid,
+            (true, false) => Validity::Unknown,
+        }
+    }
+
     fn add(&mut self, text: &str, is_broken: bool, found: impl IntoIterator<Item = (usize, String)>) {
         // They come in the order of their places.
         let (mut line, mut start, mut counted) = (1, 0, 0);

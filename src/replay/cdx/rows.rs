@@ -11,7 +11,7 @@ use super::object;
 use super::query::{Keys, Query};
 use crate::access::Access;
 use crate::replay::Error;
-use crate::replay::address::{requested_url, stamp, uri};
+use crate::replay::address::{moment, requested_url, stamp, uri};
 use crate::replay::mementos::known;
 
 /// The media type that indexers give revisits, and what has none.
@@ -26,7 +26,7 @@ pub(super) struct Row {
     told: OnceCell<Told>,
 }
 
-/// What only the head of a record tells.
+/// What only the index of its segment tells, or the head of its record.
 struct Told {
     url: String,
     digest: Option<String>,
@@ -49,9 +49,8 @@ impl Rows<'_> {
         for (key, url) in self.urls(query)? {
             for capture in self.access.history(self.store.state(), url)? {
                 let (id, capture) = capture?;
-                let stamp = stamp(capture.time);
-                let is_early = query.from.as_ref().is_some_and(|from| stamp < *from);
-                let is_late = query.to.as_ref().is_some_and(|to| stamp > *to);
+                let is_early = query.from.as_ref().is_some_and(|from| stamp(capture.time) < *from);
+                let is_late = query.to.as_ref().is_some_and(|to| stamp(capture.time) > *to);
                 if capture.kind == CaptureKind::Failed || is_early || is_late {
                     continue;
                 }
@@ -121,7 +120,12 @@ impl Rows<'_> {
         if let Some(told) = row.told.get() {
             return Ok(told);
         }
-        let header = self.store.reader().header(row.capture.location)?;
+        let (reader, location) = (self.store.reader(), row.capture.location);
+        if let Some(line) = reader.indexed(location, &row.key, moment(row.capture.time))? {
+            let told = Told { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
+            return Ok(row.told.get_or_init(|| told));
+        }
+        let header = reader.header(location)?;
         let url = match header.target_uri() {
             Some(url) => uri(url),
             None => uri(&self.store.state().url(row.capture.url)?),

@@ -1,29 +1,23 @@
 //! HTML and XHTML: every attribute that loads or leads somewhere, style sheets inside the document, and what would work against
 //! its being replayed. Everything else stays byte for byte.
+//!
+//! The tokenizer by which links are found finds the places; new values are put into them. Of an encoding other than UTF-8, or of damaged
+//! UTF-8, each byte is taken for a character while that is done, so that all that is not replaced comes back as it was.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::rc::Rc;
+use std::ops::Range;
 
-use encoding_rs::{Encoding, UTF_8};
-use lol_html::html_content::{ContentType, Element as Tag, TextChunk};
-use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Settings, element, end, text};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use super::{Links, Splice, css};
 use crate::parse::html::{
-    Element, Form, candidates, kind_of_relation, looks_like_reference, role, role_of_property,
+    Attribute, Element, Form, Markup, Namespaces, Syntax, Tag, Token, candidates, kind_of_relation,
+    looks_like_reference, role, role_of_property, value,
 };
 use crate::parse::{LinkKind, refresh};
 
 /// Documents inside one another (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
-
-/// Memory of one rewriting beyond input and output.
-const MEMORY_BYTES_MAX: usize = 64 << 20;
-
-/// Elements whose content is text to a browser that runs scripts, or shows frames, and a document to others.
-const UNREAD: [&str; 3] = ["noscript", "noframes", "noembed"];
 
 /// What is added to a document.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,145 +28,198 @@ pub(in super::super) struct Additions<'a> {
     pub end: &'a str,
 }
 
-/// A document with other addresses. `encoding` must be one in which ASCII is itself; of another encoding, and of what cannot be
-/// rewritten, there is none.
+/// A document with other addresses; nothing when there is nothing to change, and of an encoding in which ASCII is not itself.
 pub(in super::super) fn rewrite(
     html: &[u8],
     encoding: &'static Encoding,
+    syntax: Syntax,
     links: Links,
     additions: Additions<'_>,
 ) -> Option<Vec<u8>> {
-    rewrite_at(html, encoding, links, additions, 0)
-}
-
-fn rewrite_at(
-    html: &[u8],
-    encoding: &'static Encoding,
-    links: Links,
-    additions: Additions<'_>,
-    depth: usize,
-) -> Option<Vec<u8>> {
-    let page = Rc::new(RefCell::new(Page { links: links.in_encoding(encoding), based: false, depth }));
-    let mut head_is_due = !additions.head.is_empty();
-    let of_elements = Rc::clone(&page);
-    let of_styles = Rc::clone(&page);
-    let mut style = String::new();
-    let mut settings = Settings::new()
-        .with_strict(false)
-        .with_encoding(AsciiCompatibleEncoding::new(encoding)?)
-        .with_memory_settings(lol_html::MemorySettings::new().with_max_allowed_memory_usage(MEMORY_BYTES_MAX))
-        .append_element_content_handler(element!("*", |tag| {
-            if head_is_due && tag.tag_name() != "html" {
-                head_is_due = false;
-                if tag.tag_name() == "head" {
-                    tag.prepend(additions.head, ContentType::Html);
-                } else {
-                    tag.before(additions.head, ContentType::Html);
-                }
-            }
-            of_elements.borrow_mut().tag(tag);
-            Ok(())
-        }))
-        .append_element_content_handler(text!("style", |chunk| {
-            of_styles.borrow().style_text(&mut style, chunk);
-            Ok(())
-        }))
-        .append_document_content_handler(end!(|document| {
-            document.append(additions.end, ContentType::Html);
-            Ok(())
-        }));
-    for name in UNREAD {
-        let (page, mut inside) = (Rc::clone(&page), String::new());
-        settings = settings.append_element_content_handler(text!(name, move |chunk| {
-            page.borrow().unread_text(&mut inside, chunk);
-            Ok(())
-        }));
+    let links = links.in_encoding(encoding);
+    match std::str::from_utf8(html) {
+        _ if !encoding.is_ascii_compatible() => None,
+        Ok(text) if encoding == UTF_8 => {
+            Some(Document::new(text, None, syntax, links, 0).written(text, additions)?.into_bytes())
+        }
+        _ => {
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(html);
+            let new = Document::new(&text, Some(encoding), syntax, links, 0).written(&text, additions)?;
+            Some(WINDOWS_1252.encode(&new).0.into_owned())
+        }
     }
-    let mut written = Vec::with_capacity(html.len() + html.len() / 4);
-    let mut rewriter = HtmlRewriter::new(settings, |piece: &[u8]| written.extend_from_slice(piece));
-    rewriter.write(html).ok()?;
-    rewriter.end().ok()?;
-    Some(written)
 }
 
-struct Page {
+struct Document<'a> {
+    splice: Splice<'a>,
     links: Links,
+    /// The encoding of the bytes for which characters stand; nothing when they stand for themselves.
+    bytes: Option<&'static Encoding>,
+    syntax: Syntax,
     /// Whether a base was stated; only the first counts.
     based: bool,
     depth: usize,
 }
 
-/// A new value of an attribute; none to take it away.
-type Change = (String, Option<String>);
+/// What the replay has to do with an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// What it stands for holds for the original's bytes and origin.
+    Away,
+    /// A document of no origin is under no worker, and it has the policy of its page.
+    Sandbox,
+    Inside,
+    References(Form, LinkKind),
+    /// Where a reader goes.
+    Page,
+    Link,
+    ObjectPart,
+    ObjectBase,
+    Parameter,
+    Meta,
+}
 
-impl Page {
-    fn tag(&mut self, tag: &mut Tag<'_, '_>) {
-        let name = tag.tag_name();
-        let element = Element::of(&name);
+/// The longest name in [`wanted`], in bytes.
+const NAME_BYTES_MAX: usize = 14;
+
+fn wanted(element: Element, name: &str) -> Option<Wanted> {
+    use Element as E;
+    let mut lower = [0; NAME_BYTES_MAX];
+    let lower = lower.get_mut(..name.len()).unwrap_or_default();
+    lower.copy_from_slice(name.as_bytes().get(..lower.len()).unwrap_or_default());
+    lower.make_ascii_lowercase();
+    Some(match (element, &*lower) {
+        (_, b"integrity" | b"ping" | b"referrerpolicy") => Wanted::Away,
+        (E::InlineFrame, b"sandbox") => Wanted::Sandbox,
+        (E::InlineFrame, b"srcdoc") => Wanted::Inside,
+        (E::Anchor, b"href" | b"xlink:href") | (E::Base, b"href") | (_, b"action") => Wanted::Page,
+        (E::Link, b"href") => Wanted::Link,
+        (E::Object, b"data" | b"classid" | b"code") => Wanted::ObjectPart,
+        (E::Object, b"codebase") => Wanted::ObjectBase,
+        (E::Input, b"src") => Wanted::References(Form::Url, LinkKind::Image),
+        (E::Parameter, b"value") => Wanted::Parameter,
+        (E::Meta, b"content") => Wanted::Meta,
+        _ => {
+            let (form, kind) = role(element, name)?;
+            Wanted::References(form, kind)
+        }
+    })
+}
+
+impl<'a> Document<'a> {
+    fn new(
+        text: &'a str,
+        bytes: Option<&'static Encoding>,
+        syntax: Syntax,
+        links: Links,
+        depth: usize,
+    ) -> Self {
+        Self { splice: Splice::new(text), links, bytes, syntax, based: false, depth }
+    }
+
+    fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
+        let mut markup = Markup::new();
+        markup.start(text);
+        let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
+        while let Some(token) = markup.next_token() {
+            let tag = match token {
+                Token::Tag(tag) => tag,
+                Token::Text(css) | Token::PlainText(css) if in_style => {
+                    self.style(css);
+                    continue;
+                }
+                _ => continue,
+            };
+            let element = Element::of(tag.name);
+            let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
+            let may_be_raw = !is_over && !namespaces.is_foreign();
+            if !tag.is_end {
+                let added = if element == Element::Html { "" } else { std::mem::take(&mut head) };
+                let (before, after) =
+                    if tag.name.eq_ignore_ascii_case("head") { ("", added) } else { (added, "") };
+                self.splice.replace(&tag.whole[..0], before);
+                self.start_tag(element, &tag);
+                self.splice.replace(&tag.whole[tag.whole.len()..], after);
+            }
+            namespaces.meet(element, &tag);
+            in_style = element == Element::Style && !tag.is_end && !tag.is_self_closing;
+            markup.allow_cdata(namespaces.is_foreign() || self.syntax == Syntax::Xml);
+            if may_be_raw && let Some(text) = markup.raw_text_of(element) {
+                self.raw_text(element, text);
+            }
+        }
+        self.splice.replace(&text[text.len()..], additions.end);
+        self.splice.finish()
+    }
+
+    fn start_tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
         if element == Element::Meta && is_against_replay(tag) {
-            tag.remove();
+            self.splice.replace(tag.whole, "");
             return;
         }
         // Of several with one name the first counts.
-        let (mut changes, mut seen) = (Vec::new(), HashSet::new());
-        for attribute in tag.attributes() {
-            let (name, raw) = (attribute.name(), attribute.value());
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            let value = decode(&raw);
-            let change = match name.as_str() {
-                // What they stand for holds for the original's bytes and origin.
-                "integrity" | "ping" | "referrerpolicy" => Some(None),
-                // A document of no origin is under no worker, and it has the policy of its page.
-                "sandbox" if element == Element::InlineFrame && tag.has_attribute("srcdoc") => {
-                    Some(Some(format!("{value} allow-same-origin")))
+        let mut seen: Vec<&str> = Vec::new();
+        let leads_nowhere = element == Element::Link && is_connection_only(tag);
+        for attribute in tag.attributes {
+            let Some(wanted) = wanted(element, attribute.name) else { continue };
+            if wanted == Wanted::Away || wanted == Wanted::Link && leads_nowhere {
+                self.take_away(attribute);
+            } else if !seen.iter().any(|name| name.eq_ignore_ascii_case(attribute.name)) {
+                seen.push(attribute.name);
+                if let Some(value) = self.value(wanted, tag, attribute.value) {
+                    self.put(attribute, &value);
                 }
-                "srcdoc" if element == Element::InlineFrame => self.inside(&value).map(Some),
-                _ => self.value(tag, element, &name, &value).map(Some),
-            };
-            changes.extend(change.map(|change| (name, change)));
-        }
-        if element == Element::Link && is_connection_only(tag) {
-            changes.push(("href".to_owned(), None));
+            }
         }
         if element == Element::Base
             && !self.based
-            && let Some(href) = tag.get_attribute("href")
+            && let Some(href) = value(tag.attributes, "href")
         {
             self.based = true;
-            self.links.rebase(&decode(&href));
+            let href = self.decoded(href);
+            self.links.rebase(&href);
         }
-        apply(tag, changes);
     }
 
-    /// The new value of an attribute, if it holds references.
-    fn value(&self, tag: &Tag<'_, '_>, element: Element, name: &str, value: &str) -> Option<String> {
-        if let Some((form, kind)) = role(element, name) {
-            return self.references(value, form, kind);
-        }
-        let one = |kind| self.links.of_kind(value, kind);
-        match (element, name) {
-            (Element::Anchor, "href" | "xlink:href")
-            | (Element::Base, "href")
-            | (Element::Form, "action") => self.links.address(value, self.links.page()),
-            // Forms of buttons and whatever else has one.
-            (_, "action") => self.links.address(value, self.links.page()),
-            (Element::Link, "href") => {
-                let rel = tag.get_attribute("rel").unwrap_or_default();
-                let media_type = tag.get_attribute("type");
+    /// The new value of an attribute, if it gets one.
+    fn value(&self, wanted: Wanted, tag: &Tag<'_, '_>, written: &str) -> Option<String> {
+        let of = |name| value(tag.attributes, name);
+        let value = self.decoded(written);
+        match wanted {
+            Wanted::Away => None,
+            Wanted::Sandbox => of("srcdoc").map(|_| format!("{value} allow-same-origin")),
+            Wanted::Inside => self.inside(&value),
+            Wanted::References(form, kind) => self.references(&value, form, kind),
+            Wanted::Page => self.links.address(&value, self.links.page()),
+            Wanted::Link => {
+                let rel = of("rel").unwrap_or_default();
                 let is_style = rel.to_ascii_lowercase().contains("preload")
-                    && tag.get_attribute("as").is_some_and(|kind| kind.eq_ignore_ascii_case("style"));
-                let kind = kind_of_relation(&rel, media_type.as_deref()).unwrap_or(LinkKind::Related);
-                one(if is_style { LinkKind::Stylesheet } else { kind })
+                    && of("as").is_some_and(|kind| kind.eq_ignore_ascii_case("style"));
+                let kind = kind_of_relation(rel, of("type")).unwrap_or(LinkKind::Related);
+                self.links.of_kind(&value, if is_style { LinkKind::Stylesheet } else { kind })
             }
-            (Element::Object, "data" | "classid" | "code" | "codebase") => self.object(tag, name, value),
-            (Element::Input, "src") => one(LinkKind::Image),
-            (Element::Parameter, "value") if looks_like_reference(value) && is_absolute(value) => {
-                one(LinkKind::Embed)
+            Wanted::ObjectBase => self.links.of_kind(&value, LinkKind::Embed),
+            // It is named against the base of its object.
+            Wanted::ObjectPart => match of("codebase") {
+                Some(codebase) => {
+                    let mut links = self.links.clone();
+                    links.rebase(&self.decoded(codebase));
+                    links.of_kind(&value, LinkKind::Embed)
+                }
+                None => self.links.of_kind(&value, LinkKind::Embed),
+            },
+            Wanted::Parameter if looks_like_reference(&value) && is_absolute(&value) => {
+                self.links.of_kind(&value, LinkKind::Embed)
             }
-            (Element::Meta, "content") => self.meta(tag, value),
-            _ => None,
+            Wanted::Parameter => None,
+            Wanted::Meta if of("http-equiv").is_some_and(|name| name.eq_ignore_ascii_case("refresh")) => {
+                refreshed(&value, &self.links)
+            }
+            Wanted::Meta => {
+                let names = ["property", "name", "itemprop"].into_iter().filter_map(of);
+                let kind = names.filter_map(role_of_property).next()?;
+                self.links.of_kind(&value, kind).filter(|_| looks_like_reference(&value))
+            }
         }
     }
 
@@ -200,54 +247,89 @@ impl Page {
         }
     }
 
-    /// The parts of an `object` are named against its `codebase`.
-    fn object(&self, tag: &Tag<'_, '_>, name: &str, value: &str) -> Option<String> {
-        let mut links = self.links.clone();
-        if let Some(codebase) = tag.get_attribute("codebase").filter(|_| name != "codebase") {
-            links.rebase(&decode(&codebase));
-        }
-        links.of_kind(value, LinkKind::Embed)
-    }
-
-    fn meta(&self, tag: &Tag<'_, '_>, content: &str) -> Option<String> {
-        let is_refresh =
-            tag.get_attribute("http-equiv").is_some_and(|name| name.eq_ignore_ascii_case("refresh"));
-        if is_refresh {
-            return self::refreshed(content, &self.links);
-        }
-        let names = ["property", "name", "itemprop"].iter().filter_map(|name| tag.get_attribute(name));
-        let kind = names.filter_map(|name| role_of_property(&name)).next()?;
-        self.links.of_kind(content, kind).filter(|_| looks_like_reference(content))
-    }
-
+    /// A document in an attribute, or one for browsers of another kind; nothing when it stays as it is.
     fn inside(&self, html: &str) -> Option<String> {
         if self.depth + 1 >= DEPTH_MAX {
             return Some(String::new());
         }
-        let written =
-            rewrite_at(html.as_bytes(), UTF_8, self.links.clone(), Additions::default(), self.depth + 1)?;
-        String::from_utf8(written).ok().filter(|written| written != html)
+        Document::new(html, None, Syntax::Html, self.links.clone(), self.depth + 1)
+            .written(html, Additions::default())
     }
 
-    fn style_text(&self, style: &mut String, chunk: &mut TextChunk<'_>) {
-        gather(style, chunk, |style| css::rewrite(style, &self.links));
+    fn raw_text(&mut self, element: Element, text: &'a str) {
+        match element {
+            Element::Style => self.style(text),
+            // Text to a browser that runs scripts, or shows frames, and a document to others.
+            Element::NoScript | Element::NoFrames | Element::NoEmbed => {
+                if let Some(new) = self.inside(&self.read(text)) {
+                    self.splice.replace(text, &self.spelled(&new));
+                }
+            }
+            _ => {}
+        }
     }
 
-    fn unread_text(&self, inside: &mut String, chunk: &mut TextChunk<'_>) {
-        gather(inside, chunk, |inside| self.inside(inside));
+    fn style(&mut self, text: &'a str) {
+        if let Some(new) = css::rewrite(&self.read(text), &self.links) {
+            self.splice.replace(text, &self.spelled(&new));
+        }
     }
-}
 
-/// Takes the pieces of a text, and puts what `rewrite` makes of the whole in their place.
-fn gather(whole: &mut String, chunk: &mut TextChunk<'_>, rewrite: impl FnOnce(&str) -> Option<String>) {
-    whole.push_str(chunk.as_str());
-    if !chunk.last_in_text_node() {
-        chunk.remove();
-        return;
+    /// Puts a value in the place of an attribute's.
+    fn put(&mut self, attribute: &Attribute<'a>, value: &str) {
+        let Some((name, value_place)) = self.places(attribute) else { return };
+        let equals = if value_place.start == name.end { "=" } else { "" };
+        let (text, new) = (self.splice.text, format!("{equals}{}", self.spelled(&quoted(value))));
+        self.splice.replace(&text[value_place], &new);
     }
-    let whole = std::mem::take(whole);
-    let written = rewrite(&whole).unwrap_or(whole);
-    chunk.replace(&written, ContentType::Html);
+
+    /// Takes an attribute away, with the space before it.
+    fn take_away(&mut self, attribute: &Attribute<'a>) {
+        let Some((name, value)) = self.places(attribute) else { return };
+        let text = self.splice.text;
+        let start = text[..name.start].trim_ascii_end().len();
+        let is_apart =
+            text[value.end..].starts_with(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/');
+        self.splice.replace(&text[start..value.end], if is_apart { "" } else { " " });
+    }
+
+    /// Where the name of an attribute stands, and its value with its quotes.
+    fn places(&self, attribute: &Attribute<'a>) -> Option<(Range<usize>, Range<usize>)> {
+        let (name, value) = (self.splice.place(attribute.name)?, self.splice.place(attribute.value)?);
+        let before = self.splice.text.as_bytes().get(value.start.checked_sub(1)?)?;
+        let quote = usize::from(value.start > name.end && matches!(before, b'"' | b'\''));
+        Some((name, value.start - quote..value.end + quote))
+    }
+
+    /// The value of an attribute, without entities.
+    fn decoded<'v>(&self, written: &'v str) -> Cow<'v, str> {
+        match self.read(written) {
+            Cow::Borrowed(text) => decode(text),
+            Cow::Owned(text) => Cow::Owned(decode(&text).into_owned()),
+        }
+    }
+
+    /// What a part of the document says.
+    fn read<'v>(&self, written: &'v str) -> Cow<'v, str> {
+        match self.bytes {
+            Some(encoding) if !written.is_ascii() => {
+                let (bytes, ..) = WINDOWS_1252.encode(written);
+                Cow::Owned(encoding.decode_without_bom_handling(&bytes).0.into_owned())
+            }
+            _ => Cow::Borrowed(written),
+        }
+    }
+
+    /// How the document spells it.
+    fn spelled<'v>(&self, text: &'v str) -> Cow<'v, str> {
+        match self.bytes {
+            Some(encoding) if !text.is_ascii() => {
+                let (bytes, ..) = encoding.encode(text);
+                Cow::Owned(WINDOWS_1252.decode_without_bom_handling(&bytes).0.into_owned())
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
 }
 
 /// The content of a refresh with another address.
@@ -257,16 +339,6 @@ pub(in super::super) fn refreshed(content: &str, links: &Links) -> Option<String
     let mut splice = Splice::new(content);
     splice.replace(target, &address);
     splice.finish()
-}
-
-fn apply(tag: &mut Tag<'_, '_>, changes: Vec<Change>) {
-    for (name, value) in changes {
-        match value {
-            // A name that stood in the document is one, and quotes are escaped by who writes it.
-            Some(value) => drop(tag.set_attribute(&name, &value.replace('&', "&amp;").replace('<', "&lt;"))),
-            None => tag.remove_attribute(&name),
-        }
-    }
 }
 
 fn decode(value: &str) -> Cow<'_, str> {
@@ -281,6 +353,25 @@ fn is_absolute(reference: &str) -> bool {
     reference.starts_with(['/', '\\']) || starts("http:") || starts("https:")
 }
 
+/// A value in quotes.
+fn quoted(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len() + 16);
+    quoted.push('"');
+    let mut rest = value;
+    while let Some(at) = memchr::memchr3(b'&', b'<', b'"', rest.as_bytes()) {
+        quoted.push_str(&rest[..at]);
+        quoted.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            _ => "&quot;",
+        });
+        rest = &rest[at + 1..];
+    }
+    quoted.push_str(rest);
+    quoted.push('"');
+    quoted
+}
+
 /// A comma at the end of a candidate's URL would end the candidate.
 fn escape_commas(address: &str) -> String {
     let bare = address.trim_end_matches(',');
@@ -292,7 +383,7 @@ fn is_against_replay(tag: &Tag<'_, '_>) -> bool {
     const POLICIES: [&str; 4] =
         ["content-security-policy", "content-security-policy-report-only", "set-cookie", "x-frame-options"];
     let is = |name: &str, values: &[&str]| {
-        tag.get_attribute(name)
+        value(tag.attributes, name)
             .is_some_and(|found| values.iter().any(|value| found.trim().eq_ignore_ascii_case(value)))
     };
     is("http-equiv", &POLICIES) || is("name", &["referrer"])
@@ -300,7 +391,7 @@ fn is_against_replay(tag: &Tag<'_, '_>) -> bool {
 
 /// Whether a `link` only opens a connection: to a server that the replay never asks.
 fn is_connection_only(tag: &Tag<'_, '_>) -> bool {
-    let rel = tag.get_attribute("rel").unwrap_or_default().to_ascii_lowercase();
+    let rel = value(tag.attributes, "rel").unwrap_or_default().to_ascii_lowercase();
     let mut words = rel.split_ascii_whitespace().peekable();
     words.peek().is_some() && words.all(|word| matches!(word, "preconnect" | "dns-prefetch"))
 }

@@ -7,19 +7,20 @@ pub(super) mod xml;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 use super::address::Modifier;
 use crate::parse::LinkKind;
-use crate::parse::resolve::absolute;
+use crate::parse::resolve::Resolver;
 
 /// Where the references of one document lead.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     /// Nothing is rewritten in a document whose URL is none.
-    base: Option<Url>,
-    encoding: &'static Encoding,
+    base: Option<Resolver>,
     stamp: String,
     /// What the document itself was asked for as: links that a reader follows keep it.
     modifier: Modifier,
@@ -28,17 +29,17 @@ pub(super) struct Links {
 impl Links {
     /// For a document of this URL and timestamp.
     pub(super) fn new(base: Option<Url>, stamp: String, modifier: Modifier) -> Self {
-        Self { base, encoding: UTF_8, stamp, modifier }
+        Self { base: base.map(|base| Resolver::new(base, UTF_8)), stamp, modifier }
     }
 
     /// For references in a document of some encoding.
     pub(super) fn in_encoding(self, encoding: &'static Encoding) -> Self {
-        Self { encoding: encoding.output_encoding(), ..self }
+        Self { base: self.base.map(|base| base.in_encoding(encoding)), ..self }
     }
 
     /// Takes over the base that a document states.
     pub(super) fn rebase(&mut self, reference: &str) {
-        let base = self.base.as_ref().and_then(|base| absolute(base, self.encoding, reference));
+        let base = self.base.as_ref().and_then(|base| base.rebased(reference));
         self.base = base.or(self.base.take());
     }
 
@@ -48,8 +49,11 @@ impl Links {
         if reference.is_empty() || reference.starts_with('#') {
             return None;
         }
-        let url = absolute(self.base.as_ref()?, self.encoding, reference)?;
-        Some(format!("/web/{}{}/{url}", self.stamp, modifier.as_str()))
+        let mut address = String::with_capacity(self.stamp.len() + reference.len() + 64);
+        for part in ["/web/", &self.stamp, modifier.as_str(), "/"] {
+            address.push_str(part);
+        }
+        self.base.as_ref()?.resolve_whole(reference, &mut address).then_some(address)
     }
 
     /// The same, as what a link of this kind asks for.
@@ -85,32 +89,49 @@ impl Links {
     }
 }
 
-/// A text with some of its parts replaced; nothing when none was.
+/// Bytes that a document may come to; of one that would be longer nothing is rewritten.
+pub(super) const WRITTEN_BYTES_MAX: usize = 64 << 20;
+
+/// A text with some of its parts replaced; nothing when none was, or when it would be too long.
 #[derive(Debug)]
 pub(super) struct Splice<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     written: String,
     from: usize,
+    is_too_long: bool,
 }
 
 impl<'a> Splice<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, written: String::new(), from: 0 }
+        Self { text, written: String::new(), from: 0, is_too_long: false }
     }
 
     /// Puts something in the place of `part`, a slice of the text behind the last one that was replaced.
     pub(super) fn replace(&mut self, part: &str, with: &str) {
-        let at = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let is_part = at.checked_add(part.len()).is_some_and(|end| end <= self.text.len());
-        if is_part && let Some(before) = self.text.get(self.from..at) {
+        let Some(place) = self.place(part).filter(|place| !place.is_empty() || !with.is_empty()) else {
+            return;
+        };
+        let Some(before) = self.text.get(self.from..place.start) else { return };
+        self.is_too_long |= self.written.len() + before.len() + with.len() > WRITTEN_BYTES_MAX;
+        if !self.is_too_long {
+            if self.written.capacity() == 0 {
+                self.written.reserve(self.text.len() + self.text.len() / 4);
+            }
             self.written.push_str(before);
             self.written.push_str(with);
-            self.from = at + part.len();
+            self.from = place.end;
         }
     }
 
+    /// Where a slice of the text stands.
+    pub(super) fn place(&self, part: &str) -> Option<Range<usize>> {
+        let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let end = start.checked_add(part.len()).filter(|end| *end <= self.text.len())?;
+        Some(start..end)
+    }
+
     pub(super) fn finish(mut self) -> Option<String> {
-        if self.from == 0 && self.written.is_empty() {
+        if self.is_too_long || self.from == 0 && self.written.is_empty() {
             return None;
         }
         self.written.push_str(&self.text[self.from..]);

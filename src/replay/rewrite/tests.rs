@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::html::{self, Additions};
-use super::{Links, css, xml};
-use crate::parse::html::{Element, role};
+use super::{Links, WRITTEN_BYTES_MAX, css, xml};
+use crate::parse::html::{Element, Syntax, role};
 use crate::replay::address::Modifier;
 
 fn links() -> Links {
@@ -16,8 +16,13 @@ fn rewritten(html: &str) -> String {
 }
 
 fn in_encoding(html: &[u8], encoding: &'static Encoding) -> String {
-    let new = html::rewrite(html, encoding, links(), Additions::default()).unwrap();
-    encoding.decode_without_bom_handling(&new).0.into_owned()
+    let new = html::rewrite(html, encoding, Syntax::Html, links(), Additions::default());
+    encoding.decode_without_bom_handling(&new.unwrap_or(html.to_vec())).0.into_owned()
+}
+
+fn added(html: &str, syntax: Syntax, additions: Additions<'_>) -> String {
+    let new = html::rewrite(html.as_bytes(), UTF_8, syntax, links(), additions);
+    String::from_utf8(new.unwrap_or(html.into())).unwrap()
 }
 
 /// `M|URL` in an expectation is the address of the URL with this modifier.
@@ -42,6 +47,10 @@ fn every_construct_of_html() {
         ("<a href=/x href=http://b.org/>", "<a href=\"|http://a.org/x\" href=http://b.org/>"),
         ("<a href='#x' href=http://b.org/>", "<a href='#x' href=http://b.org/>"),
         ("<p integrity=a integrity=b>", "<p>"),
+        ("<p integrity='a'class=b ping>", "<p class=b>"),
+        ("<p a\"integrity=x>", "<p a\"integrity=x>"),
+        ("<p b\" integrity>", "<p b\">"),
+        ("<a href=>x<a href= /x >", "<a href=>x<a href= \"|http://a.org/x\" >"),
         ("<a href='#x'>", "<a href='#x'>"),
         ("<a href=''>", "<a href=''>"),
         ("<a href='mailto:a@b.org'>", "<a href='mailto:a@b.org'>"),
@@ -117,6 +126,10 @@ fn every_construct_of_html() {
             "<svg><image xlink:href=i.png /><use href='#a'/><a xlink:href=d></a></svg>",
             "<svg><image xlink:href=\"im_|http://a.org/b/i.png\" /><use href='#a'/><a xlink:href=\"|http://a.org/b/d\"></a></svg>",
         ),
+        (
+            "<svg><style>a{b:url(x)}</style><style/><p style=\"c:url('y')\"><style>d{e:url(z)}",
+            "<svg><style>a{b:url(im_|http://a.org/b/x)}</style><style/><p style=\"c:url('im_|http://a.org/b/y')\"><style>d{e:url(im_|http://a.org/b/z)}",
+        ),
         ("<script>var x = '<a href=y>'</script>", "<script>var x = '<a href=y>'</script>"),
         ("<!-- <a href=y> -->", "<!-- <a href=y> -->"),
         (
@@ -177,6 +190,10 @@ fn the_encoding_stays() {
         let address = "/web/20200101000000/http://a.org/x";
         assert_eq!(new, format!("<a href=\"{address}\" title='{text}'>{text}<style>a{{b:'{text}'}}</style>"));
     }
+    // What is none of the encoding stays, too.
+    let page = b"<a href=/x title='\xff\xfe'>\xff".as_slice();
+    let new = html::rewrite(page, UTF_8, Syntax::Html, links(), Additions::default()).unwrap();
+    assert!(new.ends_with(b" title='\xff\xfe'>\xff") && new.starts_with(b"<a href=\"/web/"));
     // A query is in the encoding of its document.
     let (bytes, ..) = WINDOWS_1251.encode("<a href='?q=я'>");
     assert!(in_encoding(&bytes, WINDOWS_1251).contains("?q=%FF"));
@@ -185,12 +202,36 @@ fn the_encoding_stays() {
 #[test]
 fn what_is_added_stands_first_and_last() {
     let additions = Additions { head: "<H>", end: "<E>" };
-    let add = |html: &str| {
-        String::from_utf8(html::rewrite(html.as_bytes(), UTF_8, links(), additions).unwrap()).unwrap()
-    };
+    let add = |html: &str| added(html, Syntax::Html, additions);
     assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><title><E>");
     assert_eq!(add("<!doctype html><p>x</p>"), "<!doctype html><H><p>x</p><E>");
     assert_eq!(add("text"), "text<E>");
+    assert_eq!(add("<meta name=referrer content=x>"), "<H><E>");
+    assert_eq!(add("<script>'<p>'"), "<H><script>'<p>'<E>");
+}
+
+#[test]
+fn xml_ends_elements_with_their_start_tags() {
+    let page = "<html><script src='s.js'/><style/><a href='d'/><style><![CDATA[a{b:url(x)}]]></style></html>";
+    let new = page
+        .replace("'s.js'", "\"/web/20200101000000js_/http://a.org/b/s.js\"")
+        .replace("'d'", "\"/web/20200101000000/http://a.org/b/d\"")
+        .replace("(x)", "(/web/20200101000000im_/http://a.org/b/x)");
+    assert_eq!(added(page, Syntax::Xml, Additions::default()), new);
+}
+
+#[test]
+fn a_document_that_would_be_too_long_stays() {
+    let base = Url::parse(&format!("http://a.org/{}/", "x".repeat(16 << 10))).ok();
+    let links = Links::new(base, "20200101000000".to_owned(), Modifier::Page);
+    let each = "<a href=y>";
+    let one = html::rewrite(each.as_bytes(), UTF_8, Syntax::Html, links.clone(), Additions::default());
+    let most = WRITTEN_BYTES_MAX / one.unwrap().len();
+    for (count, is_rewritten) in [(most, true), (most + 1, false)] {
+        let page = each.repeat(count);
+        let new = html::rewrite(page.as_bytes(), UTF_8, Syntax::Html, links.clone(), Additions::default());
+        assert_eq!(new.is_some(), is_rewritten, "{count}");
+    }
 }
 
 /// Elements and attributes that load or lead, of HTML and SVG.
@@ -264,8 +305,10 @@ proptest! {
 
     #[test]
     fn nothing_panics(bytes: Vec<u8>, text in "[<>a-z\"'=/ !-]{0,60}") {
-        html::rewrite(&bytes, UTF_8, links(), Additions::default());
-        html::rewrite(text.as_bytes(), UTF_8, links(), Additions::default());
+        for encoding in [UTF_8, EUC_JP] {
+            html::rewrite(&bytes, encoding, Syntax::Html, links(), Additions::default());
+            html::rewrite(text.as_bytes(), encoding, Syntax::Xml, links(), Additions::default());
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned() + &text;
         css::rewrite(&text, &links());
         xml::rewrite(&text, &links());

@@ -103,6 +103,6 @@
     const told = banner && banner.shadowRoot && banner.shadowRoot.querySelector("span");
     const parts = performance.getEntriesByType("resource").flatMap((part) => [...part.serverTiming]);
     const days = Math.max(0, ...parts.filter(({ name }) => name === "apart").map(({ duration }) => duration)) / 86400000;
-    if (told && days >= 1) told.textContent = ` \u00b7 parts of it up to ${Math.round(days)} days apart`;
+    if (told && days >= 1) told.textContent = ` \u00b7 ${told.dataset.apart.replace("{}", Math.round(days))}`;
   });
 })();

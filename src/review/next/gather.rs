@@ -206,6 +206,7 @@ pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Ve
         contents: Contents::new(CONTENTS_MAX),
         sites,
     };
+    pass.pages.expect_all()?;
     for known in state.pages_with_visits() {
         let (id, page, visit) = known?;
         if access.shows_page(state, visit.as_ref())? {

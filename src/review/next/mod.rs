@@ -22,6 +22,7 @@ use crate::access::Access;
 use crate::columns::{self, Column, ColumnError, Kind, LIKELY};
 use crate::decisions::{Decisions, Standing, Subject};
 use crate::ledger::CreditError;
+use crate::texts::Language;
 use gather::{Gathered, Happened, gather};
 use reasons::{Found, Known, reasons};
 
@@ -133,24 +134,23 @@ pub struct Next {
 impl Next {
     /// What the rows come to, in one sentence.
     #[must_use]
-    pub fn sentence(&self) -> String {
-        let share = 100.0 * self.covered;
+    pub fn sentence(&self, t: Language) -> String {
         match (self.rows.len(), self.waiting) {
-            (_, 0) => "No site waits for a review.".to_owned(),
-            (1, 1) => "This is the only site that waits for a review.".to_owned(),
+            (_, 0) => t.say("No site waits for a review.").to_owned(),
+            (1, 1) => t.say("This is the only site that waits for a review.").to_owned(),
             (shown, waiting) if shown == waiting => {
-                format!("These {shown} sites are all that wait for a review.")
+                t.fill("These {} sites are all that wait for a review.", &[&shown])
             }
             (shown, waiting) => {
-                format!(
-                    "These {shown} of {waiting} sites hold {share:.0} % of the importance that waits for a review."
-                )
+                let what = "These {} of {} sites hold {} of the importance that waits for a review.";
+                t.fill(what, &[&shown, &waiting, &t.percent(self.covered, 0)])
             }
         }
     }
 }
 
-/// The sites of an archive that gain most by a look, all or some of them, at most `limit`, most first; equal ones by name.
+/// The sites of an archive that gain most by a look, all or some of them, at most `limit`, most first; equal ones by name. Reasons
+/// are in a language.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -160,6 +160,7 @@ pub fn next(
     decisions: &Decisions,
     among: Option<&HashSet<SiteId>>,
     limit: usize,
+    t: Language,
 ) -> Result<Next, NextError> {
     let state = store.state();
     let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
@@ -177,7 +178,7 @@ pub fn next(
         }
         let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
         let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
-        let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title };
+        let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title, t };
         waiting.extend(Waiting::of(site, &known));
     }
     waiting.sort_by(|a, b| {

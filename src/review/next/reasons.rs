@@ -3,6 +3,7 @@
 use super::gather::{Gathered, Happened, Tally};
 use super::{MOST, words};
 use crate::decisions::{Standing, Verdict};
+use crate::texts::{Language, put};
 
 /// What is about less of a site than this is not worth a word.
 const SHARE_MIN: f64 = 0.01;
@@ -117,6 +118,8 @@ pub(super) struct Known<'a> {
     pub(super) likely: Option<f64>,
     /// The title of its most important page.
     pub(super) title: &'a str,
+    /// The language of the words.
+    pub(super) t: Language,
 }
 
 /// Everything that speaks for looking at a site, strongest first.
@@ -155,18 +158,24 @@ fn share(known: &Known<'_>, of: Tally) -> f64 {
     }
 }
 
-fn happened(known: &Known<'_>, what: Happened, reason: Reason, words: &str) -> Option<Found> {
-    let tally = known.pages.of(what);
-    Found::new(reason, share(known, tally), format!("{} {words}", of_pages(tally.pages, known)))
+/// A reason that is about pages to which something happened; it has words for one page and for several.
+fn happened(known: &Known<'_>, what: Happened, reason: Reason, words: [&'static str; 2]) -> Option<Found> {
+    let (tally, [one, many]) = (known.pages.of(what), words);
+    let words = put(known.t.plural(tally.pages.into(), one, many), &[&of_pages(tally.pages, known)]);
+    Found::new(reason, share(known, tally), words)
 }
 
 fn of_pages(some: u32, known: &Known<'_>) -> String {
-    let all = known.pages.captured.pages;
+    let (all, t) = (known.pages.captured.pages, known.t);
     match (some, all) {
-        (1, 1) => "its only page".to_owned(),
-        (some, all) if some >= all => format!("all {all} pages"),
-        _ => format!("{some} of {all} pages"),
+        (1, 1) => t.say("its only page").to_owned(),
+        (some, all) if some >= all => t.fill("all {} pages", &[&all]),
+        _ => t.fill("{} of {} pages", &[&some, &all]),
     }
+}
+
+fn titled(known: &Known<'_>) -> String {
+    known.t.fill("titled “{}”", &[&known.title])
 }
 
 fn is_captured(known: &Known<'_>) -> bool {
@@ -175,19 +184,28 @@ fn is_captured(known: &Known<'_>) -> bool {
 
 fn unrated(known: &Known<'_>) -> Option<Found> {
     let is_unrated = is_captured(known) && known.standing.is_none();
-    Found::new(Reason::Unrated, f64::from(u8::from(is_unrated)), "nobody has decided on it".to_owned())
+    Found::new(
+        Reason::Unrated,
+        f64::from(u8::from(is_unrated)),
+        known.t.say("nobody has decided on it").to_owned(),
+    )
 }
 
 fn new(known: &Known<'_>) -> Option<Found> {
     known.standing?;
-    happened(known, Happened::New, Reason::New, "are new since the decision")
+    happened(
+        known,
+        Happened::New,
+        Reason::New,
+        ["{} is new since the decision", "{} are new since the decision"],
+    )
 }
 
 fn asked(known: &Known<'_>) -> Option<Found> {
     let (verdict, by, why) = known.standing?.verdict.as_ref()?;
     let because = if why.is_empty() { String::new() } else { format!(": {why}") };
     let is_asked = f64::from(u8::from(*verdict == Verdict::Investigate));
-    Found::new(Reason::Asked, is_asked, format!("{by} wants it to be looked at{because}"))
+    Found::new(Reason::Asked, is_asked, known.t.fill("{} wants it to be looked at", &[by]) + &because)
 }
 
 fn raters_differ(known: &Known<'_>) -> Option<Found> {
@@ -195,77 +213,106 @@ fn raters_differ(known: &Known<'_>) -> Option<Found> {
     let (lowest, of_low) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).min()?;
     let (highest, of_high) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).max()?;
     let apart = highest - lowest;
-    let words = format!("{of_high} rated it {highest}, {of_low} {lowest}");
+    let words = known.t.fill("{} rated it {}, {} {}", &[of_high, &highest, of_low, &lowest]);
     (apart >= RATINGS_APART).then(|| Found::new(Reason::RatersDiffer, f64::from(apart) / 3.0, words))?
 }
 
 fn unsure(known: &Known<'_>) -> Option<Found> {
     let likely = known.likely.filter(|likely| known.standing.is_none() && UNSURE.contains(likely))?;
-    let words = format!("the automatic librarian is unsure ({:.0} %)", 100.0 * likely);
+    let words = known.t.fill("the automatic librarian is unsure ({})", &[&known.t.percent(likely, 0)]);
     Found::new(Reason::Unsure, 4.0 * likely * (1.0 - likely), words)
 }
 
 fn much_changed(known: &Known<'_>) -> Option<Found> {
-    let found = happened(known, Happened::Changed, Reason::MuchChanged, "changed")?;
+    let found = happened(known, Happened::Changed, Reason::MuchChanged, ["{} changed", "{} have changed"])?;
     (found.share >= CHANGED_SHARE_MIN).then_some(found)
 }
 
 fn incomplete(known: &Known<'_>) -> Option<Found> {
     let Gathered { requisites, requisites_missing: missing, .. } = *known.pages;
     let share = f64::from(missing) / f64::from(requisites.max(1));
-    let words = format!("{missing} of {requisites} pictures, style sheets and scripts are missing");
+    let what = "{} of {} pictures, style sheets and scripts are missing";
+    let words = known.t.fill(what, &[&missing, &requisites]);
     (share >= REQUISITES_SHARE_MIN).then(|| Found::new(Reason::Incomplete, share, words))?
 }
 
 fn soft_errors(known: &Known<'_>) -> Option<Found> {
     let says_so = words::is_missing(known.title).then(|| best_share(known));
-    let same = happened(known, Happened::Same, Reason::SoftErrors, "say the same, as errors do");
+    let same = happened(
+        known,
+        Happened::Same,
+        Reason::SoftErrors,
+        ["{} says the same, as errors do", "{} say the same, as errors do"],
+    );
     match (same, says_so) {
-        (None, Some(share)) => Found::new(Reason::SoftErrors, share, format!("titled \"{}\"", known.title)),
+        (None, Some(share)) => Found::new(Reason::SoftErrors, share, titled(known)),
         (same, _) => same,
     }
 }
 
 fn shrunk(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Shrunk, Reason::Shrunk, "have lost most of their content")
+    happened(
+        known,
+        Happened::Shrunk,
+        Reason::Shrunk,
+        ["{} has lost most of its content", "{} have lost most of their content"],
+    )
 }
 
 fn wall(known: &Known<'_>) -> Option<Found> {
-    let login = happened(known, Happened::Login, Reason::Wall, "ask who is there");
+    let login =
+        happened(known, Happened::Login, Reason::Wall, ["{} asks who is there", "{} ask who is there"]);
     if login.is_none() && known.standing.is_none() && words::is_wall(known.title) {
-        return Found::new(Reason::Wall, best_share(known), format!("titled \"{}\"", known.title));
+        return Found::new(Reason::Wall, best_share(known), titled(known));
     }
     login
 }
 
 fn gone(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Gone, Reason::Gone, "are gone")
+    happened(known, Happened::Gone, Reason::Gone, ["{} is gone", "{} are gone"])
 }
 
 fn failing(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Failing, Reason::Failing, "were there and fail now")
+    happened(
+        known,
+        Happened::Failing,
+        Reason::Failing,
+        ["{} was there and fails now", "{} were there and fail now"],
+    )
 }
 
 fn closed(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Closed, Reason::Closed, "are closed by a new robots.txt")
+    happened(
+        known,
+        Happened::Closed,
+        Reason::Closed,
+        ["{} is closed by a new robots.txt", "{} are closed by a new robots.txt"],
+    )
 }
 
 fn moved(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Moved, Reason::Moved, "lead to another site now")
+    happened(
+        known,
+        Happened::Moved,
+        Reason::Moved,
+        ["{} leads to another site now", "{} lead to another site now"],
+    )
 }
 
 fn parked(known: &Known<'_>) -> Option<Found> {
     let is_small = known.pages.captured.pages <= PARKED_PAGES_MAX;
     let says_one_thing = share(known, known.pages.of(Happened::Same)) > MOST;
     let is_parked = (is_small || says_one_thing) && is_captured(known) && words::is_parked(known.title);
-    Found::new(Reason::Parked, f64::from(u8::from(is_parked)), format!("titled \"{}\"", known.title))
+    Found::new(Reason::Parked, f64::from(u8::from(is_parked)), titled(known))
 }
 
 fn empty(known: &Known<'_>) -> Option<Found> {
     let empty = known.pages.empty;
     let is_empty = !is_captured(known) && empty > 0;
-    let pages = if empty == 1 { "a page was".to_owned() } else { format!("{empty} pages were") };
-    Found::new(Reason::Empty, f64::from(u8::from(is_empty)), format!("{pages} asked for, and nothing came"))
+    let (one, many) =
+        ("{} page was asked for, and nothing came", "{} pages were asked for, and nothing came");
+    let words = known.t.counted(empty.into(), one, many);
+    Found::new(Reason::Empty, f64::from(u8::from(is_empty)), words)
 }
 
 fn candidate(known: &Known<'_>) -> Option<Found> {
@@ -274,8 +321,11 @@ fn candidate(known: &Known<'_>) -> Option<Found> {
     let is_candidate = !is_asked_for && known.standing.is_none() && pages > 0;
     // Who is likely to be chosen is worth more.
     let share = if is_candidate { known.likely.map_or(0.5, |likely| likely.max(0.05)) } else { 0.0 };
-    let pages = if pages == 1 { "a page of it is".to_owned() } else { format!("{pages} of its pages are") };
-    Found::new(Reason::Candidate, share, format!("{pages} linked to, and nobody asked for it"))
+    let (one, many) = (
+        "{} of its pages is linked to, and nobody asked for it",
+        "{} of its pages are linked to, and nobody asked for it",
+    );
+    Found::new(Reason::Candidate, share, known.t.counted(pages.into(), one, many))
 }
 
 /// The share that the most important page has.
@@ -315,7 +365,13 @@ mod tests {
         let pages = pages(3, 3);
         let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
         let told = |standing: &Standing| {
-            told(&Known { pages: &pages, standing: Some(standing), likely: Some(0.5), title: "" })
+            told(&Known {
+                pages: &pages,
+                standing: Some(standing),
+                likely: Some(0.5),
+                title: "",
+                t: Language::English,
+            })
         };
         assert_eq!(told(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
         standing.verdict = Some((Verdict::Keep, "eva".to_owned(), String::new()));
@@ -329,7 +385,8 @@ mod tests {
     #[test]
     fn what_nobody_decided_on_is_told_with_what_the_librarian_thinks() {
         let (captured, linked) = (pages(3, 3), pages(0, 2));
-        let known = |pages, likely, title| Known { pages, standing: None, likely, title };
+        let known =
+            |pages, likely, title| Known { pages, standing: None, likely, title, t: Language::English };
         let unsure = (Reason::Unsure, "the automatic librarian is unsure (40 %)".to_owned());
         let unrated = (Reason::Unrated, "nobody has decided on it".to_owned());
         assert_eq!(told(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);

@@ -203,12 +203,7 @@ impl<'a> Survey<'a> {
     /// Calls `each` for all candidates, ripe or not, in the order of their first fetches.
     fn all(&self, mut each: impl FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
         self.aliases.expect_all();
-        self.sampled(1, &mut each)
-    }
-
-    /// The same for every `step`-th page that was fetched.
-    fn sampled(&self, step: usize, each: &mut dyn FnMut(&Candidate, &Visit)) -> Result<(), CreditError> {
-        for visit in self.state.visits_with_pages(step) {
+        for visit in self.state.visits_with_pages(1) {
             let (page, record, visit) = visit?;
             if let Some(candidate) = self.candidate(page, &record, &visit)? {
                 each(&candidate, &visit);
@@ -334,21 +329,17 @@ fn tells_of_others(visit: &Visit) -> bool {
 /// # Errors
 /// When the store fails.
 pub fn archive_prior(state: &State) -> Result<RatePrior, CreditError> {
-    prior_of(state, visit_step(state, PRIOR_VISITS_MAX))
+    let mut told = Vec::new();
+    for visit in state.visits_with_pages(visit_step(state, PRIOR_VISITS_MAX)) {
+        let (_, page, visit) = visit?;
+        told.extend(tells_rates(&page, &visit));
+    }
+    Ok(RatePrior::learned(&told))
 }
 
-/// The same from every `step`-th visit.
-fn prior_of(state: &State, step: usize) -> Result<RatePrior, CreditError> {
-    let mut pages = Vec::new();
-    for visit in state.visits_with_pages(step) {
-        let (_, page, visit) = visit?;
-        if !page.flags.has_any(flags::ACCOUNT) {
-            continue;
-        }
-        let observations = ChangeObservations::from_bytes(&visit.extension);
-        if observations.visits() > 0 && !tells_of_others(&visit) {
-            pages.push(observations);
-        }
-    }
-    Ok(RatePrior::learned(&pages))
+/// What a page's visits tell of the rates of others.
+fn tells_rates(page: &Page, visit: &Visit) -> Option<ChangeObservations> {
+    let observations = ChangeObservations::from_bytes(&visit.extension);
+    let is_told = page.flags.has_any(flags::ACCOUNT) && observations.visits() > 0 && !tells_of_others(visit);
+    is_told.then_some(observations)
 }

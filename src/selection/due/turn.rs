@@ -3,12 +3,14 @@
 use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::{Choice, SECONDS_PER_DAY, Survey, archive_prior, prior_of};
+use super::{Choice, SECONDS_PER_DAY, Survey, tells_rates};
 use crate::ledger::{CreditError, Credits};
+use crate::refresh::rate::RatePrior;
 use crate::refresh::rule::Rule;
 
-/// Pages that are looked at in a large archive, each for its part of all; they share its part of the budget.
-const SAMPLE: usize = 1 << 12;
+/// Pages that are looked at in a large archive, each for its part of all; they share its part of the budget. A share of all pages
+/// is told to 1.6 % then (its standard error), and of each page three blocks are read, one of them unpacked if it is an alias.
+const SAMPLE: usize = 1 << 10;
 
 /// In archives of at most so many fetched pages all are looked at, and a policy that learns from all together is asked for their
 /// order. In larger ones pages are compared by their own rates, and what is said of all is an estimate.
@@ -49,7 +51,9 @@ pub(in crate::selection) fn turn(
     let Some(visit) = state.visit(page)? else { return Ok(None) };
     let fetched = state.visit_count() as usize;
     let step = if fetched > WHOLE_MAX { fetched.div_ceil(SAMPLE) } else { 1 };
-    let prior = if step > 1 { prior_of(state, step)? } else { archive_prior(state)? };
+    let visits = state.visits_with_pages(step).collect::<Result<Vec<_>, _>>()?;
+    let told: Vec<_> = visits.iter().filter_map(|(_, page, visit)| tells_rates(page, visit)).collect();
+    let prior = RatePrior::learned(&told);
     let survey = Survey::new(state, credits, choice, prior, now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
     let rules = &choice.rules;
@@ -57,11 +61,12 @@ pub(in crate::selection) fn turn(
     let by = rules.policy.rule().unwrap_or(Rule::Xyleme);
     let own_value = own.value(by);
     let (mut pages, mut oldest, mut ahead) = (Vec::new(), now.timestamp(), 0);
-    survey.sampled(step, &mut |candidate, visit| {
+    for (page, record, visit) in &visits {
+        let Some(candidate) = survey.candidate(*page, record, visit)? else { continue };
         pages.push((candidate.weight, candidate.rate));
         ahead += usize::from(candidate.value(by) > own_value);
         oldest = oldest.min(i64::from(visit.first_seen));
-    })?;
+    }
     let of = pages.len();
     let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
     let per_day = fetches_per_day.unwrap_or(state.totals().captures as f64 / days);

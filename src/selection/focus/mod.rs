@@ -164,14 +164,21 @@ impl Focused {
         let sight = sight.unwrap_or(&nothing);
         let (mut leads, mut unknown) = (Vec::new(), 0);
         for lead in sight.leads(state)? {
-            let target = state.page(UrlId(lead.target))?;
-            if lead.target == page.0 || !target.flags.has_any(flags::PAGE) {
+            if lead.target == page.0 {
+                continue;
+            }
+            // What has a level is known to be a page.
+            let unmet = match self.levels.get(lead.target) {
+                0 => Some(state.page(UrlId(lead.target))?.flags),
+                _ => None,
+            };
+            if unmet.is_some_and(|found| !found.has_any(flags::PAGE)) {
                 continue;
             }
             let Some(is_new) = self.known.take(lead.target) else { continue };
-            if is_new && self.levels.get(lead.target) == 0 {
+            if let Some(found) = unmet.filter(|_| is_new) {
                 self.oldest.push_back(lead.target);
-                unknown += u16::from(target.flags.has_any(flags::IN_SCOPE));
+                unknown += u16::from(found.has_any(flags::IN_SCOPE));
             }
             leads.push(lead);
         }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::compare::name_of;
-use super::{Asked, Problem, Reply, address, count, moment, page_of, site_of, utc};
+use super::{Asked, Problem, Reply, Speech, utc};
 use crate::change::is_version;
 use crate::decisions::Decisions;
 use crate::query::{ArchiveRows, CaptureRow, PageType, Rows};
@@ -91,7 +91,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             .map_err(|error| Problem::of(&error))?
             .and_then(|page| page.kind)
             .map(PageType::name),
-        why: selection::why(store, access, id, weights, None, Utc::now())?,
+        why: selection::why(store, access, id, weights, None, Utc::now(), *asked.speech)?,
         links,
         linked,
         url,
@@ -103,10 +103,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 /// The URL that is asked for, if something of it may be shown.
 pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
-    let missing = || Problem::Missing(format!("The archive knows nothing of {text}."));
+    let t = asked.speech;
+    let missing = || Problem::Missing(t.fill("The archive knows nothing of {}.", &[&text]));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme)
-        .map_err(|error| Problem::Wrong(format!("“{text}” is not a URL: {error}.")))?;
+    let url = Url::parse(&with_scheme).map_err(|_| Problem::Wrong(t.fill("“{}” is not a URL.", &[&text])))?;
     let id = state.find(&canonical(&url))?.ok_or_else(missing)?;
     let is_hidden =
         state.history(id)?.next().is_some() && asked.opened.access.history(state, id)?.next().is_none();
@@ -147,37 +147,40 @@ fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
 }
 
 fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
-    let why = &data.why;
+    let (t, why) = (asked.speech, &data.why);
     let newest = data.captures.iter().find(|row| row.status == Some(200)).or(data.captures.first());
     html! {
         h1 { (data.title.as_deref().unwrap_or(&data.url)) }
         p .url { (data.url) }
         @if let Some(newest) = newest { p {
-            a .button href=(newest.replay) { "See it as it was" } " "
-            @if let Some(how) = readable(data) { a .button href=(address("/read", &[("url", &data.url)])) { (how) } " " }
-            (moment(newest.time))
+            a .button href=(newest.replay) { (t.say("See it as it was")) } " "
+            @if let Some(how) = readable(data) { a .button href=(t.address("/read", &[("url", &data.url)])) { (t.say(how)) } " " }
+            (t.moment(newest.time))
         } }
         dl .facts {
-            div { dt { "Captures" } dd { (count(data.captured)) } }
-            @if let Some(importance) = why.importance { div { dt { "Importance" } dd { (format!("{importance:.2}")) } } }
+            div { dt { (t.say("Captures")) } dd { (t.count(data.captured)) } }
+            @if let Some(importance) = why.importance { div { dt { (t.say("Importance")) } dd { (t.decimal(importance, 2)) } } }
             @if let Some(outlook) = &why.outlook {
-                div { dt { "Expected changes a day" } dd { (format!("{:.3}", outlook.changes_per_day)) } }
-                div { dt { "Next due" } dd { (moment(outlook.due)) } }
+                div { dt { (t.say("Expected changes a day")) } dd { (t.decimal(outlook.changes_per_day, 3)) } }
+                div { dt { (t.say("Next due")) } dd { (t.moment(outlook.due)) } }
             }
-            div { dt { "Site" } dd { a href=(site_of(&why.spent.site)) { (why.spent.site) } } }
+            div { dt { (t.say("Site")) } dd { a href=(t.site_of(&why.spent.site)) { (why.spent.site) } } }
         }
-        @if !data.months.is_empty() { section { h2 { "Captures by month" } (calendar(data)) } }
+        @if !data.months.is_empty() { section { h2 { (t.say("Captures by month")) } (calendar(t, data)) } }
         section {
-            h2 { "History" }
-            @if data.captures.is_empty() { p { "It was never captured." } } @else { (history(data)) }
+            h2 { (t.say("History")) }
+            @if data.captures.is_empty() { p { (t.say("It was never captured.")) } } @else { (history(t, data)) }
         }
-        section { h2 { "Why" } (reasons(why)) }
+        section { h2 { (t.say("Why")) } (reasons(t, why)) }
         section {
-            h2 { "Links" }
-            p { a href=(address("/query", &[("q", &format!("page links to {} order by importance", Quoted(&data.url)))])) { "Pages that link here" } }
+            h2 { (t.say("Links")) }
+            p { a href=(t.query_of(&format!("page links to {} order by importance", Quoted(&data.url)))) { (t.say("Pages that link here")) } }
             @if data.linked > 0 {
-                p { "It leads to " (count(data.linked)) @if data.links.len() as u64 != data.linked { ", of which these are the first" } ":" }
-                ul .url { @for url in &data.links { li { a href=(page_of(url)) { (url) } } } }
+                p {
+                    @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It leads to {} URL:", "It leads to {} URLs:")) }
+                    @else { (t.fill("It leads to {} URLs, of which these are the first:", &[&t.count(data.linked)])) }
+                }
+                ul .url { @for url in &data.links { li { a href=(t.page_of(url)) { (url) } } } }
             }
         }
         p .small { a href=(asked.replayed(&data.url, None).replace("/web/2/", "/timemap/link/")) { "TimeMap" } }
@@ -195,38 +198,39 @@ fn readable(data: &Page) -> Option<&'static str> {
 }
 
 /// The captures, of which two can be chosen to be compared.
-fn history(data: &Page) -> Markup {
+fn history(t: Speech, data: &Page) -> Markup {
     let [from, to] = chosen(&data.captures);
     let can_compare = from.is_some();
-    let choice = |name: &str, row: &Row, checked: bool| {
-        let label = format!("Compare {name} {}", row.time.map(name_of).unwrap_or_default());
+    let choice = |name: &str, label: &'static str, row: &Row, checked: bool| {
+        let label = t.fill(label, &[&row.time.map(|time| t.minute(time)).unwrap_or_default()]);
         html! { td { @if row.is_version { input type="radio" name=(name) value=[row.time.map(name_of)] checked[checked] aria-label=(label); } } }
     };
     html! {
         form action="/compare" {
+            (t.kept())
             input type="hidden" name="url" value=(data.url);
-            @if can_compare { p { button { "Compare the two that are chosen" } } }
-            div .wide { table {
+            @if can_compare { p { button { (t.say("Compare the two that are chosen")) } } }
+            div .wide role="region" aria-label=(t.say("Captures")) tabindex="0" { table {
                 thead { tr {
-                    @if can_compare { th scope="col" { "From" } th scope="col" { "To" } }
-                    th scope="col" { "Captured" } th scope="col" { "Status" } th scope="col" { "What" } th scope="col" { "Changed" }
-                    th scope="col" { "Type" } th .number scope="col" { "Bytes" } th scope="col" { "Digest" } th scope="col" { "Segment" }
-                    @if readable(data).is_some() { th scope="col" { "Read" } }
+                    @if can_compare { th scope="col" { (t.say("From")) } th scope="col" { (t.say("To")) } }
+                    th scope="col" { (t.say("Captured")) } th scope="col" { (t.say("Status")) } th scope="col" { (t.say("What")) } th scope="col" { (t.say("Changed")) }
+                    th scope="col" { (t.say("Type")) } th .number scope="col" { (t.say("Bytes")) } th scope="col" { (t.say("Digest")) } th scope="col" { (t.say("Segment")) }
+                    @if readable(data).is_some() { th scope="col" { (t.say("Read")) } }
                 } }
                 tbody {
                     @for (place, row) in data.captures.iter().enumerate() {
                         tr {
-                            @if can_compare { (choice("from", row, from == Some(place))) (choice("to", row, to == Some(place))) }
-                            th scope="row" { a href=(row.replay) { (moment(row.time)) } }
+                            @if can_compare { (choice("from", "Compare from {}", row, from == Some(place))) (choice("to", "Compare to {}", row, to == Some(place))) }
+                            th scope="row" { a href=(row.replay) { (t.moment(row.time)) } }
                             td { @if let Some(status) = row.status { (status) } @else { "–" } }
-                            td { (row.kind) }
-                            td { (row.changed.unwrap_or("–")) }
+                            td { (t.say(row.kind)) }
+                            td { @if let Some(changed) = row.changed { (t.say(changed)) } @else { "–" } }
                             td { (row.content_type) }
-                            td .number { @if let Some(bytes) = row.bytes { (count(bytes.into())) } @else { "–" } }
+                            td .number { @if let Some(bytes) = row.bytes { (t.count(bytes.into())) } @else { "–" } }
                             td { code { (row.digest.get(..12).unwrap_or_default()) } }
-                            td .small { (row.segment) " at " (count(row.offset)) }
+                            td .small { (t.fill("{} at byte {}", &[&row.segment, &t.count(row.offset)])) }
                             @if readable(data).is_some() { td { @if let Some(time) = row.time.filter(|_| row.is_version) {
-                                a href=(address("/read", &[("url", &data.url), ("at", &name_of(time))])) { "Read" }
+                                a href=(t.address("/read", &[("url", &data.url), ("at", &name_of(time))])) { (t.say("Read")) }
                             } } }
                         }
                     }
@@ -247,20 +251,20 @@ fn chosen(captures: &[Row]) -> [Option<usize>; 2] {
 }
 
 /// A table of years and months with the number of captures.
-fn calendar(data: &Page) -> Markup {
+fn calendar(t: Speech, data: &Page) -> Markup {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let most = data.months.iter().flat_map(|(_, months)| months).copied().max().unwrap_or(1).max(1);
     html! {
-        div .wide { table .calendar {
-            thead { tr { th scope="col" { "Year" } @for month in MONTHS { th scope="col" { (month) } } } }
+        div .wide role="region" aria-label=(t.say("Captures by month")) tabindex="0" { table .calendar {
+            thead { tr { th scope="col" { (t.say("Year")) } @for month in MONTHS { th scope="col" { (t.say(month)) } } } }
             tbody {
                 @for (year, months) in &data.months {
                     tr {
                         th scope="row" { (year) }
                         @for captures in months {
                             // Four shades, by the number of captures.
-                            td class=(format!("shade{}", (captures * 4).div_ceil(most))) { @if *captures > 0 { (captures) } }
+                            td class=(format!("shade{}", (captures * 4).div_ceil(most))) { @if *captures > 0 { (t.count(*captures)) } }
                         }
                     }
                 }
@@ -269,29 +273,34 @@ fn calendar(data: &Page) -> Markup {
     }
 }
 
-fn reasons(why: &Why) -> Markup {
+fn reasons(t: Speech, why: &Why) -> Markup {
+    let (found, spent) = (&why.found, &why.spent);
+    let depth = u64::from(found.depth);
     html! {
-        p { "The URL " (why.verdict) }
+        p { (t.fill("The URL {}.", &[&why.verdict])) }
         table .reasons {
             tbody {
-                tr { th scope="row" { "Found" } td {
-                    @if why.found.seed { "a seed" } @else { "by a link, " (why.found.depth) " from the nearest seed" }
-                    @for page in &why.found.via { br; a .url href=(page_of(page)) { (page) } }
+                tr { th scope="row" { (t.say("Found")) } td {
+                    @if found.seed { (t.say("a seed")) }
+                    @else { (t.counted(depth, "by a link, {} link from the nearest seed", "by a link, {} links from the nearest seed")) }
+                    @for page in &found.via { br; a .url href=(t.page_of(page)) { (page) } }
                 } }
-                tr { th scope="row" { "Scope" } td { (why.scope) } }
-                @if let Some(decided) = &why.decided { tr { th scope="row" { "Decided" } td { (decided) } } }
-                tr { th scope="row" { "Host" } td { (why.spent.host) ": " (count(why.spent.host_pages.into())) " pages fetched" } }
-                tr { th scope="row" { "Site" } td {
-                    (why.spent.site) ": " (count(why.spent.site_pages.into())) " pages fetched, importance "
-                    (format!("{:.2}", why.spent.site_importance))
+                tr { th scope="row" { (t.say("Scope")) } td { (why.scope) } }
+                @if let Some(decided) = &why.decided { tr { th scope="row" { (t.say("Decided")) } td { (decided) } } }
+                tr { th scope="row" { (t.say("Host")) } td {
+                    (spent.host) " · " (t.counted(spent.host_pages.into(), "{} page fetched", "{} pages fetched"))
                 } }
-                tr { th scope="row" { "Order" } td { (why.order) } }
+                tr { th scope="row" { (t.say("Site")) } td {
+                    (spent.site) " · " (t.counted(spent.site_pages.into(), "{} page fetched", "{} pages fetched"))
+                    " · " (t.fill("importance {}", &[&t.decimal(spent.site_importance, 2)]))
+                } }
+                tr { th scope="row" { (t.say("Order")) } td { code { (why.order) } } }
                 @if let Some(outlook) = &why.outlook {
-                    tr { th scope="row" { "Refresh" } td {
-                        (outlook.policy)
-                        @if let Some(days) = outlook.interval_days { ", every " (format!("{days:.1}")) " days" }
-                        ", " (count(outlook.before)) " of " (count(outlook.of)) " pages before it"
-                        @if outlook.estimated { " (estimated)" }
+                    tr { th scope="row" { (t.say("Refresh")) } td {
+                        code { (outlook.policy) }
+                        @if let Some(days) = outlook.interval_days { " · " (t.fill("every {} days", &[&t.decimal(days, 1)])) }
+                        " · " (t.fill("{} of {} pages before it", &[&t.count(outlook.before), &t.count(outlook.of)]))
+                        @if outlook.estimated { " " (t.say("(estimated)")) }
                     } }
                 }
             }

@@ -5,7 +5,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, captured, count, moment, page_of, utc};
+use super::{Asked, Problem, Reply, Speech, captured, utc};
 use crate::change::{Comparison, Line, Mark, compare, lines, versions_meant};
 
 /// Lines that are shown, and bytes in them.
@@ -25,22 +25,23 @@ struct Compared {
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let t = asked.speech;
     let id = captured::find(asked)?;
     let url = store.state().url(id)?;
-    let times = (time(asked.parameter("from"))?, time(asked.parameter("to"))?);
+    let times = (time(t, asked.parameter("from"))?, time(t, asked.parameter("to"))?);
     let (old, new) = versions_meant(store, access, id, times)?
-        .ok_or_else(|| Problem::Missing(format!("The archive has no version of {url}.")))?;
+        .ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
     // Whichever was chosen as which.
     let (old, new) = if old.time > new.time { (new, old) } else { (old, new) };
     let comparison = compare(store, &old, &new)?;
     let data = Compared { url, from: time_of(&old), to: time_of(&new), comparison };
-    Ok(asked.reply("Differences", &data, || shown(asked, &data)))
+    Ok(asked.reply(t.say("Differences"), &data, || shown(asked, &data)))
 }
 
 /// A time as captures are named by it, in microseconds since 1970; none where none is given.
-pub(super) fn time(text: &str) -> Result<Option<i64>, Problem> {
+pub(super) fn time(t: Speech, text: &str) -> Result<Option<i64>, Problem> {
     let read = |text: &str| DateTime::parse_from_rfc3339(text).map(|time| time.timestamp_micros());
-    let wrong = |_| Problem::Wrong(format!("“{text}” is no time; write it like 2026-01-31T10:00:00Z."));
+    let wrong = |_| Problem::Wrong(t.fill("“{}” is no time; write it like 2026-01-31T10:00:00Z.", &[&text]));
     Some(text).filter(|text| !text.is_empty()).map(read).transpose().map_err(wrong)
 }
 
@@ -55,7 +56,8 @@ pub(super) fn name_of(time: DateTime<Utc>) -> String {
 }
 
 fn shown(asked: &Asked<'_>, data: &Compared) -> Markup {
-    let all = lines(&data.comparison, true);
+    let t = asked.speech;
+    let all = lines(&data.comparison, true, *t);
     let (all, mut bytes) = (all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(), 0);
     let fits = |line: &&Line| {
         bytes += line.iter().map(|(_, text)| text.len()).sum::<usize>();
@@ -63,14 +65,17 @@ fn shown(asked: &Asked<'_>, data: &Compared) -> Markup {
     };
     let some: Vec<&Line> = all.iter().take(LINES_MAX).take_while(fits).collect();
     html! {
-        h1 { "Differences" }
-        p .url { a href=(page_of(&data.url)) { (data.url) } }
+        h1 { (t.say("Differences")) }
+        p .url { a href=(t.page_of(&data.url)) { (data.url) } }
         p {
-            "From " a href=(asked.replayed(&data.url, data.from)) { (moment(data.from)) }
-            " to " a href=(asked.replayed(&data.url, data.to)) { (moment(data.to)) }
-            @if data.from == data.to { ": this is one version, with itself." }
+            (t.markup("From {} to {}", &[data.from, data.to].map(|time| html! {
+                a href=(asked.replayed(&data.url, time)) { (t.moment(time)) }
+            })))
+            @if data.from == data.to { ". " (t.say("This is one version, with itself.")) }
         }
-        p .small { "Marked as " del { "gone" } " and " ins { "new" } "; " code { "~" } " is what changed, " code { ">" } " what was moved." }
+        p .small { (t.markup("Marked as {} and {}; {} is what changed, {} what was moved.", &[
+            html! { del { (t.say("gone")) } }, html! { ins { (t.say("new")) } }, html! { code { "~" } }, html! { code { ">" } },
+        ])) }
         div .change {
             @for line in &some {
                 p { @for (mark, text) in *line { @match mark {
@@ -81,7 +86,7 @@ fn shown(asked: &Asked<'_>, data: &Compared) -> Markup {
             }
         }
         @if some.len() < all.len() {
-            p .mistake { "These are the first " (count(some.len() as u64)) " of " (count(all.len() as u64)) " lines; JSON has all of them." }
+            p .mistake { (t.fill("These are the first {} of {} lines; JSON has all of them.", &[&t.count(some.len() as u64), &t.count(all.len() as u64)])) }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod captured;
 mod compare;
+mod package;
 mod picture;
 mod pictures;
 mod query;
@@ -10,13 +11,19 @@ mod review;
 mod runs;
 mod search;
 mod site;
+mod speech;
 mod start;
 
+use std::fs::File;
+
 use bytes::Bytes;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
+
+pub(super) use self::speech::Speech;
+use crate::texts::Language;
 
 use super::Review;
 use super::opened::Opened;
@@ -35,9 +42,12 @@ pub(super) struct Asked<'a> {
     length: usize,
     parameters: Vec<(String, String)>,
     wants_json: bool,
+    speech: Speech,
     opened: &'a Opened,
     /// The origin of the replay.
     replay: &'a str,
+    /// Names and applications of the other archives that are served.
+    others: &'a [(String, String)],
     review: Option<&'a Review>,
     /// Who asks, as the web server before this one says.
     user: Option<&'a str>,
@@ -51,6 +61,8 @@ pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
+    /// What is sent in its place, from where it stands to its end.
+    pub(super) file: Option<File>,
 }
 
 /// Why there is no page.
@@ -59,9 +71,11 @@ enum Problem {
     Missing(String),
     /// The question is wrong.
     Wrong(String),
+    /// The same in English whatever the page speaks, as all that is said of languages for queries.
+    Mistake(String),
     /// Whoever asks may not.
     Refused(String),
-    /// Something failed.
+    /// Something failed, as it is told in logs, too.
     Failed(String),
 }
 
@@ -69,6 +83,22 @@ impl Problem {
     /// An error of rows.
     fn of(error: &RowsError) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    /// A page that says it.
+    fn reply(&self, asked: &Asked<'_>) -> Reply {
+        let t = asked.speech;
+        let (status, what, is_english) = match self {
+            Self::Missing(what) => (404, what, false),
+            Self::Wrong(what) => (400, what, false),
+            Self::Mistake(what) => (400, what, true),
+            Self::Refused(what) => (403, what, false),
+            Self::Failed(what) => (500, what, true),
+        };
+        if asked.wants_json {
+            return Reply::no_data(status, what);
+        }
+        Reply::no_page(status, t, Some(asked), &html! { p lang=[is_english.then_some("en")] { (what) } })
     }
 }
 
@@ -79,7 +109,13 @@ impl<E: std::error::Error> From<E> for Problem {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(path: &'a str, accept: Option<&str>, opened: &'a Opened, replay: &'a str) -> Self {
+    pub(super) fn new(
+        path: &'a str,
+        accept: Option<&str>,
+        speech: Speech,
+        opened: &'a Opened,
+        replay: &'a str,
+    ) -> Self {
         let length = path.len();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let parameters: Vec<(String, String)> =
@@ -89,7 +125,14 @@ impl<'a> Asked<'a> {
             Some(format) => format == "json",
             None => wants_json(accept),
         };
-        Self { path, length, parameters, wants_json, opened, replay, review: None, user: None, form: None }
+        let speech = if wants_json { speech.of_data() } else { speech };
+        let (review, user, form) = (None, None, None);
+        Self { path, length, parameters, wants_json, speech, opened, replay, others: &[], review, user, form }
+    }
+
+    /// The same beside other archives.
+    pub(super) fn beside(self, others: &'a [(String, String)]) -> Self {
+        Self { others, ..self }
     }
 
     /// The same where people may decide, with who asks and what was sent with a form.
@@ -101,6 +144,9 @@ impl<'a> Asked<'a> {
     ) -> Self {
         (self.review, self.user) = (review, user);
         self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
+        // A form says which language its page speaks: what is said of it, as data too, is shown there.
+        let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
+        self.speech = sent.map_or(self.speech, |(_, tag)| self.speech.choosing(tag));
         self
     }
 
@@ -112,20 +158,22 @@ impl<'a> Asked<'a> {
     /// A page, or its data.
     fn reply(&self, title: &str, data: &impl Serialize, content: impl FnOnce() -> Markup) -> Reply {
         if !self.wants_json {
-            let words = if self.path == "/search" { self.parameter("q") } else { "" };
-            return Reply::of(
-                200,
-                "text/html; charset=utf-8",
-                layout(title, words, self.review.is_some(), &content()).into_string(),
-            );
+            return Reply::html(200, self.speech, title, Some(self), &content());
         }
         match serde_json::to_vec(data) {
             Ok(mut json) => {
                 json.push(b'\n');
                 Reply::of(200, "application/json", json)
             }
-            Err(error) => Reply::problem(500, &error.to_string()),
+            Err(error) => Problem::from(error).reply(self),
         }
+    }
+
+    /// The address that is asked for, with this page in another language.
+    fn in_language(&self, language: Language) -> String {
+        let kept = self.parameters.iter().filter(|(name, _)| name != speech::PARAMETER);
+        let kept: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.speech.choosing(language.tag()).address(self.path, &kept)
     }
 
     /// Where a capture is replayed.
@@ -137,9 +185,9 @@ impl<'a> Asked<'a> {
 
 impl Reply {
     fn of(status: u16, kind: &str, body: impl Into<Bytes>) -> Self {
-        let headers =
-            vec![("Content-Type".to_owned(), kind.to_owned()), ("Vary".to_owned(), "Accept".to_owned())];
-        Self { status, headers, body: body.into() }
+        let headers = [("Content-Type", kind), ("Vary", "Accept, Accept-Language")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Self { status, headers, body: body.into(), file: None }
     }
 
     /// The head of an answer that goes on.
@@ -158,20 +206,31 @@ impl Reply {
         self
     }
 
-    fn html(status: u16, title: &str, words: &str, content: &Markup) -> Self {
-        Self::of(status, "text/html; charset=utf-8", layout(title, words, false, content).into_string())
+    fn html(status: u16, t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Self {
+        Self::of(status, "text/html; charset=utf-8", layout(t, title, asked, content).into_string())
     }
 
     /// A page that says why there is no other.
-    pub(super) fn problem(status: u16, what: &str) -> Self {
-        Self::html(status, "No page", "", &html! { h1 { "No page" } p { (what) } })
+    pub(super) fn problem(status: u16, t: Speech, what: &'static str) -> Self {
+        Self::no_page(status, t, None, &html! { p { (t.say(what)) } })
+    }
+
+    /// The same of an error, which is told in English.
+    pub(super) fn failure(status: u16, t: Speech, error: &str) -> Self {
+        Self::no_page(status, t, None, &html! { p lang="en" { (error) } })
     }
 
     /// The same, or as data to whoever asks for that.
-    pub(super) fn refusal(status: u16, what: &str, wants_json: bool) -> Self {
-        if !wants_json {
-            return Self::problem(status, what);
-        }
+    pub(super) fn refusal(status: u16, t: Speech, what: &'static str, wants_json: bool) -> Self {
+        if wants_json { Self::no_data(status, what) } else { Self::problem(status, t, what) }
+    }
+
+    fn no_page(status: u16, t: Speech, asked: Option<&Asked<'_>>, why: &Markup) -> Self {
+        let title = t.say("No page");
+        Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
+    }
+
+    fn no_data(status: u16, what: &str) -> Self {
         let error = serde_json::json!({ "error": what });
         Self::of(status, "application/json", error.to_string() + "\n")
     }
@@ -180,7 +239,7 @@ impl Reply {
 /// The answer to a request.
 pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     if asked.length > PATH_BYTES_MAX {
-        return Reply::problem(414, "This address is too long.");
+        return Reply::problem(414, asked.speech, "This address is too long.");
     }
     let reply = match asked.path {
         "/review" if asked.review.is_some() => review::list(asked),
@@ -188,7 +247,9 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/review/site" if asked.review.is_some() => review::site(asked),
         "/review/decide" if asked.form.is_some() => review::decide(asked),
         "/review.js" if asked.review.is_some() => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
-        _ if asked.form.is_some() => Err(Problem::Wrong("Nothing can be sent to this address.".to_owned())),
+        _ if asked.form.is_some() => {
+            Err(Problem::Wrong(asked.speech.say("Nothing can be sent to this address.").to_owned()))
+        }
         "/" => start::page(asked),
         "/search" => search::page(asked),
         "/query" => query::page(asked),
@@ -196,29 +257,22 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/site" => site::page(asked),
         "/compare" => compare::page(asked),
         "/read" => reading::page(asked),
+        "/wacz" => package::page(asked),
         "/pictures" => pictures::page(asked),
         "/runs" => runs::list(asked),
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
         "/style.css" => Ok(Reply::of(200, "text/css", STYLE)),
-        "/opensearch.xml" => Ok(Reply::of(200, "application/opensearchdescription+xml", search::DESCRIPTION)),
+        "/opensearch.xml" => {
+            Ok(Reply::of(200, "application/opensearchdescription+xml", search::description(asked.speech)))
+        }
         "/health" => Ok(Reply::of(200, "text/plain", "ok\n")),
         "/metrics" => start::metrics(asked),
         path => match told_run(path) {
             Some(which) => runs::one(asked, which),
-            None => Err(Problem::Missing("There is no such page here.".to_owned())),
+            None => Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
         },
     };
-    let problem = match reply {
-        Ok(reply) => return reply,
-        Err(problem) => problem,
-    };
-    let (status, what) = match &problem {
-        Problem::Missing(what) => (404, what),
-        Problem::Wrong(what) => (400, what),
-        Problem::Refused(what) => (403, what),
-        Problem::Failed(what) => (500, what),
-    };
-    Reply::refusal(status, what, asked.wants_json)
+    reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
 /// Whether an `Accept` field asks for JSON first.
@@ -228,70 +282,47 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
     })
 }
 
+pub(super) use package::is_package;
 pub(super) use runs::{Which, told, told_run};
 
-fn layout(title: &str, words: &str, reviews: bool, content: &Markup) -> Markup {
+fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Markup {
+    let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
+    let reviews = asked.is_some_and(|asked| asked.review.is_some());
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(t.tag()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " – archive" }
                 link rel="stylesheet" href="/style.css";
-                link rel="search" type="application/opensearchdescription+xml" href="/opensearch.xml" title="archive";
+                link rel="search" type="application/opensearchdescription+xml" href=(t.address("/opensearch.xml", &[])) title="archive";
             }
             body {
-                a .skip href="#content" { "Skip to content" }
+                a .skip href="#content" { (t.say("Skip to content")) }
                 header {
-                    nav aria-label="Main" {
-                        a .home href="/" { "archive" }
-                        a href="/query" { "Query" }
-                        a href="/runs" { "Runs" }
-                        a href="/pictures" { "Pictures" }
-                        @if reviews { a href="/review" { "Review" } }
+                    nav aria-label=(t.say("Main")) {
+                        a .home href=(t.address("/", &[])) { "archive" }
+                        a href=(t.address("/query", &[])) { (t.say("Query")) }
+                        a href=(t.address("/runs", &[])) { (t.say("Runs")) }
+                        a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
+                        @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
                     }
                     form role="search" action="/search" {
-                        label .unseen for="q" { "Words to search for" }
-                        input #q name="q" type="search" value=(words) placeholder="Words, or a URL";
-                        button { "Search" }
+                        (t.kept())
+                        label .unseen for="q" { (t.say("Words to search for")) }
+                        input #q name="q" type="search" value=(words) placeholder=(t.say("Words, or a URL"));
+                        button { (t.say("Search")) }
                     }
                 }
                 main #content { (content) }
+                @if let Some(asked) = asked.filter(|asked| asked.form.is_none()) {
+                    footer { @for other in Language::EACH.into_iter().filter(|other| *other != *t) {
+                        a href=(asked.in_language(other)) lang=(other.tag()) hreflang=(other.tag()) { (other.name()) }
+                    } }
+                }
             }
         }
     }
-}
-
-/// A count with its digits in groups.
-fn count(number: u64) -> String {
-    indicatif::HumanCount(number).to_string()
-}
-
-/// A time for people, in the zone of the server.
-fn moment(time: Option<DateTime<Utc>>) -> Markup {
-    html! {
-        @if let Some(time) = time {
-            time datetime=(time.to_rfc3339_opts(SecondsFormat::Secs, true)) {
-                (time.with_timezone(&Local).format("%Y-%m-%d %H:%M"))
-            }
-        } @else { "–" }
-    }
-}
-
-/// The address of what the archive knows of a URL.
-fn page_of(url: &str) -> String {
-    address("/page", &[("url", url)])
-}
-
-/// The address of what it knows of a site.
-fn site_of(name: &str) -> String {
-    address("/site", &[("name", name)])
-}
-
-/// An address of the application.
-fn address(path: &str, parameters: &[(&str, &str)]) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }

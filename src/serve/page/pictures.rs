@@ -1,12 +1,12 @@
 //! The archive in pictures: how it grew, how importance is distributed, what a budget keeps fresh.
 
 use archive_storage::{CaptureId, UrlId};
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::picture::Picture;
-use super::{Asked, Problem, Reply, count, utc};
+use super::{Asked, Problem, Reply, Speech, utc};
 use crate::ledger::Credits;
 use crate::selection::freshness::{self, PageModel};
 use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
@@ -77,7 +77,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         freshness: rule.filter(|_| !pages.is_empty()).map(forecast).unwrap_or_default(),
         policy: rule.map(|_| rules.policy.to_string()),
     };
-    Ok(asked.reply("Pictures", &data, || shown(&data)))
+    let t = asked.speech;
+    Ok(asked.reply(t.say("Pictures"), &data, || shown(t, &data)))
 }
 
 /// Pages with copies, and how many each of them stands for.
@@ -129,80 +130,89 @@ fn bars(pages: &[PageModel], each: u64) -> Vec<Bar> {
         .collect()
 }
 
-fn shown(data: &Pictures) -> Markup {
+fn shown(t: Speech, data: &Pictures) -> Markup {
     html! {
-        h1 { "Pictures" }
-        @if data.each_page_of > 1 { p { "Of the pages, one in " (data.each_page_of) " was looked at, and stands for the others." } }
-        section { h2 { "Growth" } (growth_picture(&data.growth)) }
+        h1 { (t.say("Pictures")) }
+        @if data.each_page_of > 1 {
+            p { (t.fill("Of the pages, one in {} was looked at, and stands for the others.", &[&data.each_page_of])) }
+        }
+        section { h2 { (t.say("Growth")) } (growth_picture(t, &data.growth)) }
         section {
-            h2 { "Importance" }
-            (importance_picture(&data.importance))
-            p .small { "Pages with a copy by their importance; a page has 1 on average, and each bar is of twice the importance of the one before." }
+            h2 { (t.say("Importance")) }
+            (importance_picture(t, &data.importance))
+            p .small { (t.say("Pages with a copy by their importance; a page has 1 on average, and each bar is of twice the importance of the one before.")) }
         }
         section {
-            h2 { "Freshness against budget" }
+            h2 { (t.say("Freshness against budget")) }
             @match &data.policy {
                 Some(policy) => {
-                    (freshness_picture(&data.freshness))
-                    p .small { "What daily refreshes by the policy " (policy) " would keep fresh over " (DAYS) " days, weighted by importance (" code { "archive plan" } ")." }
+                    (freshness_picture(t, &data.freshness))
+                    p .small { (t.markup("What daily refreshes by the policy {} would keep fresh over {} days, weighted by importance ({}).", &[
+                        html! { code { (policy) } }, html! { (DAYS) }, html! { code { "archive plan" } },
+                    ])) }
                 }
-                None => p { "There is no forecast for the policy of this archive." },
+                None => p { (t.say("There is no forecast for the policy of this archive.")) },
             }
         }
     }
 }
 
-fn growth_picture(growth: &[Growth]) -> Markup {
+fn growth_picture(t: Speech, growth: &[Growth]) -> Markup {
     let (Some(first), Some(last)) = (growth.first(), growth.last()) else {
-        return html! { p { "Nothing was captured yet." } };
+        return html! { p { (t.say("Nothing was captured yet.")) } };
     };
-    let day = |time: Option<DateTime<Utc>>| {
-        time.map_or(String::new(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string())
-    };
+    let day = |time: Option<DateTime<Utc>>| time.map(|time| t.minute(time)).unwrap_or_default();
     let seconds = |time: Option<DateTime<Utc>>| time.map_or(0.0, |time| time.timestamp_micros() as f64 / 1e6);
     let points: Vec<(f64, f64)> = growth.iter().map(|at| (seconds(at.time), at.captures as f64)).collect();
-    let title = format!("{} captures from {} to {}", count(last.captures), day(first.time), day(last.time));
-    let most = format!("{} captures", count(last.captures));
+    let most = t.counted(last.captures, "{} capture", "{} captures");
+    let title = t.fill("{} from {} to {}", &[&most, &day(first.time), &day(last.time)]);
     Picture { title: &title, most, from: day(first.time), to: day(last.time) }
         .line(&points, last.captures as f64)
 }
 
-fn importance_picture(importance: &[Bar]) -> Markup {
+fn importance_picture(t: Speech, importance: &[Bar]) -> Markup {
     let number = |edge: f64| if edge < 1.0 { format!("1/{:.0}", 1.0 / edge) } else { format!("{edge:.0}") };
     let words = |bar: &Bar| match (bar.from, bar.below) {
-        (Some(from), Some(below)) => format!("{} to {}", number(from), number(below)),
-        (None, Some(below)) => format!("below {}", number(below)),
-        (Some(from), None) => format!("{} and more", number(from)),
+        (Some(from), Some(below)) => t.fill("importance {} to {}", &[&number(from), &number(below)]),
+        (None, Some(below)) => t.fill("importance below {}", &[&number(below)]),
+        (Some(from), None) => t.fill("importance {} and more", &[&number(from)]),
         (None, None) => String::new(),
     };
+    let pages = |pages| t.counted(pages, "{} page", "{} pages");
     let most = importance.iter().map(|bar| bar.pages).max().unwrap_or(0);
     let bars: Vec<(f64, String)> = importance
         .iter()
-        .map(|bar| (bar.pages as f64, format!("{}: {} pages", words(bar), count(bar.pages))))
+        .map(|bar| (bar.pages as f64, format!("{}: {}", words(bar), pages(bar.pages))))
         .collect();
     let title = bars.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("; ");
     let (from, to) = (importance.first().map(words), importance.last().map(words));
-    let most = format!("{} pages", count(most));
-    Picture { title: &title, most, from: from.unwrap_or_default(), to: to.unwrap_or_default() }.bars(&bars)
+    Picture { title: &title, most: pages(most), from: from.unwrap_or_default(), to: to.unwrap_or_default() }
+        .bars(&bars)
 }
 
-fn freshness_picture(forecasts: &[Forecast]) -> Markup {
-    let Some(last) = forecasts.last() else { return html! { p { "No page has a copy yet." } } };
-    let points: Vec<(f64, f64)> = forecasts.iter().map(|at| (at.budget as f64, at.freshness)).collect();
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let to = format!("{} fetches a day", count(last.budget));
-    let title = format!(
-        "{} fresh with no refreshes, {} with {to}",
-        percent(forecasts[0].freshness),
-        percent(last.freshness)
-    );
+fn freshness_picture(t: Speech, forecasts: &[Forecast]) -> Markup {
+    let (Some(first), Some(last)) = (forecasts.first(), forecasts.last()) else {
+        return html! { p { (t.say("No page has a copy yet.")) } };
+    };
+    let percent = |share: f64| t.percent(share, 1);
+    let to = t.counted(last.budget, "{} fetch a day", "{} fetches a day");
+    let (none, all) = (percent(first.freshness), percent(last.freshness));
+    let title = t.fill("{} fresh with no refreshes, {} with {}", &[&none, &all, &to]);
+    let (most, from) = (t.fill("{} fresh", &[&t.percent(1.0, 0)]), t.say("no refreshes").to_owned());
     html! {
-        (Picture { title: &title, most: "100 % fresh".to_owned(), from: "no refreshes".to_owned(), to }.line(&points, 1.0))
-        div .wide { table {
-            thead { tr { th .number scope="col" { "Fetches a day" } th .number scope="col" { "Fresh" } th .number scope="col" { "Days out of date" } } }
+        (Picture { title: &title, most, from, to }.line(&points(forecasts), 1.0))
+        div .wide role="region" aria-label=(t.say("Freshness against budget")) tabindex="0" { table .numbers {
+            thead { tr {
+                th .number scope="col" { (t.say("Fetches a day")) } th .number scope="col" { (t.say("Fresh")) }
+                th .number scope="col" { (t.say("Days out of date")) }
+            } }
             tbody { @for at in forecasts { tr {
-                td .number { (count(at.budget)) } td .number { (percent(at.freshness)) } td .number { (format!("{:.2}", at.age_days)) }
+                td .number { (t.count(at.budget)) } td .number { (percent(at.freshness)) } td .number { (t.decimal(at.age_days, 2)) }
             } } }
         } }
     }
+}
+
+fn points(forecasts: &[Forecast]) -> Vec<(f64, f64)> {
+    forecasts.iter().map(|at| (at.budget as f64, at.freshness)).collect()
 }

@@ -4,7 +4,7 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json};
 
-use super::{Asked, Problem, Reply, address, count, moment, page_of};
+use super::{Asked, Problem, Reply, Speech};
 use crate::query::{Answer, Error, Question, Value};
 
 /// Rows that are shown, unless the query says otherwise.
@@ -19,9 +19,9 @@ const EXAMPLES: [&str; 5] = [
 ];
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let text = asked.parameter("q");
+    let (t, text) = (asked.speech, asked.parameter("q"));
     if text.is_empty() {
-        return Ok(asked.reply("Query", &Json::Null, || shown("", None, None)));
+        return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)));
     }
     let mut question = match Question::new(&asked.opened.store, asked.opened.access.clone(), text, Utc::now())
     {
@@ -37,50 +37,54 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         return csv(&answer);
     }
     let json: Vec<Json> = if asked.wants_json { objects(&answer) } else { Vec::new() };
-    Ok(asked.reply("Query", &json, || shown(text, Some(&answer), None)))
+    Ok(asked.reply(t.say("Query"), &json, || shown(t, text, Some(&answer), None)))
 }
 
 fn mistaken(asked: &Asked<'_>, text: &str, error: &Error) -> Reply {
     if asked.wants_json {
-        let body = serde_json::json!({ "error": error.to_string() }).to_string() + "\n";
-        return Reply::of(400, "application/json", body);
+        return Reply::no_data(400, &error.to_string());
     }
-    Reply::html(400, "Query", "", &shown(text, None, Some(&error.to_string())))
+    let t = asked.speech;
+    Reply::html(400, t, t.say("Query"), Some(asked), &shown(t, text, None, Some(&error.to_string())))
 }
 
-fn shown(text: &str, answer: Option<&Answer>, mistake: Option<&str>) -> Markup {
+fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) -> Markup {
     html! {
-        h1 { "Query" }
+        h1 { (t.say("Query")) }
         form .query action="/query" {
-            label for="query" { "Ask the archive" }
-            textarea #query name="q" rows="3" spellcheck="false" aria-describedby="mistake" { (text) }
-            button { "Ask" }
+            (t.kept())
+            label for="query" { (t.say("Ask the archive")) }
+            textarea #query name="q" rows="3" spellcheck="false" aria-describedby=[mistake.map(|_| "mistake")] { (text) }
+            button { (t.say("Ask")) }
         }
-        @if let Some(mistake) = mistake { pre #mistake .mistake role="alert" { (mistake) } }
+        @if let Some(mistake) = mistake { pre #mistake .mistake role="alert" tabindex="0" lang="en" { (mistake) } }
         @match answer {
-            Some(answer) => (rows(text, answer)),
+            Some(answer) => (rows(t, text, answer)),
             None => {
-                h2 { "Examples" }
-                ul { @for example in EXAMPLES { li { a href=(address("/query", &[("q", example)])) { code { (example) } } } } }
+                h2 { (t.say("Examples")) }
+                ul { @for example in EXAMPLES { li { a href=(t.query_of(example)) { code { (example) } } } } }
             }
         }
     }
 }
 
-fn rows(text: &str, answer: &Answer) -> Markup {
-    let as_format = |format| address("/query", &[("q", text), ("format", format)]);
+fn rows(t: Speech, text: &str, answer: &Answer) -> Markup {
+    let shown = answer.rows.len() as u64;
+    let as_format = |format| t.address("/query", &[("q", text), ("format", format)]);
     html! {
         p {
-            (count(answer.rows.len() as u64)) @if answer.rows.len() == 1 { " row" } @else { " rows" }
-            @if let Some(matched) = answer.matched { " of " (count(matched)) }
+            @match answer.matched {
+                Some(matched) => (t.fill("{} of {} rows", &[&t.count(shown), &t.count(matched)])),
+                None => (t.counted(shown, "{} row", "{} rows")),
+            }
             " · " a href=(as_format("json")) { "JSON" } " · " a href=(as_format("csv")) { "CSV" }
         }
-        div .wide {
+        div .wide role="region" aria-label=(t.say("Answer")) tabindex="0" {
             table {
-                thead { tr { @for heading in &answer.headings { th scope="col" { (heading.name) } } } }
+                thead { tr { @for heading in &answer.headings { th scope="col" { code { (heading.name) } } } } }
                 tbody {
                     @for row in &answer.rows {
-                        tr { @for (heading, value) in answer.headings.iter().zip(row) { (cell(&heading.name, value)) } }
+                        tr { @for (heading, value) in answer.headings.iter().zip(row) { (cell(t, &heading.name, value)) } }
                     }
                 }
             }
@@ -88,16 +92,16 @@ fn rows(text: &str, answer: &Answer) -> Markup {
     }
 }
 
-fn cell(heading: &str, value: &Value) -> Markup {
+fn cell(t: Speech, heading: &str, value: &Value) -> Markup {
     html! {
         @match value {
             Value::Empty => td { "–" },
-            Value::Integer(number) => td .number { (count(*number)) },
-            Value::Number(number) => td .number { (format!("{number:.2}")) },
-            Value::Time(time) => td { (moment(Some(*time))) },
-            Value::Text(text) if heading == "site" => td { a href=(super::site_of(text)) { (text) } },
+            Value::Integer(number) => td .number { (t.count(*number)) },
+            Value::Number(number) => td .number { (t.decimal(*number, 2)) },
+            Value::Time(time) => td { (t.moment(Some(*time))) },
+            Value::Text(text) if heading == "site" => td { a href=(t.site_of(text)) { (text) } },
             Value::Text(text) if text.starts_with("http://") || text.starts_with("https://") => {
-                td .url { a href=(page_of(text)) { (text) } }
+                td .url { a href=(t.page_of(text)) { (text) } }
             }
             Value::Text(text) => td { (text) },
         }

@@ -8,7 +8,7 @@ use url::Url;
 use archive_storage::address::canonical;
 
 use super::compare::{time, time_of};
-use super::{Asked, Problem, Reply, captured, count, moment, page_of, utc};
+use super::{Asked, Problem, Reply, Speech, captured, utc};
 use crate::change::{readable, versions_meant};
 use crate::parse::{Element, Item, Place, Readable};
 
@@ -26,12 +26,14 @@ struct Read {
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let t = asked.speech;
     let id = captured::find(asked)?;
     let url = store.state().url(id)?;
-    let versions = versions_meant(store, access, id, (None, time(asked.parameter("at"))?))?;
+    let versions = versions_meant(store, access, id, (None, time(t, asked.parameter("at"))?))?;
     let (_, capture) =
-        versions.ok_or_else(|| Problem::Missing(format!("The archive has no version of {url}.")))?;
-    let content = readable(store, &capture)?.map_err(|why| Problem::Missing(why.to_string()))?;
+        versions.ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
+    let content =
+        readable(store, &capture)?.map_err(|why| Problem::Missing(t.say(why.sentence()).to_owned()))?;
     let data = Read { url, time: time_of(&capture), content };
     let title = match &data.content {
         Readable::Feed { title, .. } if !title.is_empty() => title.clone(),
@@ -40,45 +42,47 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(&title, &data, || {
         html! {
             h1 { (title) }
-            p .url { a href=(page_of(&data.url)) { (data.url) } }
-            p { "As of " (moment(data.time)) " · " a href=(asked.replayed(&data.url, data.time)) { "See it as it was" } }
+            p .url { a href=(t.page_of(&data.url)) { (data.url) } }
+            p { (t.markup("As of {}", &[t.moment(data.time)])) " · " a href=(asked.replayed(&data.url, data.time)) { (t.say("See it as it was")) } }
             (content_of(asked, &data))
         }
     }))
 }
 
 fn content_of(asked: &Asked<'_>, data: &Read) -> Markup {
+    let t = asked.speech;
     let linked = |written: &str| linked(asked, &data.url, written);
     match &data.content {
         Readable::Feed { about, items, count, .. } => html! {
             @if !about.is_empty() { p { (about) } }
-            (first(items.len(), *count, "items"))
+            (first(t, items.len(), *count, ["{} item", "{} items", "The first {} of {} items"]))
             ol .feed { @for Item { title, link, date, text } in items { li {
-                h2 { @if title.is_empty() { "Without a title" } @else { (title) } }
+                h2 { @if title.is_empty() { (t.say("Without a title")) } @else { (title) } }
                 @if !date.is_empty() { div .small { (date) } }
                 @if !link.is_empty() { div .url { (linked(link)) } }
                 @if !text.is_empty() { p { (text) } }
             } } }
         },
         Readable::Sitemap { urls, count } => html! {
-            (first(urls.len(), *count, "URLs"))
-            div .wide { table {
-                thead { tr { th scope="col" { "URL" } th scope="col" { "Changed" } th scope="col" { "How often" } th .number scope="col" { "Priority" } } }
+            (first(t, urls.len(), *count, ["{} URL", "{} URLs", "The first {} of {} URLs"]))
+            div .wide role="region" aria-label=(t.say("URLs")) tabindex="0" { table {
+                thead { tr { th scope="col" { (t.say("URL")) } th scope="col" { (t.say("Changed")) } th scope="col" { (t.say("How often")) } th .number scope="col" { (t.say("Priority")) } } }
                 tbody { @for Place { url, modified, changes, priority } in urls { tr {
                     td .url { (linked(url)) } td { (modified) } td { (changes) } td .number { (priority) }
                 } } }
             } }
         },
         Readable::Tree { root, shown, count } => html! {
-            (first(*shown, *count, "elements"))
-            div .tree { (element(root, 0)) }
+            (first(t, *shown, *count, ["{} element", "{} elements", "The first {} of {} elements"]))
+            div .tree { (element(t, root, 0)) }
         },
     }
 }
 
 /// How many there are, and that not all are shown, if that is so.
-fn first(shown: usize, all: usize, what: &str) -> Markup {
-    html! { p { @if shown < all { "The first " (count(shown as u64)) " of " } (count(all as u64)) " " (what) } }
+fn first(t: Speech, shown: usize, all: usize, [one, many, some]: [&'static str; 3]) -> Markup {
+    let (shown, all) = (shown as u64, all as u64);
+    html! { p { @if shown < all { (t.fill(some, &[&t.count(shown), &t.count(all)])) } @else { (t.counted(all, one, many)) } } }
 }
 
 /// A URL as it is written, which leads to what the archive knows of it, if it does.
@@ -86,11 +90,12 @@ fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
     let url = Url::parse(base).and_then(|base| base.join(written)).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|url| canonical(&url));
     let is_known = |url: &String| matches!(asked.opened.store.state().find(url), Ok(Some(_)));
-    html! { @if let Some(url) = url.filter(is_known) { a href=(page_of(&url)) { (written) } } @else { (written) } }
+    let t = asked.speech;
+    html! { @if let Some(url) = url.filter(is_known) { a href=(t.page_of(&url)) { (written) } } @else { (written) } }
 }
 
 /// An element and what is in it; their depth is limited where they are read.
-fn element(shown: &Element, depth: usize) -> Markup {
+fn element(t: Speech, shown: &Element, depth: usize) -> Markup {
     let head = html! {
         code { (shown.name) }
         @for (name, value) in &shown.attributes { " " span .small { (name) "=" } (value) }
@@ -100,10 +105,10 @@ fn element(shown: &Element, depth: usize) -> Markup {
             div .leaf { (head) @if !shown.text.is_empty() { ": " (shown.text) } }
         } @else {
             details open[depth < OPEN_DEPTH] {
-                summary { (head) " " span .small { (count(shown.children.len() as u64)) } }
+                summary { (head) " " span .small { (t.count(shown.children.len() as u64)) } }
                 @if !shown.text.is_empty() { div .leaf { (shown.text) } }
-                @for child in &shown.children { (element(child, depth + 1)) }
-                @if shown.left_out > 0 { div .leaf .small { (count(shown.left_out as u64)) " more are not shown" } }
+                @for child in &shown.children { (element(t, child, depth + 1)) }
+                @if shown.left_out > 0 { div .leaf .small { (t.counted(shown.left_out as u64, "{} more is not shown", "{} more are not shown")) } }
             }
         }
     }

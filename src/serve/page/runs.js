@@ -1,7 +1,7 @@
 // A run as it goes on. Without it, the page has the numbers of when it was asked for.
 "use strict";
 const live = document.getElementById("live");
-const source = new EventSource(location.pathname);
+const source = new EventSource(location.pathname + location.search);
 // What somebody reads or holds is left alone until they are done with it.
 const isHeld = () => live.contains(document.activeElement) || !getSelection().isCollapsed;
 const show = data => {

@@ -1,14 +1,13 @@
 //! Runs: a list of all, and one of them, as it goes on.
 
 use std::path::Path;
-use std::time::Duration;
 
 use chrono::{DateTime, Local, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::picture::Picture;
-use super::{Asked, Problem, Reply, address, count, moment, page_of, utc};
+use super::{Asked, Problem, Reply, Speech, utc};
 use crate::access::Access;
 use crate::ledger::Refusal;
 use crate::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
@@ -58,9 +57,12 @@ struct Row {
 }
 
 pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let t = asked.speech;
     let before = match asked.parameter("before") {
         "" => u64::MAX,
-        number => number.parse().map_err(|_| Problem::Wrong(format!("“{number}” is no number of a run.")))?,
+        number => {
+            number.parse().map_err(|_| Problem::Wrong(t.fill("“{}” is no number of a run.", &[&number])))?
+        }
     };
     let runs = Runs::of(asked.opened.store.path())?;
     let older = runs.ids().partition_point(|id| *id < before);
@@ -74,27 +76,27 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }
     }
     let oldest = runs.ids()[..older].iter().rev().nth(LISTED).map(|id| id + 1);
-    Ok(asked.reply("Runs", &rows, || {
+    Ok(asked.reply(t.say("Runs"), &rows, || {
         html! {
-            h1 { "Runs" }
-            @if rows.is_empty() { p { "No crawl or refresh has left an account of itself yet." } } @else {
-                div .wide { table {
+            h1 { (t.say("Runs")) }
+            @if rows.is_empty() { p { (t.say("No crawl or refresh has left an account of itself yet.")) } } @else {
+                div .wide role="region" aria-label=(t.say("Runs")) tabindex="0" { table {
                     thead { tr {
-                        th .number scope="col" { "Run" } th scope="col" { "Started by" } th scope="col" { "Began" } th .number scope="col" { "Took" }
-                        th scope="col" { "End" } th .number scope="col" { "Pages" } th .number scope="col" { "Received" } th .number scope="col" { "Errors" }
+                        th .number scope="col" { (t.say("Run")) } th scope="col" { (t.say("Started by")) } th scope="col" { (t.say("Began")) } th .number scope="col" { (t.say("Took")) }
+                        th scope="col" { (t.say("End")) } th .number scope="col" { (t.say("Pages")) } th .number scope="col" { (t.say("Received")) } th .number scope="col" { (t.say("Errors")) }
                     } }
                     tbody { @for row in &rows { tr {
-                        th .number scope="row" { a href=(format!("/runs/{}", row.id)) { (row.id) } }
-                        td { (row.command) }
-                        td { (moment(row.began)) }
-                        td .number { (span(row.seconds)) }
-                        td { (ending(row.stage, row.end.as_deref())) }
-                        td .number { (count(row.pages)) }
-                        td .number { (indicatif::HumanBytes(row.bytes)) }
-                        td .number { (count(row.errors)) }
+                        th .number scope="row" { a href=(t.address(&format!("/runs/{}", row.id), &[])) { (row.id) } }
+                        td { code { (row.command) } }
+                        td { (t.moment(row.began)) }
+                        td .number { (t.span(row.seconds)) }
+                        td { (t.say(ending(row.stage, row.end.as_deref()))) }
+                        td .number { (t.count(row.pages)) }
+                        td .number { (t.bytes(row.bytes)) }
+                        td .number { (t.count(row.errors)) }
                     } } }
                 } }
-                @if let Some(before) = oldest { p { a href=(address("/runs", &[("before", &before.to_string())])) { "Older runs" } } }
+                @if let Some(before) = oldest { p { a href=(t.address("/runs", &[("before", &before.to_string())])) { (t.say("Older runs")) } } }
             }
         }
     }))
@@ -110,26 +112,27 @@ struct Told {
 
 pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
     let told = find(asked.opened.store.path(), &asked.opened.access, which)?;
-    let told = told.ok_or_else(|| Problem::Missing("There is no such run.".to_owned()))?;
-    let title = format!("Run {}", told.run.id);
+    let t = asked.speech;
+    let told = told.ok_or_else(|| Problem::Missing(t.say("There is no such run.").to_owned()))?;
+    let title = t.fill("Run {}", &[&told.run.id]);
     let reply = asked.reply(&title, &told, || {
         html! {
             @if told.stage == Stage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
-            div #live { (shown(&told)) }
+            div #live { (shown(t, &told)) }
             @if told.stage == Stage::UnderWay {
-                noscript { p { a .button href=(asked.path) { "Read the numbers again" } } }
+                noscript { p { a .button href=(t.address(asked.path, &[])) { (t.say("Read the numbers again")) } } }
             }
-            p { a href="/runs" { "All runs" } }
+            p { a href=(t.address("/runs", &[])) { (t.say("All runs")) } }
         }
     });
     Ok(reply.with_script(None))
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
-pub(in crate::serve) fn told(archive: &Path, which: Which) -> Option<(String, bool)> {
+pub(in crate::serve) fn told(archive: &Path, which: Which, t: Speech) -> Option<(String, bool)> {
     let told = find(archive, &Access::read(archive).ok()?, which).ok()??;
     let is_over = told.stage != Stage::UnderWay && which != Which::Current;
-    Some((shown(&told).into_string(), is_over))
+    Some((shown(t, &told).into_string(), is_over))
 }
 
 /// A run, with those of its examples that may be shown.
@@ -150,51 +153,56 @@ fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Told>, P
     }))
 }
 
-fn shown(told: &Told) -> Markup {
+fn shown(t: Speech, told: &Told) -> Markup {
     let Told { stage, run } = told;
     let progress = &run.progress;
-    let fact = |name: &str, value: String| html! { div { dt { (name) } dd { (value) } } };
+    let fact = |name: &'static str, value: String| html! { div { dt { (t.say(name)) } dd { (value) } } };
     let is_under_way = *stage == Stage::UnderWay;
     html! {
-        h1 { "Run " (run.id) ": " (run.command) }
+        h1 { (t.fill("Run {}", &[&run.id])) ": " (run.command) }
         p {
-            strong { (ending(*stage, run.end.as_deref())) } ". Began " (moment(Some(run.began)))
-            ", " @match stage { Stage::UnderWay => "these numbers are of ", Stage::Ended => "ended ", Stage::BrokenOff => "was heard of last " }
-            time datetime=(run.told.to_rfc3339()) { (run.told.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")) } "."
+            strong { (t.say(ending(*stage, run.end.as_deref()))) } ". "
+            (t.markup(match stage {
+                Stage::UnderWay => "Began {}, these numbers are of {}.",
+                Stage::Ended => "Began {}, ended {}.",
+                Stage::BrokenOff => "Began {}, was heard of last {}.",
+            }, &[t.moment(Some(run.began)), second(t, run.told)]))
         }
-        @if let Some(error) = &run.error { p .mistake { (error) } }
-        @if let Some(paused) = progress.paused.as_ref().filter(|_| is_under_way) { p .mistake { "Paused: " (paused) } }
+        @if let Some(error) = &run.error { p .mistake lang="en" { (error) } }
+        @if let Some(paused) = progress.paused.as_ref().filter(|_| is_under_way) {
+            p .mistake { (t.markup("Paused: {}", &[html! { span lang="en" { (paused) } }])) }
+        }
         dl .facts {
-            (fact("Pages", count(progress.pages)))
+            (fact("Pages", t.count(progress.pages)))
             @if is_under_way {
-                (fact("Pages a second", format!("{:.1}", progress.pages_per_second)))
-                (fact("Received a second", indicatif::HumanBytes(progress.bytes_per_second as u64).to_string()))
+                (fact("Pages a second", t.decimal(progress.pages_per_second, 1)))
+                (fact("Received a second", t.bytes(progress.bytes_per_second as u64)))
             }
-            (fact("Received", indicatif::HumanBytes(progress.bytes).to_string()))
-            (fact("Captures", count(progress.captures)))
-            (fact("Of these, copies", count(progress.identical)))
-            (fact("Errors", count(progress.errors)))
-            (fact("Left out by rules", count(progress.refused)))
-            (fact("URLs that wait", count(progress.queued)))
+            (fact("Received", t.bytes(progress.bytes)))
+            (fact("Captures", t.count(progress.captures)))
+            (fact("Of these, copies", t.count(progress.identical)))
+            (fact("Errors", t.count(progress.errors)))
+            (fact("Left out by rules", t.count(progress.refused)))
+            (fact("URLs that wait", t.count(progress.queued)))
             @if is_under_way {
-                (fact("Requests under way", count(progress.active as u64)))
-                (fact("Hosts being asked", count(progress.hosts_active as u64)))
-                (fact("Hosts left alone for politeness", count(progress.hosts_waiting as u64)))
-                (fact("Room on the disk", indicatif::HumanBytes(progress.disk_free_bytes).to_string()))
+                (fact("Requests under way", t.count(progress.active as u64)))
+                (fact("Hosts being asked", t.count(progress.hosts_active as u64)))
+                (fact("Hosts left alone for politeness", t.count(progress.hosts_waiting as u64)))
+                (fact("Room on the disk", t.bytes(progress.disk_free_bytes)))
             }
-            (fact("Checkpoints", count(progress.checkpoints)))
-            (fact("Took", span(progress.seconds)))
+            (fact("Checkpoints", t.count(progress.checkpoints)))
+            (fact("Took", t.span(progress.seconds)))
         }
-        @if run.moments.len() > 1 { section { h2 { "Pages over time" } (pace(run)) } }
-        section { h2 { "Budgets" } (budgets(run)) }
-        @if !run.errors.0.is_empty() { section { h2 { "Errors" } (reasons(run.errors.0.iter())) } }
+        @if run.moments.len() > 1 { section { h2 { (t.say("Pages over time")) } (pace(t, run)) } }
+        section { h2 { (t.say("Budgets")) } (budgets(t, run)) }
+        @if !run.errors.0.is_empty() { section { h2 { (t.say("Errors")) } (reasons(t, "Errors", run.errors.0.iter())) } }
         @let groups = [
             ("Traps", chosen(&run.refused, |name| is_one(&TRAPS, name))),
             ("Over budget", chosen(&run.refused, |name| is_one(&BUDGETS, name))),
             ("Left out by other rules", chosen(&run.refused, |name| !is_one(&TRAPS, name) && !is_one(&BUDGETS, name))),
         ];
         @for (title, tallies) in groups {
-            @if !tallies.is_empty() { section { h2 { (title) } (reasons(tallies.into_iter())) } }
+            @if !tallies.is_empty() { section { h2 { (t.say(title)) } (reasons(t, title, tallies.into_iter())) } }
         }
     }
 }
@@ -224,75 +232,69 @@ fn ending(stage: Stage, end: Option<&str>) -> &'static str {
 }
 
 /// What a run may do, and how much of that it has done.
-fn budgets(run: &Run) -> Markup {
+fn budgets(t: Speech, run: &Run) -> Markup {
     let (limits, progress) = (&run.limits, &run.progress);
+    let no_limit = t.say("no limit");
     let [hosts, sites] = BUDGETS.map(|rule| run.refused.of(&[rule.name()]));
     let each = |limit: Option<u32>, left_out: u64| {
-        html! { td { @match limit { Some(pages) => (count(pages.into())), None => "no limit" } } td { (count(left_out)) " URLs put off" } }
+        html! {
+            td { @match limit { Some(pages) => (t.count(pages.into())), None => (no_limit) } }
+            td { (t.counted(left_out, "{} URL put off", "{} URLs put off")) }
+        }
     };
-    html! { div .wide { table {
-        thead { tr { th scope="col" { "Of" } th scope="col" { "At most" } th scope="col" { "So far" } } }
+    html! { div .wide role="region" aria-label=(t.say("Budgets")) tabindex="0" { table {
+        thead { tr { th scope="col" { (t.say("Of")) } th scope="col" { (t.say("At most")) } th scope="col" { (t.say("So far")) } } }
         tbody {
             tr {
-                th scope="row" { "Pages" }
+                th scope="row" { (t.say("Pages")) }
                 @match limits.pages {
-                    Some(most) => { td { (count(most)) } td { progress max=(most.max(1)) value=(progress.pages.min(most)) aria-label="Share of the pages" {} " " (count(progress.pages)) } }
-                    None => { td { "no limit" } td { (count(progress.pages)) } }
+                    Some(most) => { td { (t.count(most)) } td { progress max=(most.max(1)) value=(progress.pages.min(most)) aria-label=(t.say("Share of the pages")) {} " " (t.count(progress.pages)) } }
+                    None => { td { (no_limit) } td { (t.count(progress.pages)) } }
                 }
             }
             tr {
-                th scope="row" { "Time" }
-                td { @match limits.seconds { Some(seconds) => (span(seconds)), None => "no limit" } } td { (span(progress.seconds)) }
+                th scope="row" { (t.say("Time")) }
+                td { @match limits.seconds { Some(seconds) => (t.span(seconds)), None => (no_limit) } } td { (t.span(progress.seconds)) }
             }
-            tr { th scope="row" { "Pages of a host" } (each(limits.pages_per_host, hosts)) }
-            tr { th scope="row" { "Pages of a site" } (each(limits.pages_per_site, sites)) }
+            tr { th scope="row" { (t.say("Pages of a host")) } (each(limits.pages_per_host, hosts)) }
+            tr { th scope="row" { (t.say("Pages of a site")) } (each(limits.pages_per_site, sites)) }
         }
     } } }
 }
 
-fn reasons<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Markup {
+fn reasons<'a>(t: Speech, title: &'static str, tallies: impl Iterator<Item = &'a Tally>) -> Markup {
     let mut tallies: Vec<&Tally> = tallies.collect();
     tallies.sort_by_key(|tally| std::cmp::Reverse(tally.count));
-    html! { div .wide { table .reasons {
-        thead { tr { th scope="col" { "Why" } th .number scope="col" { "Times" } th scope="col" { "For example" } } }
+    html! { div .wide role="region" aria-label=(t.say(title)) tabindex="0" { table .reasons {
+        thead { tr { th scope="col" { (t.say("Why")) } th .number scope="col" { (t.say("Times")) } th scope="col" { (t.say("For example")) } } }
         tbody { @for tally in tallies { tr {
-            th scope="row" { (because(&tally.reason)) }
-            td .number { (count(tally.count)) }
-            td .url { @for example in &tally.examples { div { a href=(page_of(&example.url)) { (example.url) } } } }
+            th scope="row" { (because(t, &tally.reason)) }
+            td .number { (t.count(tally.count)) }
+            td .url { @for example in &tally.examples { div { a href=(t.page_of(&example.url)) { (example.url) } } } }
         } } }
     } } }
 }
 
 /// A reason, or what the rule of that name says.
-fn because(reason: &str) -> &str {
+fn because(t: Speech, reason: &str) -> Markup {
     match Refusal::ALL.into_iter().find(|rule| rule.name() == reason) {
-        Some(rule) => rule.sentence(),
-        None if reason == NOT_TO_BE_KEPT => "the page asks not to be kept",
-        None => reason,
+        Some(rule) => html! { (t.say(rule.sentence())) },
+        None if reason == NOT_TO_BE_KEPT => html! { (t.say("the page asks not to be kept")) },
+        None => html! { span lang="en" { (reason) } },
     }
+}
+
+/// A time to the second.
+fn second(t: Speech, time: DateTime<Utc>) -> Markup {
+    html! { time datetime=(time.to_rfc3339()) { (t.minute(time)) (time.with_timezone(&Local).format(":%S")) } }
 }
 
 /// How many pages there were when.
-fn pace(run: &Run) -> Markup {
+fn pace(t: Speech, run: &Run) -> Markup {
     let points: Vec<(f64, f64)> = run.moments.iter().map(|at| (at.seconds, at.pages as f64)).collect();
     let most = points.last().map_or(0.0, |at| at.1);
-    let title = format!("{} pages in {}", count(most as u64), span(run.progress.seconds));
-    let to = run.moments.last().map_or(String::new(), |at| span(at.seconds));
-    Picture { title: &title, most: format!("{} pages", count(most as u64)), from: "0 s".to_owned(), to }
-        .line(&points, most)
-}
-
-/// A time that passed, for people.
-fn span(seconds: f64) -> String {
-    if seconds < 60.0 {
-        return format!("{seconds:.0} s");
-    }
-    // What no clock says is none.
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
-    let (days, hours, minutes, seconds) = (time / 86_400, time / 3600 % 24, time / 60 % 60, time % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes} min {seconds} s"),
-        (0, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
+    let pages = t.counted(most as u64, "{} page", "{} pages");
+    let title = t.fill("{} in {}", &[&pages, &t.span(run.progress.seconds)]);
+    let to = run.moments.last().map_or(String::new(), |at| t.span(at.seconds));
+    Picture { title: &title, most: pages, from: t.span(0.0), to }.line(&points, most)
 }

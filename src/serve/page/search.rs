@@ -1,10 +1,10 @@
 //! Searching, as `archive search` does it.
 
 use chrono::{DateTime, Utc};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, address, moment, page_of, utc};
+use super::{Asked, Problem, Reply, Speech, utc};
 use crate::find::{self, FindError, Options, Typed};
 use crate::search::Snippet;
 
@@ -14,13 +14,27 @@ const RESULTS: usize = 20;
 const RESULTS_MAX: usize = 200;
 
 /// How browsers search here.
-pub(super) const DESCRIPTION: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
-<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
-<ShortName>archive</ShortName>
-<Description>Search the web archive</Description>
-<Url type="text/html" template="/search?q={searchTerms}"/>
-</OpenSearchDescription>
-"#;
+pub(super) fn description(t: Speech) -> String {
+    let xml = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/" {
+            ShortName { "archive" }
+            Description { (t.say("Search the web archive")) }
+            Url type="text/html" template=(t.address("/search", &[("q", "")]).replace("q=", "q={searchTerms}")) {}
+        }
+    };
+    xml.into_string()
+}
+
+/// What can be typed beside words, and what it means.
+const TYPED: [(&str, &str); 6] = [
+    ("\"open access\"", "these words in a row"),
+    ("-music", "not this word"),
+    ("site:example.org", "pages of this site"),
+    ("type:pdf", "documents of this type"),
+    ("language:fr", "pages in this language"),
+    ("after:2020 before:2025", "captured in this time"),
+];
 
 #[derive(Serialize, Default)]
 struct Search<'a> {
@@ -51,27 +65,30 @@ struct Hit {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let words = asked.parameter("q");
+    let (t, words) = (asked.speech, asked.parameter("q"));
     if words.starts_with("http://") || words.starts_with("https://") {
         let mut reply = Reply::of(302, "text/plain", "");
-        reply.headers.push(("Location".to_owned(), page_of(words)));
+        reply.headers.push(("Location".to_owned(), t.page_of(words)));
         return Ok(reply);
     }
     let mut data = Search { words, ..Search::default() };
     if !words.is_empty() {
-        let typed =
-            Typed::parse(words).map_err(|mistake| Problem::Wrong(format!("In the search, {mistake}.")))?;
+        let mistaken = |mistake| Problem::Mistake(format!("In the search, {mistake}."));
+        let typed = Typed::parse(words).map_err(mistaken)?;
         data.from = asked.parameter("from").parse().unwrap_or(0).min(RESULTS_MAX - RESULTS);
         let options = Options { limit: data.from + RESULTS + 1, facets: true, ..Options::default() };
         let found = match find::find(&asked.opened.store, asked.opened.access.clone(), &typed, options) {
-            Err(error @ FindError::NoIndex) => return Err(Problem::Missing(format!("{error}."))),
+            Err(FindError::NoIndex) => {
+                let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
+                return Err(Problem::Missing(t.say(what).to_owned()));
+            }
             found => found?,
         };
         data.more = found.hits.len() > data.from + RESULTS && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.into_iter().skip(data.from).take(RESULTS).map(hit).collect();
         (data.facets, data.meant) = (found.facets, found.meant);
     }
-    let title = if words.is_empty() { "Search" } else { words };
+    let title = if words.is_empty() { t.say("Search") } else { words };
     Ok(asked.reply(title, &data, || shown(asked, &data)))
 }
 
@@ -96,53 +113,54 @@ fn hit(hit: find::Hit) -> Hit {
 }
 
 fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
-    let at = |from: usize| address("/search", &[("q", data.words), ("from", &from.to_string())]);
+    let t = asked.speech;
+    let at = |from: usize| t.address("/search", &[("q", data.words), ("from", &from.to_string())]);
     html! {
-        h1 { @if data.words.is_empty() { "Search" } @else { "Search: " (data.words) } }
+        h1 { @if data.words.is_empty() { (t.say("Search")) } @else { (t.fill("Search: {}", &[&data.words])) } }
         @for (word, other) in &data.meant {
-            p {
-                "No page says “" (word) "”. Did you mean "
-                a href=(address("/search", &[("q", &data.words.replace(word, other))])) { (other) } "?"
-            }
+            @let meant = html! { a href=(t.address("/search", &[("q", &data.words.replace(word, other))])) { (other) } };
+            p { (t.markup("No page says “{}”. Did you mean {}?", &[html! { (word) }, meant])) }
         }
         @if data.words.is_empty() {
-            p { "Words, \"words in a row\", -not, site:example.org, type:pdf, language:fr, before:2025, after:2020." }
+            p { (t.say("Words, or a URL of which you want to see the history. What can be typed beside words:")) }
+            dl .typed { @for (typed, meaning) in TYPED { dt { code { (typed) } } dd { (t.say(meaning)) } } }
         } @else if data.results.is_empty() {
-            p { "Nothing was found." }
+            p { (t.say("Nothing was found.")) }
         } @else if data.results.iter().all(|hit| !hit.all_words) {
-            p { "No page has all these words; these have most of them." }
+            p { (t.say("No page has all these words; these have most of them.")) }
         }
         div .columns {
             ol .results start=(data.from + 1) {
                 @for hit in &data.results {
                     li {
-                        a .title href=(page_of(&hit.url)) { @if hit.title.is_empty() { (hit.url) } @else { (hit.title) } }
+                        a .title href=(t.page_of(&hit.url)) { @if hit.title.is_empty() { (hit.url) } @else { (hit.title) } }
                         div .url { (hit.url) }
                         @if let Some(text) = &hit.snippet { p { (marked(text, &hit.marks)) } }
                         p .small {
-                            a href=(asked.replayed(&hit.url, hit.time)) { "As it was" }
-                            " · since " (moment(hit.time)) " · importance " (format!("{:.2}", hit.importance))
-                            @for url in &hit.also { br; "also " a href=(page_of(url)) { (url) } }
+                            a href=(asked.replayed(&hit.url, hit.time)) { (t.say("As it was")) }
+                            " · " (t.markup("since {}", &[t.moment(hit.time)]))
+                            " · " (t.fill("importance {}", &[&t.decimal(hit.importance, 2)]))
+                            @for url in &hit.also { br; (t.markup("also {}", &[html! { a href=(t.page_of(url)) { (url) } }])) }
                         }
                     }
                 }
             }
             @if !data.facets.is_empty() {
-                aside aria-label="Counts" {
+                aside aria-label=(t.say("Counts")) {
                     @for (name, counts) in &data.facets {
                         @if !counts.is_empty() {
-                            h2 { (name) }
+                            h2 { (t.say(name)) }
                             ul {
-                                @for (value, pages) in counts { li { (value) " " span .small { (pages) } } }
+                                @for (value, pages) in counts { li { span translate="no" { (value) } " " span .small { (t.count(*pages)) } } }
                             }
                         }
                     }
                 }
             }
         }
-        nav aria-label="Pages of results" {
-            @if data.from > 0 { a rel="prev" href=(at(data.from.saturating_sub(RESULTS))) { "Previous" } " " }
-            @if data.more { a rel="next" href=(at(data.from + RESULTS)) { "Next" } }
+        nav aria-label=(t.say("Pages of results")) {
+            @if data.from > 0 { a rel="prev" href=(at(data.from.saturating_sub(RESULTS))) { (t.say("Previous")) } " " }
+            @if data.more { a rel="next" href=(at(data.from + RESULTS)) { (t.say("Next")) } }
         }
     }
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, address, count, moment, page_of, utc};
+use super::{Asked, Problem, Reply, utc};
 use crate::query::{Question, Value};
 
 /// Pages that are listed.
@@ -40,14 +40,14 @@ struct Page {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let name = asked.parameter("name");
+    let (t, name) = (asked.speech, asked.parameter("name"));
     let quoted = Quoted(name);
     let ask =
         |text: String| Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
     let question = ask(format!("site site = {quoted}"))?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let Some(site) = sites.into_iter().next() else {
-        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
+        return Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name])));
     };
     let statuses =
         ask(format!("count pages site = {quoted} and status is not empty group by status"))?.answer()?;
@@ -71,43 +71,44 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         statuses: statuses.collect(),
         most_important: pages.answer()?.rows.iter().filter_map(|row| found(row)).collect(),
     };
-    let all = address("/query", &[("q", &format!("page site = {quoted} order by importance limit 1000"))]);
+    let all = t.query_of(&format!("page site = {quoted} order by importance limit 1000"));
+    let package = t.address("/wacz", &[("site", &data.site)]);
     Ok(asked.reply(&data.site, &data, || {
         html! {
             h1 { (data.site) }
             dl .facts {
-                div { dt { "Importance" } dd { (format!("{:.2}", data.importance)) } }
-                div { dt { "Pages" } dd { (count(data.pages)) } }
-                div { dt { "Captures" } dd { (count(data.captures)) } }
-                div { dt { "HTML" } dd { (count(data.html)) } }
-                div { dt { "XML" } dd { (count(data.xml)) } }
-                div { dt { "Other" } dd { (count(data.other)) } }
-                div { dt { "First capture" } dd { (moment(data.first_seen)) } }
-                div { dt { "Last capture" } dd { (moment(data.last_seen)) } }
-                @for (status, pages) in &data.statuses { div { dt { "Status " (status) } dd { (count(*pages)) } } }
+                div { dt { (t.say("Importance")) } dd { (t.decimal(data.importance, 2)) } }
+                div { dt { (t.say("Pages")) } dd { (t.count(data.pages)) } }
+                div { dt { (t.say("Captures")) } dd { (t.count(data.captures)) } }
+                div { dt { (t.say("HTML")) } dd { (t.count(data.html)) } }
+                div { dt { (t.say("XML")) } dd { (t.count(data.xml)) } }
+                div { dt { (t.say("Other")) } dd { (t.count(data.other)) } }
+                div { dt { (t.say("First capture")) } dd { (t.moment(data.first_seen)) } }
+                div { dt { (t.say("Last capture")) } dd { (t.moment(data.last_seen)) } }
+                @for (status, pages) in &data.statuses { div { dt { (t.fill("Status {}", &[status])) } dd { (t.count(*pages)) } } }
             }
             section {
-                h2 { "Most important pages" }
+                h2 { (t.say("Most important pages")) }
                 table {
                     thead { tr {
-                        th scope="col" { "Page" } th scope="col" { "Status" } th scope="col" { "Last capture" }
-                        th .number scope="col" { "Importance" }
+                        th scope="col" { (t.say("Page")) } th scope="col" { (t.say("Status")) } th scope="col" { (t.say("Last capture")) }
+                        th .number scope="col" { (t.say("Importance")) }
                     } }
                     tbody {
                         @for page in &data.most_important {
                             tr {
                                 th scope="row" {
-                                    a href=(page_of(&page.url)) { (page.title.as_deref().unwrap_or(&page.url)) }
+                                    a href=(t.page_of(&page.url)) { (page.title.as_deref().unwrap_or(&page.url)) }
                                     @if page.title.is_some() { div .url { (page.url) } }
                                 }
                                 td { @if let Some(status) = page.status { (status) } @else { "–" } }
-                                td { (moment(page.last_seen)) }
-                                td .number { (format!("{:.2}", page.importance)) }
+                                td { (t.moment(page.last_seen)) }
+                                td .number { (t.decimal(page.importance, 2)) }
                             }
                         }
                     }
                 }
-                p { a href=(all) { "All of its pages" } }
+                p { a href=(all) { (t.say("All of its pages")) } " · " a href=(package) { (t.say("Its captures as WACZ")) } }
             }
         }
     }))

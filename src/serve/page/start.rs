@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, count, moment, page_of, site_of, utc};
+use super::{Asked, Problem, Reply, utc};
 use crate::query::{Question, Value};
 
 /// Sites, and changed pages, that are listed.
@@ -59,47 +59,57 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         important_sites: sites(asked)?,
         changes: changes(asked)?,
     };
-    Ok(asked.reply("Start", &data, || {
+    let t = asked.speech;
+    Ok(asked.reply(t.say("Start"), &data, || {
         html! {
-            h1 { "Web archive" }
+            h1 { (t.say("Web archive")) }
             dl .facts {
-                div { dt { "Captures" } dd { (count(data.captures)) } }
-                div { dt { "URLs fetched" } dd { (count(data.fetched)) } }
-                div { dt { "Sites fetched or linked to" } dd { (count(data.sites)) } }
-                div { dt { "Links" } dd { (count(data.links)) } }
-                div { dt { "In segments" } dd { (indicatif::HumanBytes(data.segment_bytes)) } }
-                div { dt { "First capture" } dd { (moment(data.first)) } }
-                div { dt { "Last capture" } dd { (moment(data.last)) } }
+                div { dt { (t.say("Captures")) } dd { (t.count(data.captures)) } }
+                div { dt { (t.say("URLs fetched")) } dd { (t.count(data.fetched)) } }
+                div { dt { (t.say("Sites fetched or linked to")) } dd { (t.count(data.sites)) } }
+                div { dt { (t.say("Links")) } dd { (t.count(data.links)) } }
+                div { dt { (t.say("In segments")) } dd { (t.bytes(data.segment_bytes)) } }
+                div { dt { (t.say("First capture")) } dd { (t.moment(data.first)) } }
+                div { dt { (t.say("Last capture")) } dd { (t.moment(data.last)) } }
             }
-            section {
-                h2 { "Most important sites" }
+            @if data.captures == 0 {
+                p { (t.markup("Nothing was captured yet. {} begins.", &[html! { code { "archive crawl --seeds list.txt" } }])) }
+            }
+            @if !data.important_sites.is_empty() { section {
+                h2 { (t.say("Most important sites")) }
                 table {
-                    thead { tr { th scope="col" { "Site" } th .number scope="col" { "Importance" } th .number scope="col" { "Pages" } } }
+                    thead { tr { th scope="col" { (t.say("Site")) } th .number scope="col" { (t.say("Importance")) } th .number scope="col" { (t.say("Pages")) } } }
                     tbody {
                         @for site in &data.important_sites {
                             tr {
-                                th scope="row" { a href=(site_of(&site.site)) { (site.site) } }
-                                td .number { (format!("{:.2}", site.importance)) }
-                                td .number { @if site.pages == 0 { "only linked to" } @else { (count(site.pages)) } }
+                                th scope="row" { a href=(t.site_of(&site.site)) { (site.site) } }
+                                td .number { (t.decimal(site.importance, 2)) }
+                                td .number { @if site.pages == 0 { (t.say("only linked to")) } @else { (t.count(site.pages)) } }
                             }
                         }
                     }
                 }
+            } }
+            @if !asked.others.is_empty() {
+                section {
+                    h2 { (t.say("Other archives")) }
+                    ul { @for (name, application) in asked.others { li { a href=(application) { (name) } } } }
+                }
             }
             @if !data.changes.is_empty() {
                 section {
-                    h2 { "Newest changes" }
+                    h2 { (t.say("Newest changes")) }
                     table {
-                        thead { tr { th scope="col" { "Page" } th scope="col" { "Changed" } th .number scope="col" { "Importance" } } }
+                        thead { tr { th scope="col" { (t.say("Page")) } th scope="col" { (t.say("Changed")) } th .number scope="col" { (t.say("Importance")) } } }
                         tbody {
                             @for change in &data.changes {
                                 tr {
                                     th scope="row" {
-                                        a href=(page_of(&change.url)) { (change.title.as_deref().unwrap_or(&change.url)) }
+                                        a href=(t.page_of(&change.url)) { (change.title.as_deref().unwrap_or(&change.url)) }
                                         @if change.title.is_some() { div .url { (change.url) } }
                                     }
-                                    td { (moment(change.changed)) }
-                                    td .number { (format!("{:.2}", change.importance)) }
+                                    td { (t.moment(change.changed)) }
+                                    td .number { (t.decimal(change.importance, 2)) }
                                 }
                             }
                         }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::backend::{Disk, OpenMode, read_file};
 use crate::checkpoint::{Result, StateError};
@@ -38,7 +39,8 @@ pub(crate) const FORMAT: &str = "format";
 /// The format this code writes.
 pub(crate) const FORMAT_VERSION: u64 = 3;
 
-const FILE: &str = "catalogue.redb";
+/// Its name in the folder of the state.
+pub(crate) const FILE: &str = "catalogue.redb";
 /// What a catalogue has at most: it is read into memory by every command.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 const CACHE_BYTES: usize = 16 << 20;
@@ -154,15 +156,26 @@ impl Catalogue {
     /// Reads everything from a copy in memory, in which redb repairs what a crash left; the file stays as it is. A file
     /// that is not there or empty is an archive without a checkpoint.
     pub(crate) fn load(&self) -> Result<Contents> {
+        let (contents, _) = self.load_newer(None)?.unwrap_or_default();
+        Ok(contents)
+    }
+
+    /// The same with the sum of the file; nothing while it has this one.
+    pub(crate) fn load_newer(&self, sum: Option<u64>) -> Result<Option<(Contents, u64)>> {
         if !self.exists()? {
-            return Ok(Contents::default());
+            return Ok(Some(Default::default()));
         }
         let bytes = self.bytes()?;
+        let now = xxh3_64(&bytes);
+        if sum == Some(now) {
+            return Ok(None);
+        }
         if bytes.is_empty() {
-            return Ok(Contents::default());
+            return Ok(Some((Contents::default(), now)));
         }
         // redb checks what it needs for its own work, and panics over some of the damage it meets.
-        quietly(|| self.read(&self.open_copy(&bytes)?)).unwrap_or_else(|| Err(self.damaged()))
+        let contents = quietly(|| self.read(&self.open_copy(&bytes)?)).unwrap_or_else(|| Err(self.damaged()));
+        Ok(Some((contents?, now)))
     }
 
     /// As [`Catalogue::load`], whatever the format: for what a rebuild takes over.

@@ -119,6 +119,11 @@ impl BlockLog {
         self.ends_file.set_len(ends).map_err(|error| StateError::io(&self.ends_path, error))
     }
 
+    /// Bytes of the frames that are in the files, and of the list of their ends.
+    pub(crate) fn extent(&self) -> (u64, u64) {
+        (self.written, self.ends_written as u64 * END_BYTES)
+    }
+
     /// The sum of all frames.
     pub(crate) fn sum(&self) -> u64 {
         self.sum

@@ -43,6 +43,11 @@ pub enum SegmentError {
         /// Segments that wait.
         waiting: usize,
     },
+    /// New segments do not have their names yet.
+    #[error(
+        "a rewriting of segments was interrupted; the next command that changes the archive ends it, as `archive repack` does"
+    )]
+    Rewriting,
     /// A record is longer than a segment may hold.
     #[error("a record of {bytes} bytes is longer than {maximum} bytes")]
     TooLong {

@@ -45,6 +45,7 @@
 //! ```
 
 mod append;
+mod checkpointed;
 mod codec;
 mod dictionary;
 mod encode;
@@ -55,6 +56,7 @@ mod host_group;
 mod index;
 mod inspect;
 mod ledger;
+mod look_up;
 mod metadata;
 mod name;
 mod options;
@@ -74,6 +76,7 @@ mod versions;
 mod writer;
 
 pub use append::{Appended, RotationReason, Segments};
+pub(crate) use checkpointed::checkpointed;
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
 pub use encode::{Encoded, Encoder, Packing, Shrinking};
@@ -86,6 +89,7 @@ pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use index::index_line;
 pub use inspect::{Fault, FaultKind, Inspection, inspect};
 pub use ledger::SegmentInfo;
+pub use look_up::Indexed;
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
 pub use origins::SKIPPABLE_ORIGINS;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -88,6 +88,15 @@ struct OpenSegment {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     codec: Codec,
+    /// The index beside it, once somebody has asked for it, if there is one.
+    index: OnceLock<Option<IndexFile>>,
+}
+
+/// The index beside a segment.
+#[derive(Clone)]
+pub(super) struct IndexFile {
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) path: PathBuf,
 }
 
 impl std::fmt::Debug for SegmentReader {
@@ -112,6 +121,11 @@ impl SegmentReader {
     pub(super) fn in_folder(disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
         let (files, contexts) = (Mutex::default(), Mutex::default());
         Self { shared: Arc::new(Shared { disk, folder, files, contexts }) }
+    }
+
+    /// A reader of the same folder that has nothing open.
+    pub(crate) fn anew(&self) -> Self {
+        Self::in_folder(Arc::clone(&self.shared.disk), self.shared.folder.clone())
     }
 
     /// Reads a record.
@@ -203,6 +217,22 @@ impl SegmentReader {
         Ok((segment.file.clone(), segment.path.clone()))
     }
 
+    /// The index beside a segment; nothing when there is none.
+    pub(super) fn index(&self, id: SegmentId) -> Result<Option<IndexFile>, SegmentError> {
+        let segment = self.segment(id)?;
+        if segment.index.get().is_none() {
+            let name = segment.path.file_name().unwrap_or_default().to_string_lossy();
+            let path = segment.path.with_file_name(super::index::file_of(&name));
+            let opened = match self.shared.disk.open(&path, OpenMode::Read) {
+                Ok(file) => Some(IndexFile { file, path }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error).context("open", &path),
+            };
+            return Ok(segment.index.get_or_init(|| opened).clone());
+        }
+        Ok(segment.index.get().cloned().flatten())
+    }
+
     /// How a segment is compressed.
     pub(super) fn codec(&self, id: SegmentId) -> Result<Codec, SegmentError> {
         Ok(self.segment(id)?.codec)
@@ -237,7 +267,8 @@ impl SegmentReader {
             let path = self.shared.folder.join(file);
             match self.shared.disk.open(&path, OpenMode::Read) {
                 Ok(file) => {
-                    let segment = Arc::new(OpenSegment { file, path, codec: name.codec });
+                    let segment =
+                        Arc::new(OpenSegment { file, path, codec: name.codec, index: OnceLock::new() });
                     let mut files = locked(&self.shared.files);
                     if files.open.len() >= FILES_MAX {
                         files.open.clear();

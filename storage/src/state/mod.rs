@@ -12,6 +12,7 @@
 mod captures;
 mod check;
 mod commit;
+mod files;
 mod names;
 mod open;
 mod pages;
@@ -86,6 +87,8 @@ pub struct State {
     owner: Option<Arc<dyn DiskFile>>,
     checkpoint_lock: Arc<dyn DiskFile>,
     catalogue: Catalogue,
+    /// The sum of the catalogue's file that a reader has read.
+    read_sum: Option<u64>,
     /// What the catalogue holds.
     committed: Contents,
     /// What it will hold after the next checkpoint, except lengths and open blocks.

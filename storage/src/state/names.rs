@@ -198,6 +198,11 @@ impl State {
         })
     }
 
+    /// All hosts without their names, in order of discovery; ends after the first error.
+    pub fn host_records(&self) -> impl Iterator<Item = Result<Host>> + '_ {
+        self.hosts.scan(0).map(|host| host.map(|(_, host)| host))
+    }
+
     /// Hosts known.
     #[must_use]
     pub fn host_count(&self) -> u32 {
@@ -278,6 +283,11 @@ impl State {
             let (id, site) = site?;
             Ok((SiteId(id), named(&mut names, id, "site")?, site))
         })
+    }
+
+    /// All sites without their names, in order of discovery; ends after the first error.
+    pub fn site_records(&self) -> impl Iterator<Item = Result<Site>> + '_ {
+        self.sites.scan(0).map(|site| site.map(|(_, site)| site))
     }
 
     /// Sites known.

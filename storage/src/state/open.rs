@@ -27,7 +27,7 @@ pub(super) const TABLES: [&str; 5] = ["pages", "visits", "captures", "hosts", "s
 /// Logs of blocks.
 pub(super) const LOGS: [&str; 6] = ["urls", "host-names", "site-names", "titles", "validators", "links"];
 
-fn table_file(table: &str) -> String {
+pub(super) fn table_file(table: &str) -> String {
     format!("{table}.table")
 }
 
@@ -137,12 +137,13 @@ impl State {
         if !catalogue.exists()? {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
-        let contents = catalogue.load()?;
+        let (contents, sum) = catalogue.load_newer(None)?.unwrap_or_default();
         if contents.number(NUMBER) == 0 {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
         let mut state =
             Self::assemble(disk, folder, Mode::Read, options, None, checkpoint_lock, catalogue, contents)?;
+        state.read_sum = Some(sum);
         state.overlay_journal()?;
         Ok(state)
     }
@@ -184,6 +185,7 @@ impl State {
             owner,
             checkpoint_lock,
             catalogue,
+            read_sum: None,
             committed: contents.clone(),
             contents,
             mime_ids,
@@ -288,7 +290,7 @@ impl State {
         self.pause()?;
         let path = self.lock_path();
         self.checkpoint_lock.lock(Lock::Shared).map_err(|error| StateError::io(&path, error))?;
-        let found = self.catalogue.load()?;
+        let Some((found, _)) = self.catalogue.load_newer(self.read_sum)? else { return Ok(()) };
         let is_same = |name: &str| found.number(name) == self.committed.number(name);
         if is_same(NUMBER) && is_same(GENERATION) {
             return Ok(());

@@ -6,14 +6,15 @@
 //! may be equal. The file is derived: without it URLs are found as the owner of an archive finds them.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{NameCursor, NameTable};
+use super::NameTable;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Table};
 
-/// URLs that came later and are read one by one to find one: so many, or this part of those in the file.
+/// URLs that came later, whose hashes are gathered when the first is looked up: so many, or this part of those in the file.
 const LATER_MIN: u32 = 1 << 9;
 const LATER_DIVISOR: u32 = 64;
 /// Names in a block on average: it is full for none of 10^8 blocks.
@@ -46,6 +47,8 @@ pub(crate) struct Finder {
     identity: u64,
     /// Names that are in it.
     pub(crate) names: u32,
+    /// Hashes of the names that came later, in order, with their ids.
+    later: OnceLock<Vec<(u64, u32)>>,
 }
 
 const SLOTS: u32 = Table::<Entry>::PER_BLOCK;
@@ -67,7 +70,7 @@ impl Finder {
                 damaged("it belongs to another state")
             }
             (_, Some(Entry(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
-                Ok(Some(Self { entries, identity, names }))
+                Ok(Some(Self { entries, identity, names, later: OnceLock::new() }))
             }
             _ => damaged("it has another length than it says"),
         }
@@ -81,23 +84,37 @@ impl Finder {
 
     /// The id of a name of the table, which has few more names than the file.
     pub(crate) fn find(&self, table: &NameTable, name: &str) -> Result<Option<u32>> {
+        let is_it = |id: u32| Ok::<_, StateError>(table.get(id)?.as_deref() == Some(name));
         let (block, low) = place(name.as_bytes(), self.identity, self.entries.len() / SLOTS - 1);
+        let mut entries = self.entries.cursor();
         for slot in 0..SLOTS {
-            match self.entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
+            match entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
                 Entry(_, 0) => break,
-                Entry(found, id) if found == low && table.get(id - 1)?.as_deref() == Some(name) => {
-                    return Ok(Some(id - 1));
-                }
+                Entry(found, id) if found == low && is_it(id - 1)? => return Ok(Some(id - 1)),
                 Entry(..) => {}
             }
         }
-        let mut cursor = NameCursor::new(table);
-        for id in self.names..table.len() {
-            if cursor.get(id)? == Some(name) {
-                return Ok(Some(id));
+        let (later, hash) = (self.later(table)?, xxh3_64_with_seed(name.as_bytes(), self.identity));
+        let first = later.partition_point(|(found, _)| *found < hash);
+        for (_, id) in later[first..].iter().take_while(|(found, _)| *found == hash) {
+            if is_it(*id)? {
+                return Ok(Some(*id));
             }
         }
         Ok(None)
+    }
+
+    fn later(&self, table: &NameTable) -> Result<&[(u64, u32)]> {
+        if self.later.get().is_none() {
+            let mut later = Vec::new();
+            table.scan_bytes(self.names..table.len(), |id, name| {
+                later.push((xxh3_64_with_seed(name, self.identity), id));
+                Ok(())
+            })?;
+            later.sort_unstable();
+            return Ok(self.later.get_or_init(|| later));
+        }
+        Ok(self.later.get().map(Vec::as_slice).unwrap_or_default())
     }
 
     /// Reads every block, and reports those that are damaged.

@@ -4,7 +4,7 @@ use chrono::{SubsecRound as _, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::super::{Asked, Problem, Reply, address};
+use super::super::{Asked, Problem, Reply};
 use super::{Reviewer, reviewing, site_address};
 use crate::decisions::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
 
@@ -19,11 +19,12 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let form = asked.form.as_deref().unwrap_or_default();
     let sent =
         |name: &str| form.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim());
+    let t = asked.speech;
     let mut reviewer = Reviewer::of(asked, sent("by"))?;
     let name = sent("site");
     let known = asked.opened.store.state().find_site(name)?;
     if known.is_none() {
-        return Err(Problem::Missing(format!("The archive knows no site “{name}”.")));
+        return Err(Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name])));
     }
     let subject = Subject::Site(name.to_owned());
     let what = what(&reviewer, &subject, sent)?;
@@ -36,7 +37,7 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
             let newest = reviewer.decisions.newest_word(&subject);
             return Ok(conflict(asked, &reviewer, name, &other, form, newest));
         }
-        Err(DecisionsError::Mistake(what)) => return Err(Problem::Wrong(what)),
+        Err(DecisionsError::Mistake(what)) => return Err(Problem::Mistake(what)),
         Err(error) => return Err(error.into()),
     }
     if asked.wants_json {
@@ -46,8 +47,8 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }
     let mut reply = Reply::of(303, "text/plain", "");
     let back = match sent("back") {
-        "site" => site_address(name, reviewer.name),
-        show => address("/review", &[("show", show), ("by", reviewer.name)]),
+        "site" => site_address(t, name, reviewer.name),
+        show => t.address("/review", &[("show", show), ("by", reviewer.name)]),
     };
     reply.headers.push(("Location".to_owned(), back));
     Ok(reply)
@@ -59,24 +60,25 @@ fn what<'f>(
     subject: &Subject,
     sent: impl Fn(&str) -> &'f str,
 ) -> Result<What, Problem> {
+    let t = reviewer.t;
+    let wrong = |what: &'static str| Problem::Wrong(t.say(what).to_owned());
     if sent("undo") == "1" {
         let own = (1..).zip(reviewer.decisions.log()).filter(|(number, decision)| {
             let is_said = matches!(&decision.what, What::Said(said) if said.on == *subject);
             is_said && decision.by == reviewer.name && !reviewer.decisions.is_undone(*number)
         });
-        let (number, _) = own
-            .last()
-            .ok_or_else(|| Problem::Wrong(format!("{} has decided nothing on it.", reviewer.name)))?;
+        let nothing = || Problem::Wrong(t.fill("{} has decided nothing on it.", &[&reviewer.name]));
+        let (number, _) = own.last().ok_or_else(nothing)?;
         return Ok(What::Undoes(number));
     }
     let mut said = Said::of(subject.clone());
     if !sent("rating").is_empty() {
         let rating = sent("rating").parse().ok().filter(|rating| (1..=4).contains(rating));
-        said.rating = Some(rating.ok_or_else(|| Problem::Wrong("A rating is 1, 2, 3 or 4.".to_owned()))?);
+        said.rating = Some(rating.ok_or_else(|| wrong("A rating is 1, 2, 3 or 4."))?);
     }
     if !sent("verdict").is_empty() {
         let verdict = Verdict::EACH.into_iter().find(|verdict| verdict.name() == sent("verdict"));
-        said.verdict = Some(verdict.ok_or_else(|| Problem::Wrong("There is no such verdict.".to_owned()))?);
+        said.verdict = Some(verdict.ok_or_else(|| wrong("There is no such verdict."))?);
     }
     sent("reason").clone_into(&mut said.reason);
     sent("note").clone_into(&mut said.note);
@@ -105,12 +107,13 @@ fn conflict(
         .decisions
         .on(&Subject::Site(name.to_owned()))
         .is_some_and(|standing| reviewer.hides(standing));
+    let (t, by) = (asked.speech, &other.by);
     let what = match &other.what {
-        What::Undoes(_) => format!("{} took a decision on {name} back in the meantime", other.by),
+        What::Undoes(_) => t.fill("{} took a decision on {} back in the meantime", &[by, &name]),
         What::Said(said) if !hides => {
-            format!("{} decided on {name} in the meantime: {}", other.by, said.in_words())
+            t.fill("{} decided on {} in the meantime: {}", &[by, &name, &said.in_words(*t)])
         }
-        What::Said(_) => format!("{} decided on {name} in the meantime", other.by),
+        What::Said(_) => t.fill("{} decided on {} in the meantime", &[by, &name]),
     };
     if asked.wants_json {
         return Reply::of(
@@ -119,17 +122,18 @@ fn conflict(
             serde_json::json!({ "error": what, "seen": newest }).to_string(),
         );
     }
+    let title = t.say("Decided in the meantime");
     let content = html! {
-        h1 { "Decided in the meantime" }
+        h1 { (title) }
         p { (what) }
         form method="post" action="/review/decide" {
             @for (field, value) in form.iter().filter(|(field, _)| field != "seen") {
                 input type="hidden" name=(field) value=(value);
             }
             input type="hidden" name="seen" value=(newest);
-            button { "Write mine down as well" }
+            button { (t.say("Write mine down as well")) }
         }
-        p { a href=(site_address(name, reviewer.name)) { "Leave it as it is" } }
+        p { a href=(site_address(t, name, reviewer.name)) { (t.say("Leave it as it is")) } }
     };
-    reviewing(asked, Reply::html(409, "Decided in the meantime", "", &content))
+    reviewing(asked, Reply::html(409, t, title, Some(asked), &content))
 }

@@ -1,6 +1,11 @@
 // Keys for reviewing: digits rate, letters decide, arrows move, u undoes. Without it, the same buttons work.
 "use strict";
 const VERDICTS = { k: "keep", d: "drop", o: "often", n: "never", i: "investigate" };
+// Whoever speaks to a computer, or types by accident, can switch them off.
+const keys = document.getElementById("keys");
+keys.checked = localStorage.getItem("keys") !== "off";
+keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
+const { silent } = document.currentScript.dataset;
 const rows = [...document.querySelectorAll("[data-site]")];
 let at = 0;
 
@@ -16,6 +21,7 @@ const send = async (row, name, value) => {
   const form = row.querySelector("form");
   const fields = new URLSearchParams(new FormData(form));
   fields.set(name, value);
+  fields.set("lang", document.documentElement.lang);
   const said = row.querySelector("output");
   try {
     const answer = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } });
@@ -26,7 +32,7 @@ const send = async (row, name, value) => {
     if (told.seen !== undefined) form.elements.seen.value = told.seen;
     return !told.error;
   } catch {
-    said.textContent = "The server does not answer.";
+    said.textContent = silent;
     said.className = "failed";
     return false;
   }
@@ -41,7 +47,7 @@ document.addEventListener("submit", event => {
 });
 
 document.addEventListener("keydown", async event => {
-  if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey || !rows.length) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey || !keys.checked || !rows.length) return;
   const key = event.key, row = rows[at];
   if (key === "ArrowDown" || key === "ArrowRight") choose(at + 1);
   else if (key === "ArrowUp" || key === "ArrowLeft") choose(at - 1);

@@ -14,10 +14,11 @@ pub(super) use site::site;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, Review, address};
+use super::{Asked, Problem, Reply, Review, Speech};
 use crate::decisions::{Decisions, Standing, Subject, Verdict, What};
 use crate::review::next;
 use crate::review::next::{Advice, Row as NextRow};
+use crate::texts::put;
 
 pub(super) const SCRIPT: &str = include_str!("keys.js");
 
@@ -83,6 +84,7 @@ struct List {
 
 /// Somebody who reviews.
 struct Reviewer<'a> {
+    t: Speech,
     name: &'a str,
     review: &'a Review,
     decisions: Decisions,
@@ -90,32 +92,31 @@ struct Reviewer<'a> {
 
 impl<'a> Reviewer<'a> {
     fn of(asked: &'a Asked<'_>, name: &'a str) -> Result<Self, Problem> {
-        let review =
-            asked.review.ok_or_else(|| Problem::Missing("There is no reviewing here.".to_owned()))?;
+        let t = asked.speech;
+        let missing = || Problem::Missing(t.say("There is no reviewing here.").to_owned());
+        let review = asked.review.ok_or_else(missing)?;
         let name = match (&review.user_header, asked.user) {
             (Some(_), Some(user)) => user,
             (Some(header), None) => {
-                let what = format!(
-                    "The web server before this one does not say who you are: it has to set {header}."
-                );
-                return Err(Problem::Refused(what));
+                let what = "The web server before this one does not say who you are: it has to set {}.";
+                return Err(Problem::Refused(t.fill(what, &[header])));
             }
             (None, _) if name.is_empty() => &review.by,
             (None, _) => name,
         };
-        Ok(Self { name, review, decisions: Decisions::read(asked.opened.store.path())? })
+        Ok(Self { t, name, review, decisions: Decisions::read(asked.opened.store.path())? })
     }
 
     /// What may be shown of what was decided on a site.
     fn said(&self, subject: &Subject) -> String {
         let Some(standing) = self.decisions.on(subject) else { return String::new() };
         if self.hides(standing) {
-            return "rated by others".to_owned();
+            return self.t.say("rated by others").to_owned();
         }
         let ratings = standing.ratings.iter().map(|(who, rated)| format!("{who} {}", rated.rating));
         let verdict = standing.verdict.as_ref().map(|(verdict, who, reason)| {
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            format!("{} ({who}{reason})", verdict.name())
+            format!("{} ({who}{reason})", self.t.say(verdict.name()))
         });
         let tags = standing.tags.iter().map(|tag| format!("#{tag}"));
         ratings.chain(verdict).chain(tags).collect::<Vec<_>>().join(", ")
@@ -188,106 +189,123 @@ impl<'a> Reviewer<'a> {
 /// The sites that wait.
 pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
-    let show = Show::of(asked);
+    let (t, show) = (asked.speech, Show::of(asked));
     let (sentence, mut sites) = match show {
         Show::Next => {
             let opened = asked.opened;
-            let next = next(&opened.store, &opened.access, &reviewer.decisions, None, SITES)?;
-            (next.sentence(), next.rows.into_iter().map(|row| reviewer.found(row)).collect())
+            let next = next(&opened.store, &opened.access, &reviewer.decisions, None, SITES, *t)?;
+            (next.sentence(*t), next.rows.into_iter().map(|row| reviewer.found(row)).collect())
         }
         Show::Second => {
             let sites = reviewer.waiting_for_a_second();
-            (format!("{} sites were rated by one other person.", sites.len()), sites)
+            let (one, many) =
+                ("{} site was rated by one other person.", "{} sites were rated by one other person.");
+            (t.counted(sites.len() as u64, one, many), sites)
         }
         Show::Assigned => {
             let sites = reviewer.assigned();
-            let tag = format!("@{}", reviewer.name);
-            (format!("{} sites wait for you: they have the tag {tag}.", sites.len()), sites)
+            let (one, many) = (
+                "{} site waits for you: it has the tag @{}.",
+                "{} sites wait for you: they have the tag @{}.",
+            );
+            let count = sites.len() as u64;
+            (put(t.plural(count, one, many), &[&t.count(count), &reviewer.name]), sites)
         }
         Show::Mine => (String::new(), reviewer.own()),
     };
     sites.truncate(SITES);
     let data = List { by: reviewer.name.to_owned(), sentence, sites };
-    Ok(reviewing(asked, asked.reply("Review", &data, || {
+    Ok(reviewing(asked, asked.reply(t.say("Review"), &data, || {
         html! {
-            script src="/review.js" defer {}
-            h1 { "Review" }
+            (script(t))
+            h1 { (t.say("Review")) }
             (who(asked, &data.by))
-            nav .tabs aria-label="Which sites" {
+            nav .tabs aria-label=(t.say("Which sites")) {
                 @for (each, name, title) in Show::EACH {
-                    a href=(address("/review", &[("show", name), ("by", &data.by)])) aria-current=[(each == show).then_some("page")] { (title) }
+                    a href=(t.address("/review", &[("show", name), ("by", &data.by)])) aria-current=[(each == show).then_some("page")] { (t.say(title)) }
                 }
-                a href="/review/scores" { "Scores" }
+                a href=(t.address("/review/scores", &[])) { (t.say("Scores")) }
             }
             p { (data.sentence) }
-            (keys())
-            @if data.sites.is_empty() { p { "There is none." } }
-            div .wide { table .review {
+            (keys(t))
+            @if data.sites.is_empty() { p { (t.say("There is none.")) } }
+            div .wide role="region" aria-label=(t.say("Sites")) tabindex="0" { table .review {
                 thead { tr {
-                    th scope="col" { "Site" } th .number scope="col" { "Importance" } th scope="col" { "Because" }
-                    th scope="col" { "Decide" }
+                    th scope="col" { (t.say("Site")) } th .number scope="col" { (t.say("Importance")) } th scope="col" { (t.say("Because")) }
+                    th scope="col" { (t.say("Decide")) }
                 } }
-                tbody { @for row in &data.sites { (row_of(row, &data.by, show)) } }
+                tbody { @for row in &data.sites { (row_of(t, row, &data.by, show)) } }
             } }
         }
     })))
 }
 
-fn row_of(row: &Row, by: &str, show: Show) -> Markup {
+fn row_of(t: Speech, row: &Row, by: &str, show: Show) -> Markup {
     let back = Show::EACH.iter().find(|(each, ..)| *each == show).map_or("next", |(_, name, _)| name);
     html! {
         tr data-site=(row.site) {
-            th scope="row" { a href=(site_address(&row.site, by)) { (row.site) } }
-            td .number { @if let Some(importance) = row.importance { (format!("{importance:.2}")) } }
+            th scope="row" { a href=(site_address(t, &row.site, by)) { (row.site) } }
+            td .number { @if let Some(importance) = row.importance { (t.decimal(importance, 2)) } }
             td .because {
-                @if let Some(advice) = row.advice { strong { (advice.name()) } ": " }
+                @if let Some(advice) = row.advice { strong { (t.say(advice.name())) } ": " }
                 (row.because.join("; "))
             }
-            td { (buttons(&row.site, by, row.seen, back)) output { (row.said) } }
+            td { (buttons(t, &row.site, by, row.seen, back)) output { (row.said) } }
         }
     }
 }
 
 /// Buttons by which somebody decides on a site.
-fn buttons(site: &str, by: &str, seen: u64, back: &str) -> Markup {
+fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
     html! {
         form .decide method="post" action="/review/decide" {
+            (t.kept())
             input type="hidden" name="site" value=(site);
             input type="hidden" name="by" value=(by);
             input type="hidden" name="seen" value=(seen);
             input type="hidden" name="back" value=(back);
             @for rating in 1..=4_u8 {
-                button name="rating" value=(rating) title=(crate::review::Score::new(rating).map_or("", |score| score.meaning())) { (rating) }
+                button name="rating" value=(rating) title=(crate::review::Score::new(rating).map_or("", |score| t.say(score.meaning()))) { (rating) }
             }
-            @for verdict in Verdict::EACH { button name="verdict" value=(verdict.name()) { (verdict.name()) } }
-            button name="undo" value="1" { "undo" }
+            @for verdict in Verdict::EACH { button name="verdict" value=(verdict.name()) { (t.say(verdict.name())) } }
+            button name="undo" value="1" { (t.say("undo")) }
         }
     }
 }
 
 /// Who decides: a name that one may change, unless the web server before this one knows better.
 fn who(asked: &Asked<'_>, by: &str) -> Markup {
+    let t = asked.speech;
     html! {
-        @if asked.user.is_some() { p { "You decide as " strong { (by) } "." } } @else {
+        @if asked.user.is_some() { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
             form .name action="/review" {
-                label { "You decide as " input name="by" value=(by) maxlength="100"; }
-                button { "Change" }
+                (t.kept())
+                label { (t.say("You decide as")) " " input name="by" value=(by) maxlength="100"; }
+                button { (t.say("Change")) }
             }
         }
     }
 }
 
-fn keys() -> Markup {
+fn script(t: Speech) -> Markup {
+    html! { script src="/review.js" defer data-silent=(t.say("The server does not answer.")) {} }
+}
+
+fn keys(t: Speech) -> Markup {
+    let letters = Verdict::EACH.map(|verdict| (verdict.name().get(..1).unwrap_or_default(), verdict.name()));
     html! {
-        p .small {
-            "Keys: " kbd { "1" } "–" kbd { "4" } " rate, " kbd { "k" } "eep, " kbd { "d" } "rop, " kbd { "o" } "ften, "
-            kbd { "n" } "ever, " kbd { "i" } "nvestigate, " kbd { "u" } "ndo, arrows move, " kbd { "Enter" } " opens the site."
+        p .small .keys {
+            label { input #keys type="checkbox" checked; " " (t.say("Keys:")) } " "
+            kbd { "1" } "–" kbd { "4" } " " (t.say("rate"))
+            @for (letter, verdict) in letters { ", " kbd { (letter) } " " (t.say(verdict)) }
+            ", " kbd { "u" } " " (t.say("undo")) ", " kbd { "↑" } kbd { "↓" } " " (t.say("move")) ", "
+            kbd { "Enter" } " " (t.say("opens the site"))
         }
     }
 }
 
-fn site_address(site: &str, by: &str) -> String {
-    address("/review/site", &[("name", site), ("by", by)])
+fn site_address(t: Speech, site: &str, by: &str) -> String {
+    t.address("/review/site", &[("name", site), ("by", by)])
 }
 
 /// The page with its script, and with a frame for an archived page.

@@ -9,8 +9,8 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::super::{Asked, Problem, Reply, address, moment, page_of, site_of};
-use super::{Reviewer, Row, buttons, keys, reviewing, site_address};
+use super::super::{Asked, Problem, Reply};
+use super::{Reviewer, Row, buttons, keys, reviewing, script, site_address};
 use crate::decisions::{Decision, Subject, What};
 use crate::ledger::Credits;
 use crate::query::{Question, Value};
@@ -53,12 +53,12 @@ struct Line {
 /// One site.
 pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
-    let name = asked.parameter("name");
+    let (t, name) = (asked.speech, asked.parameter("name"));
     let opened = asked.opened;
-    let missing = || Problem::Missing(format!("The archive knows no site “{name}”."));
+    let missing = || Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name]));
     let id = opened.store.state().find_site(name)?.ok_or_else(missing)?;
     let among = std::iter::once(id).collect();
-    let found = next(&opened.store, &opened.access, &reviewer.decisions, Some(&among), 1)?.rows.pop();
+    let found = next(&opened.store, &opened.access, &reviewer.decisions, Some(&among), 1, *t)?.rows.pop();
     let mut samples: Vec<(String, Option<String>)> = Vec::new();
     let mut row = match found {
         Some(found) => {
@@ -126,62 +126,64 @@ fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> 
 }
 
 fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
+    let t = asked.speech;
     let Site { by, row, samples, neighbours, log } = data;
     html! {
-        script src="/review.js" defer {}
+        (script(t))
         div data-site=(row.site) {
             h1 { (row.site) }
-            p { a href=(address("/review", &[("by", by)])) { "All sites that wait" } " · " a href=(site_of(&row.site)) { "What the archive holds of it" } }
+            p { a href=(t.address("/review", &[("by", by)])) { (t.say("All sites that wait")) } " · " a href=(t.site_of(&row.site)) { (t.say("What the archive holds of it")) } }
             @if let Some(advice) = row.advice {
-                p { strong { (advice.name()) } ": " (row.because.join("; ")) }
+                p { strong { (t.say(advice.name())) } ": " (row.because.join("; ")) }
             }
-            (buttons(&row.site, by, row.seen, "site"))
+            (buttons(t, &row.site, by, row.seen, "site"))
             p { output { (row.said) } }
-            (keys())
+            (keys(t))
             form .query method="post" action="/review/decide" {
+                (t.kept())
                 input type="hidden" name="site" value=(row.site); input type="hidden" name="by" value=(by);
                 input type="hidden" name="seen" value=(row.seen); input type="hidden" name="back" value="site";
-                label { "Reason " input name="reason" maxlength="1000"; }
-                label { "Note " input name="note" maxlength="1000"; }
-                label { "Tags " input name="tags" placeholder="maps, -music" maxlength="1000"; }
-                button { "Write down" }
+                label { (t.say("Reason")) " " input name="reason" maxlength="1000"; }
+                label { (t.say("Note")) " " input name="note" maxlength="1000"; }
+                label { (t.say("Tags")) " " input name="tags" placeholder=(t.say("maps, -music")) maxlength="1000"; }
+                button { (t.say("Write down")) }
             }
         }
         section {
-            h2 { "Pages to look at" }
-            ul { @for (url, title) in samples {
+            h2 { (t.say("Pages to look at")) }
+            ul .samples { @for (url, title) in samples {
                 li {
                     a href=(asked.replayed(url, None)) target="preview" rel="noreferrer" { (title.as_deref().unwrap_or(url)) }
-                    " " a .small href=(page_of(url)) { "history" } div .url { (url) }
+                    " " a .small href=(t.page_of(url)) { (t.say("history")) } div .url { (url) }
                 }
             } }
             @if let Some((url, _)) = samples.first() {
-                iframe .preview name="preview" sandbox="" src=(asked.replayed(url, None)) title="The page as it was captured" {}
+                iframe .preview name="preview" sandbox="" src=(asked.replayed(url, None)) title=(t.say("The page as it was captured")) {}
             }
         }
         section {
-            h2 { "Neighbours" }
-            @if neighbours.is_empty() { p { "Its pages lead to no other site." } } @else {
-                div .wide { table {
-                    thead { tr { th scope="col" { "It leads to" } th .number scope="col" { "Links" } th scope="col" { "Decided" } } }
+            h2 { (t.say("Neighbours")) }
+            @if neighbours.is_empty() { p { (t.say("Its pages lead to no other site.")) } } @else {
+                div .wide role="region" aria-label=(t.say("Neighbours")) tabindex="0" { table {
+                    thead { tr { th scope="col" { (t.say("It leads to")) } th .number scope="col" { (t.say("Links")) } th scope="col" { (t.say("Decided")) } } }
                     tbody { @for other in neighbours { tr {
-                        th scope="row" { a href=(site_address(&other.site, by)) { (other.site) } }
-                        td .number { (other.links) } td .because { (other.said) }
+                        th scope="row" { a href=(site_address(t, &other.site, by)) { (other.site) } }
+                        td .number { (t.count(other.links.into())) } td .because { (other.said) }
                     } } }
                 } }
             }
-            p { a href=(address("/query", &[("q", &linking(&row.site))])) { "Sites that lead here" } }
+            p { a href=(t.query_of(&linking(&row.site))) { (t.say("Sites that lead here")) } }
         }
         @if !log.is_empty() {
             section {
-                h2 { "Decisions" }
-                div .wide { table {
-                    thead { tr { th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "What" } } }
+                h2 { (t.say("Decisions")) }
+                div .wide role="region" aria-label=(t.say("Decisions")) tabindex="0" { table {
+                    thead { tr { th scope="col" { (t.say("When")) } th scope="col" { (t.say("Who")) } th scope="col" { (t.say("What")) } } }
                     tbody { @for line in log { tr {
-                        td { (moment(Some(line.decision.time))) } td { (line.decision.by) }
+                        td { (t.moment(Some(line.decision.time))) } td { (line.decision.by) }
                         td .because {
-                            @if let What::Said(said) = &line.decision.what { (said.in_words()) }
-                            @if line.undone { " (undone)" }
+                            @if let What::Said(said) = &line.decision.what { (said.in_words(*t)) }
+                            @if line.undone { " " (t.say("(undone)")) }
                         }
                     } } }
                 } }

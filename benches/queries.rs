@@ -1,0 +1,226 @@
+//! What queries cost in a large archive: opening it, and answers about sites, pages and counts of them.
+//!
+//!     cargo bench --bench queries -- --pages 10000000 --sites 100000 --folder DIR
+//!
+//! makes the state of an archive of so many captured pages, booked as a crawl books them, and asks it. No record is in it and nothing
+//! is fetched. A folder that has an archive already is asked as it is, so that two programs can be compared; without `--folder`
+//! it is a temporary one. Ten million pages take some 4 GB and, on one processor, a quarter of an hour.
+//!
+//! Each question is asked `--times` times after once unmeasured, of an archive that is opened anew for it. One JSON object a question:
+//! milliseconds of opening and of the answer, half of the times and 99 of 100 at most, by the clock and by the processors.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use archive::access::Access;
+use archive::ledger::{Credits, Facts, OutLink, Outcome};
+use archive::memory::peak_bytes;
+use archive::parse::{DocumentKind, LinkKind};
+use archive::query::Question;
+use archive::{prepared, recorder};
+use archive_storage::address::url_hash;
+use archive_storage::segment::SegmentOptions;
+use archive_storage::{CaptureKind, Location, SegmentId, Store};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const QUESTIONS: [&str; 7] = [
+    "site importance > 2 order by importance limit 50",
+    "page importance > 2 and type = html and status = 200 limit 100",
+    "page type = pdf and depth > 3 and last seen < 2024-03-01 limit 100",
+    "page site = \"s7.test\" and status = 404 and type = html limit 100",
+    "count pages group by type",
+    "count pages status = 404",
+    "count pages type = html group by site limit 50",
+];
+
+/// Pages that are found in a row, of one site.
+const RUN: u64 = 20;
+
+/// Captures between two checkpoints.
+const CHECKPOINT: u64 = 1 << 19;
+
+/// Seconds since 1970 at which captures begin; they take two hundred days.
+const BEGIN: i64 = 1_700_000_000;
+const DAYS: i64 = 200;
+
+/// Memory for the rounds over all links.
+const SETTLE_BYTES: usize = 4 << 30;
+
+type Outcomes<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcomes<()> {
+    let number = |name: &str, usual: u64| argument(name).map_or(Ok(usual), |text| text.parse());
+    let (pages, sites, times) =
+        (number("--pages", 1_000_000)?, number("--sites", 10_000)?, number("--times", 50)?);
+    let temporary = tempfile::tempdir_in(".")?;
+    let folder = argument("--folder").map_or_else(|| temporary.path().join("archive"), Into::into);
+    if !folder.exists() {
+        let begun = Instant::now();
+        make(&folder, pages, sites)?;
+        println!("{}", json!({ "step": "made", "pages": pages, "seconds": begun.elapsed().as_secs_f64() }));
+    }
+    for question in QUESTIONS {
+        ask(&folder, question, times as usize)?;
+    }
+    println!("{}", json!({ "peak_bytes": peak_bytes() }));
+    Ok(())
+}
+
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
+}
+
+/// Makes an archive.
+fn make(folder: &Path, pages: u64, sites: u64) -> Outcomes<()> {
+    let mut store = recorder::open(folder, SegmentOptions::default())?.store;
+    let mut credits = Credits::open(store.state())?;
+    let web = Web { pages, sites };
+    let mut candidates = Vec::new();
+    credits.add_seeds(store.state_mut(), &[web.url(0)])?;
+    for page in 0..pages {
+        let location = Location { segment: SegmentId(0), offset: page * 4000, length: 4000 };
+        credits.credit(store.state_mut(), &web.outcome(page), location, &mut candidates)?;
+        candidates.clear();
+        if (page + 1).is_multiple_of(CHECKPOINT) {
+            credits.save(store.state_mut())?;
+            store.checkpoint()?;
+        }
+    }
+    credits.settle(store.state_mut(), SETTLE_BYTES)?;
+    credits.save(store.state_mut())?;
+    Ok(prepared::close(store)?)
+}
+
+/// A made-up web: pages come in runs of a site, and early sites have far more of them.
+struct Web {
+    pages: u64,
+    sites: u64,
+}
+
+impl Web {
+    /// The site of a page: each has a run, the others are drawn.
+    fn site(&self, page: u64) -> u64 {
+        let run = page / RUN;
+        if run < self.sites { run } else { early(run, self.sites) }
+    }
+
+    fn url(&self, page: u64) -> String {
+        format!("http://www.s{}.test/part-{}/page-{page}.html", self.site(page), page % 7)
+    }
+
+    fn outcome(&self, page: u64) -> Outcome {
+        let draw = mix(page) % 100;
+        let (status, media_type, kind) = match draw {
+            0..5 => (404, "text/html", DocumentKind::Html),
+            5..15 => (200, "application/pdf", DocumentKind::Pdf),
+            15..20 => (200, "text/xml", DocumentKind::Xml),
+            20..35 => (200, "image/png", DocumentKind::Image),
+            _ => (200, "text/html", DocumentKind::Html),
+        };
+        let targets = if draw < 35 { Vec::new() } else { self.targets(page) };
+        let facts = Facts {
+            via: page.checked_sub(RUN).map(|via| self.url(via)),
+            document: Some(kind),
+            title: Some(format!("Page {page} of a site with a name")),
+            language: Some(["en", "de", "fr"][page as usize % 3].to_owned()),
+            signature: Some(mix(page)),
+            links: targets.into_iter().map(|target| link(self.url(target))).collect(),
+            ..Facts::default()
+        };
+        let seconds = (DAYS * 86_400) as u64 * page / self.pages;
+        let mut digest = [0; 16];
+        digest[..8].copy_from_slice(&mix(page).to_le_bytes());
+        Outcome {
+            url: self.url(page),
+            time: DateTime::<Utc>::from_timestamp(BEGIN, 0).unwrap_or_default()
+                + TimeDelta::seconds(seconds as i64),
+            kind: CaptureKind::Response,
+            status,
+            media_type: media_type.to_owned(),
+            payload_bytes: 10_000,
+            digest,
+            original: None,
+            validators: None,
+            facts,
+        }
+    }
+
+    /// Where the links of a page lead: to neighbours, to early pages, and to the next run.
+    fn targets(&self, page: u64) -> Vec<u64> {
+        let near = |step: u64| page / RUN * RUN + mix(page ^ step << 40) % RUN;
+        let far = |step: u64| early(page ^ step << 50, self.pages);
+        let mut targets = vec![near(1), near(2), near(3), far(1), far(2), page + RUN];
+        targets.retain(|target| *target != page && *target < self.pages);
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+}
+
+fn link(url: String) -> OutLink {
+    let hash = url_hash(&url);
+    OutLink { url, hash, kind: LinkKind::Anchor, nofollow: false, modified: None, template: false }
+}
+
+/// A number below `end`, more often a small one: the third power of a uniform draw.
+fn early(seed: u64, end: u64) -> u64 {
+    let uniform = mix(seed) as f64 / u64::MAX as f64;
+    ((uniform.powi(3) * end as f64) as u64).min(end - 1)
+}
+
+/// Bits that look random.
+fn mix(bits: u64) -> u64 {
+    url_hash(&format!("{bits}"))
+}
+
+/// Asks a question, and prints what it took.
+fn ask(folder: &Path, question: &str, times: usize) -> Outcomes<()> {
+    // Of opening and of the answer, by the clock and by the processors, in milliseconds.
+    let mut taken: [Vec<f64>; 4] = Default::default();
+    let (mut rows, mut matched) = (0, None);
+    for _ in 0..=times {
+        let start = now();
+        let store = Store::read_only(folder)?;
+        let asked = Question::new(&store, Access::unlimited(), question, Utc::now())?;
+        let opened = now();
+        let answer = asked.answer()?;
+        let end = now();
+        (rows, matched) = (answer.rows.len(), answer.matched);
+        let spans = [opened.0 - start.0, opened.1 - start.1, end.0 - opened.0, end.1 - opened.1];
+        taken.iter_mut().zip(spans).for_each(|(taken, span)| taken.push(span));
+    }
+    let [opening, opening_processor, answer, answer_processor] = taken.map(of_100);
+    println!(
+        "{}",
+        json!({ "question": question, "rows": rows, "matched": matched, "opening": opening,
+            "opening_processor": opening_processor, "answer": answer, "answer_processor": answer_processor })
+    );
+    Ok(())
+}
+
+/// What half and 99 of 100 take at most; the first is not counted.
+fn of_100(mut taken: Vec<f64>) -> [f64; 2] {
+    taken.remove(0);
+    taken.sort_unstable_by(f64::total_cmp);
+    [50, 99].map(|share| taken.get(taken.len() * share / 100).copied().unwrap_or_default())
+}
+
+/// The time by the clock and by the processors, in milliseconds.
+fn now() -> (f64, f64) {
+    use std::sync::OnceLock;
+    static START: OnceLock<Instant> = OnceLock::new();
+    let clock = START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e3;
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let scheduled = tasks.filter_map(|task| {
+        // The first number is the nanoseconds on a processor.
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    });
+    (clock, scheduled.sum::<f64>() / 1e6)
+}

@@ -1,0 +1,140 @@
+//! `archive cluster`: how far the nodes of a cluster are; and the options of a crawl that is one of them.
+
+use std::process::ExitCode;
+
+use archive::cluster::{Activity, Asked, Audit, InFlight, Member, Mode, PARTITIONS_MAX, Status, audit};
+use comfy_table::CellAlignment;
+use indicatif::HumanCount;
+
+use super::output;
+
+/// Look at the nodes that crawl together
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Status(StatusArgs),
+}
+
+/// Show how far each partition is, what is on its way, and whether all cash is there
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 1 when cash was lost or made, to the last unit; 0 as well while batches have still to be written.
+
+Examples:
+  archive cluster status --cluster file:///srv/cluster
+  archive cluster status --cluster file:///srv/cluster --json"
+)]
+pub(crate) struct StatusArgs {
+    /// The object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    cluster: String,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A crawl's place among others.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Several nodes (docs/cluster.md)")]
+pub(crate) struct ClusterArgs {
+    /// Crawl one partition of the web, with others: the object store that the nodes share (file:///srv/cluster)
+    #[arg(long, value_name = "URL", requires = "partition")]
+    cluster: Option<String>,
+    /// Which partition this archive has, and of how many: 3/8. All nodes get the same seeds
+    #[arg(long, value_name = "N/COUNT", requires = "cluster", value_parser = partition)]
+    partition: Option<(u16, u16)>,
+    /// What becomes of links to other partitions: exchange, firewall or crossover; decided by who begins the cluster
+    /// [default: exchange]
+    #[arg(long, value_name = "MODE", requires = "cluster")]
+    cluster_mode: Option<Mode>,
+    /// What this node is called for others [default: the machine's name]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    node: Option<String>,
+}
+
+impl ClusterArgs {
+    /// Finds the cluster, if there is to be one.
+    pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
+        let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };
+        let (url, mode, node) = (url.clone(), self.cluster_mode, self.node.clone());
+        Ok(Some(Member::find(&Asked { url, number, count, mode, node })?))
+    }
+}
+
+/// Two numbers like `3/8`.
+fn partition(text: &str) -> Result<(u16, u16), String> {
+    let parts =
+        text.split_once('/').and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
+    parts.filter(|(number, count)| (1..=*count).contains(number) && *count <= PARTITIONS_MAX).ok_or_else(
+        || format!("'{text}' is not like 3/8: a number from 1 to a count of at most {PARTITIONS_MAX}"),
+    )
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    let Command::Status(args) = command;
+    let audit = audit(&args.cluster)?;
+    if args.json {
+        output::json_line(&audit)?;
+    } else {
+        show(&audit)?;
+    }
+    Ok(if audit.is_exact == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn show(audit: &Audit) -> anyhow::Result<()> {
+    let headings = ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "told"];
+    let mut table = output::table(&headings);
+    output::align(&mut table, &[0, 2, 4, 5, 6, 7], CellAlignment::Right);
+    for (status, number) in audit.told.iter().zip(1..) {
+        table.add_row(status.as_ref().map_or_else(|| never(number), row));
+    }
+    output::print(&table)?;
+    for InFlight { from, to, batches, unwritten, .. } in &audit.in_flight {
+        let unwritten = match unwritten {
+            0 => String::new(),
+            _ => format!("; {unwritten} have still to be written"),
+        };
+        output::line(&format!("{from} to {to}: batches on their way: {}{unwritten}", HumanCount(*batches)))?;
+    }
+    for partition in &audit.wrong_books {
+        output::line(&format!(
+            "the books of partition {partition} are not what it began with, received and did not send"
+        ))?;
+    }
+    let Audit { mode, expected, found, .. } = audit;
+    output::line(&match audit.is_exact {
+        Some(true) => format!("mode {mode}; all cash is there: {expected} units, to the last one"),
+        Some(false) => format!("mode {mode}; {found} units of cash instead of {expected}"),
+        None => format!(
+            "mode {mode}; cash can be added up once all batches are written: run the partitions that send them"
+        ),
+    })
+}
+
+fn never(number: u16) -> Vec<String> {
+    let mut row = vec![number.to_string(), String::new(), String::new(), "never begun".to_owned()];
+    row.resize(9, String::new());
+    row
+}
+
+fn row(status: &Status) -> Vec<String> {
+    let state = match &status.activity {
+        Activity::Running => "running".to_owned(),
+        Activity::Idle => "waits for others".to_owned(),
+        Activity::Complete => "complete".to_owned(),
+        Activity::Ended(why) => format!("ended ({why})"),
+    };
+    let pages = |marks: &std::collections::BTreeMap<u16, archive::cluster::Mark>| {
+        HumanCount(marks.values().map(|mark| mark.pages).sum()).to_string()
+    };
+    vec![
+        status.partition.to_string(),
+        output::visible(&status.node).into_owned(),
+        status.epoch.to_string(),
+        output::visible(&state).into_owned(),
+        HumanCount(status.progress.pages).to_string(),
+        HumanCount(status.progress.waiting).to_string(),
+        pages(&status.marks.sent),
+        pages(&status.marks.received),
+        output::visible(&status.time).into_owned(),
+    ]
+}

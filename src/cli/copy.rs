@@ -1,0 +1,282 @@
+//! `archive copy`: copies in an object store, and archives made of them.
+
+use std::process::ExitCode;
+
+use archive::exchange::copy::{self, CopyError, Finding, Remote, Removed};
+use archive::recorder::Control;
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+
+use super::options::ArchiveArgs;
+use super::{EXIT_STOPPED, interrupt, open, output, progress};
+
+/// Copy an archive into an object store, and make an archive of a copy.
+///
+/// A copy is the archive as of its last checkpoint, made beside whatever is writing to it. Only what is new since the copy before
+/// is sent; a copy that was interrupted is gone on with. A copy counts once all of it is there, and its number says which came
+/// later. Objects are named by their digests, and every one is compared when it is read.
+#[derive(clap::Args)]
+#[command(after_help = "Places are s3://BUCKET/PREFIX, at any service that speaks S3, and file:///FOLDER.
+
+For S3 the variables are those of other tools: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
+AWS_REGION, AWS_ENDPOINT_URL for a service that is not Amazon's, AWS_PROFILE for one of several in
+~/.aws/credentials; AWS_ALLOW_HTTP=true to speak to another machine without TLS, SSL_CERT_FILE for an authority of
+your own, AWS_READ_TIMEOUT=5m for a slow line.
+
+Examples:
+  archive copy --to s3://backup/web            # for cron
+  archive copy --to s3://backup/web --keep 30
+  archive copy --list --to s3://backup/web
+  archive copy --verify --to s3://backup/web   # reads every byte of all copies
+  archive copy --from s3://backup/web --archive restored.archive
+
+After `archive erase`, older copies still hold what was erased: `archive copy --to … --keep 1` makes a new one and
+removes them.")]
+#[command(group = clap::ArgGroup::new("place").required(true).args(["to", "from"]))]
+pub(crate) struct Args {
+    /// Where copies are kept
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Make an archive of a copy there, in a folder that is not there or empty
+    #[arg(long, value_name = "URL", conflicts_with_all = ["keep", "adopt", "verify", "list"])]
+    from: Option<String>,
+    /// Remove older copies but the newest N of all, and what only they need
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["verify", "list"])]
+    keep: Option<u64>,
+    /// Go on with copies there that this archive does not know of
+    #[arg(long, conflicts_with_all = ["verify", "list"])]
+    adopt: bool,
+    /// Copy nothing: read all objects of the copies there and compare them
+    #[arg(long)]
+    verify: bool,
+    /// Copy nothing: list the copies there
+    #[arg(long, conflicts_with = "verify")]
+    list: bool,
+    /// Which copy to restore or to verify [default: the newest; all]
+    #[arg(long, value_name = "N", conflicts_with_all = ["keep", "adopt", "list"])]
+    number: Option<u64>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    /// One JSON object; with --list one a copy, with --verify one a finding and one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct CopiedRow {
+    number: u64,
+    is_new: bool,
+    captures: u64,
+    files: u64,
+    bytes: u64,
+    sent: u64,
+    sent_bytes: u64,
+    removed_copies: u64,
+    removed: u64,
+    removed_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ListRow<'a> {
+    number: u64,
+    time: &'a str,
+    captures: u64,
+    files: usize,
+    bytes: u64,
+    new_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    object: &'a str,
+    path: Option<&'a str>,
+    what: &'a str,
+}
+
+#[derive(Serialize)]
+struct CheckedRow {
+    copies: u64,
+    objects: u64,
+    bytes: u64,
+    findings: usize,
+}
+
+#[derive(Serialize)]
+struct RestoredRow<'a> {
+    number: u64,
+    time: &'a str,
+    captures: u64,
+    files: u64,
+    bytes: u64,
+    kept: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let control = interrupt::install()?;
+    let outcome = match (&args.to, &args.from) {
+        (_, Some(from)) => restore(args, &Remote::open(from)?, &control),
+        (Some(to), _) if args.list => list(args, &Remote::open(to)?),
+        (Some(to), _) if args.verify => verify(args, &Remote::open(to)?, &control),
+        (to, _) => send(args, to.as_deref().unwrap_or_default(), &control),
+    };
+    progress::end();
+    match outcome {
+        Err(error) if matches!(error.downcast_ref(), Some(CopyError::Stopped)) => {
+            output::note(format_args!("{error}"));
+            Ok(ExitCode::from(EXIT_STOPPED))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Shows how many bytes of how many are done, while something is done.
+fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
+    let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}");
+    let outcome = work(&|done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    progress::end();
+    outcome
+}
+
+fn send(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    open::check_exists(path)?;
+    let remote = Remote::open(url)?;
+    let copied = shown(|progress| copy::send(path, &remote, args.adopt, control, progress))?;
+    let number = copied.number;
+    if !args.json {
+        let what = if copied.is_new { "is" } else { "is still" };
+        output::line(&format!(
+            "copy {number} {what} the archive as it is: {} in {} ({}), {} sent ({})",
+            output::count(copied.captures, "capture"),
+            output::count(copied.files, "file"),
+            HumanBytes(copied.bytes),
+            HumanCount(copied.sent),
+            HumanBytes(copied.sent_bytes),
+        ))?;
+    }
+    let removed = args.keep.map_or(Ok(Removed::default()), |keep| copy::prune(&remote, number, keep));
+    let removed = removed.map_err(|error| {
+        anyhow::Error::from(error)
+            .context(format!("copy {number} is made, but older ones could not be removed"))
+    })?;
+    if args.json {
+        output::json_line(&CopiedRow {
+            number,
+            is_new: copied.is_new,
+            captures: copied.captures,
+            files: copied.files,
+            bytes: copied.bytes,
+            sent: copied.sent,
+            sent_bytes: copied.sent_bytes,
+            removed_copies: removed.copies,
+            removed: removed.objects,
+            removed_bytes: removed.bytes,
+        })?;
+    } else if removed != Removed::default() {
+        output::line(&format!(
+            "{} removed, and {} ({}) that only older copies had",
+            match removed.copies {
+                1 => "1 older copy".to_owned(),
+                copies => format!("{} older copies", HumanCount(copies)),
+            },
+            output::count(removed.objects, "object"),
+            HumanBytes(removed.bytes)
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
+    let mut table = output::table(&["copy", "made", "captures", "files", "size", "new in it"]);
+    for number in remote.numbers()? {
+        let copy = remote.manifest(number)?;
+        let new_bytes = copy.files.iter().filter(|file| file.copy == number).map(|file| file.bytes).sum();
+        let row = ListRow {
+            number,
+            time: &copy.time,
+            captures: copy.captures,
+            files: copy.files.len(),
+            bytes: copy.bytes(),
+            new_bytes,
+        };
+        if args.json {
+            output::json_line(&row)?;
+            continue;
+        }
+        table.add_row([
+            number.to_string(),
+            row.time.to_owned(),
+            HumanCount(row.captures).to_string(),
+            HumanCount(row.files as u64).to_string(),
+            HumanBytes(row.bytes).to_string(),
+            HumanBytes(row.new_bytes).to_string(),
+        ]);
+    }
+    if !args.json {
+        output::print(&table)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+    let checked = shown(|progress| copy::check(remote, args.number, control, progress))?;
+    for Finding { object, path, what } in &checked.findings {
+        let path = path.as_deref();
+        if args.json {
+            output::json_line(&FindingRow { object, path, what })?;
+        } else {
+            let of = path.map_or_else(String::new, |path| format!(" ({path})"));
+            output::line(&format!("{object}{of}: {what}"))?;
+        }
+    }
+    let findings = checked.findings.len();
+    if args.json {
+        let (copies, objects, bytes) = (checked.copies, checked.objects, checked.bytes);
+        output::json_line(&CheckedRow { copies, objects, bytes, findings })?;
+    } else {
+        let result = match findings {
+            0 => "everything is as it was copied".to_owned(),
+            1 => "1 thing is wrong".to_owned(),
+            count => format!("{} things are wrong", HumanCount(count as u64)),
+        };
+        let copies = match checked.copies {
+            1 => "1 copy".to_owned(),
+            copies => format!("{} copies", HumanCount(copies)),
+        };
+        output::line(&format!(
+            "{copies}, {} ({}): {result}",
+            output::count(checked.objects, "object"),
+            HumanBytes(checked.bytes)
+        ))?;
+    }
+    Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn restore(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    let restored = shown(|progress| copy::restore(remote, path, args.number, control, progress))?;
+    if args.json {
+        output::json_line(&RestoredRow {
+            number: restored.number,
+            time: &restored.time,
+            captures: restored.captures,
+            files: restored.files,
+            bytes: restored.bytes,
+            kept: restored.kept,
+        })?;
+    } else {
+        output::line(&format!(
+            "{} is the archive of copy {}, made on {}: {} in {} ({})",
+            path.display(),
+            restored.number,
+            restored.time,
+            output::count(restored.captures, "capture"),
+            output::count(restored.files, "file"),
+            HumanBytes(restored.bytes),
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,125 @@
+//! `archive said`: since when and until when pages said something.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use archive::find::{Said, Span, said};
+use archive::search::Phrase;
+use archive_storage::Store;
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::get::read_time;
+use super::options::{ArchiveArgs, ReaderArgs, duration};
+use super::{EXIT_STOPPED, UsageError, output};
+
+/// Tell since when and until when pages said something, by all their versions.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The words have to stand in a row, in the title or text; word* stands for all that begins so. What a page said between
+two captures is not known: of each time in which it said the words, four are told. The last capture before
+it and the first after it did not say them; an empty column means that there is none.
+
+Versions are read one by one, on all processors, for as long as --for. What was not looked at is said then, and
+the exit code is 4. A query that asks for few pages gets far; a page that says the words today is found by
+`text contains`.
+
+Examples:
+  archive said 'opening hours' https://www.example.org/
+  archive said 'until further notice' 'site = \"example.org\" and versions > 1'
+  archive said 'open access' 'text contains \"open access\" limit 100' --at 2026-01-31 --json"
+)]
+pub(crate) struct Args {
+    /// The words
+    text: String,
+    /// URLs, or a query for pages
+    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
+    what: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// Only pages that said it at this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// How long to look
+    #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
+    time_max: Duration,
+    /// One JSON object for each time in which a page said it
+    #[arg(long)]
+    json: bool,
+}
+
+/// A time in which a page said it, for programs.
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    not_yet: Option<String>,
+    since: Option<String>,
+    last: Option<String>,
+    gone: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Some(phrase) = Phrase::of(&args.text) else {
+        return Err(UsageError(format!("there is no word in '{}' to look for", args.text)).into());
+    };
+    let at = args.at.as_deref().map(read_time).transpose()?;
+    let Some(deadline) = Instant::now().checked_add(args.time_max) else {
+        return Err(UsageError("--for is too long".to_owned()).into());
+    };
+    let store = Store::read_only(&args.archive.path)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let (pages, _) = super::pages_meant(&store, &access, &args.what)?;
+    let looked = said(&store, &access, &phrase, &pages, deadline)?;
+    let mut table = output::table(&["page", "not yet", "since", "last", "no more"]);
+    let mut is_found = false;
+    for page in &looked.pages {
+        let url = store.state().url(page.id)?;
+        for span in page.spans.iter().filter(|span| at.is_none_or(|at| span.has(at))) {
+            is_found = true;
+            if args.json {
+                let [not_yet, since, last, gone] = times(span).map(|time| time.map(utc));
+                output::json_line(&Row { url: &url, not_yet, since, last, gone })?;
+                continue;
+            }
+            table.add_row([url.clone()].into_iter().chain(times(span).map(local)));
+        }
+    }
+    if is_found && !args.json {
+        output::print(&table)?;
+    }
+    tell(&looked, is_found);
+    Ok(if looked.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
+}
+
+/// Says what was looked at, and what was not.
+fn tell(looked: &Said, is_found: bool) {
+    if !is_found {
+        output::note(format_args!("nothing was found"));
+    }
+    let sum = |count: fn(&archive::find::Page) -> u64| looked.pages.iter().map(count).sum();
+    let pages = output::count(looked.pages.len() as u64, "page");
+    output::note(format_args!("{} of {pages} read", output::count(sum(|page| page.read), "version")));
+    let unread = sum(|page| page.unread);
+    if unread > 0 {
+        let unread = output::count(unread, "version");
+        output::note(format_args!("{unread} cannot be read, or not in time; they count for nothing"));
+    }
+    if looked.left > 0 {
+        let left = output::count(looked.left as u64, "page");
+        output::note(format_args!("{left} not looked at: time is over (--for)"));
+    }
+}
+
+fn times(span: &Span) -> [Option<DateTime<Utc>>; 4] {
+    [span.not_yet, Some(span.since), Some(span.last), span.gone]
+}
+
+fn utc(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+fn local(time: Option<DateTime<Utc>>) -> String {
+    time.map_or(String::new(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string())
+}

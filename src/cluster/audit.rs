@@ -1,0 +1,133 @@
+//! The sum over a cluster: is all cash there, and what is on its way.
+
+use serde::Serialize;
+
+use super::shared::Shared;
+use super::{Batch, ClusterError, Mode, Partition, Route, Status};
+use crate::importance::Cash;
+use crate::remote;
+
+/// How often the store is looked at again when something has moved in between.
+const LOOKS_MAX: u32 = 20;
+
+/// What is on its way from one partition to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct InFlight {
+    /// The sender.
+    pub from: u16,
+    /// The receiver.
+    pub to: u16,
+    /// Batches.
+    pub batches: u64,
+    /// Units of cash by what both have told.
+    pub cash: i128,
+    /// Of these, units that the batches in the store have.
+    pub found: u128,
+    /// Batches that are not in the store: their sender has still to write them.
+    pub unwritten: u64,
+}
+
+/// The state of a cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct Audit {
+    /// How many partitions there are.
+    pub partitions: u16,
+    /// The mode.
+    pub mode: Mode,
+    /// What the nodes have told, in order; nothing of one that was never begun.
+    pub told: Vec<Option<Status>>,
+    /// What is on its way.
+    pub in_flight: Vec<InFlight>,
+    /// Units of cash that there have to be.
+    pub expected: u128,
+    /// Units found: in the books of all partitions and in batches.
+    pub found: u128,
+    /// Partitions whose books have other than they began with, received and did not send.
+    pub wrong_books: Vec<u16>,
+    /// Whether everything was there, to the last unit; nothing while batches have still to be written.
+    pub is_exact: Option<bool>,
+}
+
+/// Adds up a cluster.
+///
+/// # Errors
+/// When the store cannot be read, or there is no cluster.
+pub fn audit(url: &str) -> Result<Audit, ClusterError> {
+    let shared = Shared::new(remote::open(url)?)?;
+    let cluster = shared.cluster()?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+    let partition = |number| Partition {
+        cluster: cluster.cluster.clone(),
+        number,
+        count: cluster.partitions,
+        mode: cluster.mode,
+    };
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let told = shared.statuses(cluster.partitions)?;
+        let in_flight = look(&shared, &partition(1), &told)?;
+        // What was received before its sender has told of it, or since: the next look sees both.
+        let has_moved = shared.statuses(cluster.partitions)? != told;
+        if !has_moved || looks >= LOOKS_MAX {
+            return Ok(add_up(&partition(1), told, in_flight));
+        }
+    }
+}
+
+/// What is on its way by what was told, and what of it is in the store.
+fn look(
+    shared: &Shared,
+    partition: &Partition,
+    told: &[Option<Status>],
+) -> Result<Vec<InFlight>, ClusterError> {
+    let mut in_flight = Vec::new();
+    for sender in told.iter().flatten() {
+        for (&to, sent) in &sender.marks.sent {
+            let receiver = told.get(usize::from(to).wrapping_sub(1)).and_then(Option::as_ref);
+            let received = receiver.and_then(|status| status.marks.received.get(&sender.partition).copied());
+            let received = received.unwrap_or_default();
+            if received == *sent {
+                continue;
+            }
+            let cash = i128::try_from(sent.cash).unwrap_or(i128::MAX)
+                - i128::try_from(received.cash).unwrap_or(i128::MAX);
+            let batches = sent.number.saturating_sub(received.number);
+            let mut pair = InFlight { from: sender.partition, to, batches, cash, found: 0, unwritten: 0 };
+            for number in received.number + 1..=sent.number {
+                let route = Route { cluster: partition.cluster.clone(), from: sender.partition, to, number };
+                match shared.batch_bytes(&route)? {
+                    Some(bytes) => {
+                        let batch = Batch::read_any(&bytes, &route).map_err(|why| route.refuse(why))?;
+                        pair.found += u128::from(batch.cash());
+                    }
+                    None => pair.unwritten += 1,
+                }
+            }
+            in_flight.push(pair);
+        }
+    }
+    Ok(in_flight)
+}
+
+fn add_up(partition: &Partition, told: Vec<Option<Status>>, in_flight: Vec<InFlight>) -> Audit {
+    let initial = partition.initial_cash();
+    let books =
+        |status: &Option<Status>| u128::from(status.as_ref().map_or(initial.units(), |status| status.total));
+    let wrong = |status: &&Status| status.marks.total(initial).map(Cash::units) != Some(status.total);
+    let expected = u128::from(initial.units()) * u128::from(partition.count);
+    let found = told.iter().map(books).sum::<u128>() + in_flight.iter().map(|pair| pair.found).sum::<u128>();
+    let wrong_books: Vec<u16> = told.iter().flatten().filter(wrong).map(|status| status.partition).collect();
+    let is_unwritten = in_flight.iter().any(|pair| pair.unwritten > 0);
+    let is_same = in_flight.iter().all(|pair| u128::try_from(pair.cash) == Ok(pair.found));
+    let is_exact = found == expected && wrong_books.is_empty() && is_same;
+    Audit {
+        partitions: partition.count,
+        mode: partition.mode,
+        told,
+        in_flight,
+        expected,
+        found,
+        wrong_books,
+        is_exact: if is_unwritten { None } else { Some(is_exact) },
+    }
+}

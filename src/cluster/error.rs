@@ -1,0 +1,96 @@
+//! Why a node cannot take part, or no longer.
+
+use super::{BatchError, Mode};
+use crate::remote::RemoteError;
+
+/// Why a node cannot take part, or no longer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The object store cannot be used, does not answer, or refuses.
+    #[error("the object store of the cluster: {0}")]
+    Remote(#[from] RemoteError),
+    /// There is no thread.
+    #[error("cannot start what talks to the object store: {0}")]
+    Start(#[from] std::io::Error),
+    /// The thread that talks to the object store ended before its time.
+    #[error("the thread that talks to the object store has ended unexpectedly")]
+    ThreadEnded,
+    /// There is no cluster.
+    #[error("there is no cluster in {0}; `archive crawl --cluster URL --partition 1/N` begins one")]
+    None(String),
+    /// The cluster has another number of partitions.
+    #[error(
+        "this cluster has {found} partitions, not {asked}; sites would belong to others: begin another cluster for another number"
+    )]
+    Count {
+        /// By `cluster.json`.
+        found: u16,
+        /// As it was typed.
+        asked: u16,
+    },
+    /// The cluster has another mode.
+    #[error(
+        "this cluster has the mode {found}, not {asked}; all nodes have the same: leave --cluster-mode out"
+    )]
+    Mode {
+        /// By `cluster.json`.
+        found: Mode,
+        /// As it was typed.
+        asked: Mode,
+    },
+    /// An object cannot be read.
+    #[error("{name} is damaged: {why}")]
+    Damaged {
+        /// The object.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A batch is not what it has to be.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// An object that is written once was written by somebody else.
+    #[error(
+        "{name} is there already with another content: two nodes have written for one partition; go on with the archive that the other one has"
+    )]
+    Conflict {
+        /// The object.
+        name: String,
+    },
+    /// Another node begins at this moment.
+    #[error("another node is taking partition {0} over at this moment; leave it to that one")]
+    Beginning(u16),
+    /// Another node has taken the partition over.
+    #[error(
+        "the node '{node}' has taken partition {partition} over (epoch {newest}, this one had {epoch}); nothing more is written here: go on with the archive that it has"
+    )]
+    Superseded {
+        /// Which partition.
+        partition: u16,
+        /// This node's epoch.
+        epoch: u64,
+        /// The newest.
+        newest: u64,
+        /// Who has it.
+        node: String,
+    },
+    /// The archive is older than what its partition has published.
+    #[error(
+        "partition {partition} has exchanged batches that this archive knows nothing of ({what}): it is another archive or an old copy; go on with the one that the last node had"
+    )]
+    Behind {
+        /// Which partition.
+        partition: u16,
+        /// Of what the archive knows nothing.
+        what: String,
+    },
+}
+
+impl ClusterError {
+    /// Whether it may be otherwise when it is tried again.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Remote(error) if error.is_passing())
+    }
+}

@@ -1,0 +1,74 @@
+//! Finding a cluster and a place in it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+
+use super::shared::{Cluster, Shared};
+use super::{ClusterError, Mode, Partition};
+use crate::remote;
+
+/// What a person asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The object store.
+    pub url: String,
+    /// The number of the partition, from 1 to `count`.
+    pub number: u16,
+    /// How many partitions there are.
+    pub count: u16,
+    /// The mode, if it was said.
+    pub mode: Option<Mode>,
+    /// What the node is called; the machine's name if it was not said.
+    pub node: Option<String>,
+}
+
+/// A node's place in a cluster.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Which part of the web it has.
+    pub partition: Partition,
+    /// What it is called.
+    pub node: String,
+    pub(super) store: Arc<dyn ObjectStore>,
+}
+
+impl Member {
+    /// Finds the cluster at a URL; begins it if there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be used, or the cluster is another one than was asked for.
+    pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
+        let store = remote::open(&asked.url)?;
+        let begun = Cluster {
+            cluster: format!("{:016x}", fastrand::u64(..)),
+            partitions: asked.count,
+            mode: asked.mode.unwrap_or_default(),
+        };
+        let Cluster { cluster, partitions, mode } = Shared::new(Arc::clone(&store))?.join(&begun)?;
+        if partitions != asked.count {
+            return Err(ClusterError::Count { found: partitions, asked: asked.count });
+        }
+        if let Some(asked) = asked.mode.filter(|asked| *asked != mode) {
+            return Err(ClusterError::Mode { found: mode, asked });
+        }
+        let partition = Partition { cluster, number: asked.number, count: partitions, mode };
+        let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
+        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), store })
+    }
+}
+
+/// The folder of an archive, as nobody else can have it: whoever owns the archive there knows that no other process does.
+pub(super) fn place(archive: &Path) -> String {
+    let Some(boot) = one_line("/proc/sys/kernel/random/boot_id") else { return String::new() };
+    fs::metadata(archive)
+        .map_or_else(|_| String::new(), |folder| format!("{boot}:{}:{}", folder.dev(), folder.ino()))
+}
+
+fn one_line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,231 @@
+//! Several nodes crawl one archive together: what they share, and how they hand links and cash to each other.
+//!
+//! Every site belongs to one partition, and every partition is an archive of its own that one node crawls. The nodes know
+//! nothing of each other; all that they share is an object store, in which every object is written by one node and under
+//! its name once:
+//!
+//! | object | written | what |
+//! |---|---|---|
+//! | `cluster.json` | once, by whoever comes first | how many partitions there are, and the mode |
+//! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
+//! | `status/P/E` | again and again, by that node | how far it is; see [`Status`] |
+//! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
+//!
+//! Invariants:
+//!
+//! * Batches have numbers without gaps. What leaves, its number and the books without it are committed together, before
+//!   the batch is written; what came in, its number and the books with it are committed together, before the batch is removed.
+//!   So a crash repeats bytes that are the same, and nothing else.
+//! * All cash of all partitions and of the batches on their way is [`Partition::initial_cash`] for each partition, exactly
+//!   ([`audit`]).
+//! * A node writes only while it is sure that no other one has taken its partition over ([`Node`]).
+//!
+//! This room knows nothing of states and books: the ledger makes batches and applies them.
+
+mod audit;
+mod batch;
+mod error;
+mod member;
+mod node;
+mod shared;
+mod status;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::importance::Cash;
+
+pub use audit::{Audit, InFlight, audit};
+pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART_MAX, Route};
+pub use error::ClusterError;
+pub use member::{Asked, Member};
+pub use node::{Commit, Event, Node};
+pub use status::{Activity, Progress, Status};
+
+/// Partitions of a cluster, at most: each node looks at the status of all.
+pub const PARTITIONS_MAX: u16 = 256;
+
+/// Which part of the web an archive has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Which cluster, by the name that it drew when it began.
+    pub cluster: String,
+    /// Its number, from 1.
+    pub number: u16,
+    /// How many there are.
+    pub count: u16,
+    /// What becomes of links to other partitions.
+    pub mode: Mode,
+}
+
+impl Partition {
+    /// The number of the partition that a site belongs to, by its registrable domain: XXH3 (64 bits, without a key) of its
+    /// name, modulo their count, plus 1.
+    #[must_use]
+    pub fn of_site(&self, site: &str) -> u16 {
+        // The remainder is less than a u16.
+        (xxh3_64(site.as_bytes()) % u64::from(self.count.max(1))) as u16 + 1
+    }
+
+    /// What a partition begins with: an equal part of all cash, without the rest of the division.
+    #[must_use]
+    pub fn initial_cash(&self) -> Cash {
+        Cash::from_units(Cash::WHOLE.units() / u64::from(self.count.max(1)))
+    }
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.count)
+    }
+}
+
+/// What becomes of links to other partitions (Cho and Garcia-Molina, "Parallel Crawlers", WWW 2002).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// They are not followed.
+    Firewall,
+    /// A node follows them when nothing of its own partition waits.
+    Crossover,
+    /// They are handed to the partition that they lead to.
+    #[default]
+    Exchange,
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "firewall" => Ok(Self::Firewall),
+            "crossover" => Ok(Self::Crossover),
+            "exchange" => Ok(Self::Exchange),
+            _ => Err(format!("'{text}' is no mode; there are firewall, crossover and exchange")),
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Firewall => "firewall",
+            Self::Crossover => "crossover",
+            Self::Exchange => "exchange",
+        })
+    }
+}
+
+/// How far the batches from one partition to another have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The number of the last one; the first is 1.
+    pub number: u64,
+    /// Units of cash in all of them.
+    pub cash: u128,
+    /// Pages named in all of them.
+    pub pages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Mark {
+    /// Counts one more batch.
+    pub fn count(&mut self, batch: &Batch, bytes: usize) {
+        self.number = batch.route.number;
+        self.cash += u128::from(batch.cash());
+        self.pages += batch.pages.len() as u64;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// What a partition has sent and received, by the numbers of the other partitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// By where it went.
+    pub sent: BTreeMap<u16, Mark>,
+    /// By where it came from.
+    pub received: BTreeMap<u16, Mark>,
+    /// How often the state of the archive was made anew from its segments, which do not tell what others have named: they
+    /// tell it again.
+    pub rebuilds: u32,
+    /// How many rebuilds of other partitions everything was told again for.
+    pub told: BTreeMap<u16, u32>,
+}
+
+impl Marks {
+    /// What a partition that began with `initial` has to have; nothing if that is less than nothing or more than there is.
+    #[must_use]
+    pub fn total(&self, initial: Cash) -> Option<Cash> {
+        let sum = |marks: &BTreeMap<u16, Mark>| {
+            marks.values().try_fold(0u128, |sum, mark| sum.checked_add(mark.cash))
+        };
+        let have = u128::from(initial.units()).checked_add(sum(&self.received)?)?;
+        let units = u64::try_from(have.checked_sub(sum(&self.sent)?)?).ok()?;
+        (units <= Cash::WHOLE.units()).then(|| Cash::from_units(units))
+    }
+
+    /// Whether no number is beyond that of `other`.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let within = |marks: &BTreeMap<u16, Mark>, other: &BTreeMap<u16, Mark>| {
+            marks.iter().all(|(with, mark)| {
+                mark.number == 0 || other.get(with).is_some_and(|other| mark.number <= other.number)
+            })
+        };
+        within(&self.sent, &other.sent) && within(&self.received, &other.received)
+    }
+
+    /// The number of the last batch to a partition.
+    #[must_use]
+    pub fn sent_to(&self, to: u16) -> u64 {
+        self.sent.get(&to).map_or(0, |mark| mark.number)
+    }
+
+    /// The number of the last batch from a partition.
+    #[must_use]
+    pub fn received_from(&self, from: u16) -> u64 {
+        self.received.get(&from).map_or(0, |mark| mark.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(count: u16) -> Partition {
+        Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::default() }
+    }
+
+    #[test]
+    fn sites_stay_where_they_are() {
+        // The hash is part of what nodes of different versions agree on.
+        let of = |site: &str| partition(8).of_site(site);
+        assert_eq!((of("example.org"), of("example.com"), of("127.0.0.1")), (6, 4, 5));
+        let mut sites = [0; 8];
+        (0..8000).for_each(|site| sites[usize::from(of(&format!("s{site}.test"))) - 1] += 1);
+        assert!(sites.iter().all(|sites| (900..1100).contains(sites)), "{sites:?}");
+        assert!((0..100).all(|site| partition(1).of_site(&format!("s{site}.test")) == 1));
+    }
+
+    #[test]
+    fn a_total_is_what_was_received_less_what_was_sent() {
+        let initial = partition(4).initial_cash();
+        assert_eq!(initial.units(), 1 << 58);
+        let mark = |cash| Mark { number: 1, cash, ..Mark::default() };
+        let marks = |sent, received| Marks {
+            sent: [(2, mark(sent))].into(),
+            received: [(2, mark(received))].into(),
+            ..Marks::default()
+        };
+        assert_eq!(marks(10, 7).total(initial).map(Cash::units), Some((1 << 58) - 3));
+        assert_eq!(marks(u128::from(u64::MAX) * 5, u128::from(u64::MAX) * 5).total(initial), Some(initial));
+        assert_eq!(marks((1 << 58) + 1, 0).total(initial), None);
+        assert_eq!(marks(0, 1 << 60).total(initial), None);
+        assert_eq!(marks(u128::MAX, u128::MAX).total(initial), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! The object store that the nodes share, and the names of what is in it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+
+use super::batch::Fault;
+use super::status::Status;
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
+use crate::remote::{self, RemoteError};
+
+/// The name of what says how many partitions there are.
+const CLUSTER: &str = "cluster.json";
+
+/// Bytes of an object that is no batch, at most.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// How long the store may take to write or remove an object: what takes longer is tried again, after a look whether the partition
+/// is still this node's.
+pub(super) const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// What `cluster.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cluster {
+    /// Drawn when it began.
+    pub(super) cluster: String,
+    pub(super) partitions: u16,
+    pub(super) mode: Mode,
+}
+
+/// Who has taken a partition over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Epoch {
+    pub(super) node: String,
+    /// The folder of its archive, so that nobody has to wait for a node whose lock it holds; empty if it cannot be told.
+    pub(super) place: String,
+    pub(super) time: String,
+}
+
+/// The batches for a partition that are in the store: lengths by sender and number.
+pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
+
+/// The object store. Every call waits for the answer.
+#[derive(Debug)]
+pub(super) struct Shared {
+    store: Arc<dyn ObjectStore>,
+    runtime: Runtime,
+}
+
+impl Shared {
+    pub(super) fn new(store: Arc<dyn ObjectStore>) -> Result<Self, ClusterError> {
+        Ok(Self { store, runtime: remote::runtime()? })
+    }
+
+    /// Waits for something that writes, but not for long.
+    fn write<T>(
+        &self,
+        name: &str,
+        done: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
+        let late = |_| RemoteError::Failed { what: name.to_owned(), problem: "no answer in time".to_owned() };
+        self.runtime.block_on(async { tokio::time::timeout(WRITE_TIME_MAX, done).await.map_err(late)? })
+    }
+
+    /// Writes an object that nobody may have written otherwise.
+    pub(super) fn create(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
+        match self.write(name, remote::create(&*self.store, &Path::from(name), bytes)) {
+            Err(RemoteError::Exists(_)) => Err(ClusterError::Conflict { name: name.to_owned() }),
+            created => Ok(created?),
+        }
+    }
+
+    fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, RemoteError> {
+        match self.runtime.block_on(remote::read(&*self.store, &Path::from(name), bytes_max)) {
+            Err(RemoteError::Missing(_)) => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
+        let Some(bytes) = self.read(name, SMALL_BYTES_MAX)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(name, &error))
+    }
+
+    pub(super) fn delete(&self, name: &str) -> Result<(), ClusterError> {
+        let path = Path::from(name);
+        let delete = async { self.store.delete(&path).await.map_err(|error| RemoteError::of(name, error)) };
+        match self.write(name, delete) {
+            Ok(()) | Err(RemoteError::Missing(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Names below a folder with their lengths.
+    fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
+        let listed = self.runtime.block_on(remote::list(&*self.store, &Path::from(folder)))?;
+        let below = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
+        Ok(listed.iter().filter_map(|object| Some((below(object.location.as_ref())?, object.size))).collect())
+    }
+
+    /// The highest number that is the name of something in a folder; 0 if none is.
+    fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
+        Ok(self.list(folder)?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
+    }
+
+    /// The cluster, if there is one.
+    pub(super) fn cluster(&self) -> Result<Option<Cluster>, ClusterError> {
+        let found: Option<Cluster> = self.read_json(CLUSTER)?;
+        match found {
+            Some(Cluster { partitions, .. }) if !(1..=PARTITIONS_MAX).contains(&partitions) => {
+                Err(ClusterError::Damaged {
+                    name: CLUSTER.to_owned(),
+                    why: format!("it has {partitions} partitions"),
+                })
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The cluster; begins it if there is none, and makes sure that the store can be relied on.
+    pub(super) fn join(&self, wanted: &Cluster) -> Result<Cluster, ClusterError> {
+        if let Some(found) = self.cluster()? {
+            return Ok(found);
+        }
+        let bytes = json(CLUSTER, wanted)?;
+        self.write(CLUSTER, remote::check_creation(&*self.store, &Path::from(CLUSTER), bytes))?;
+        self.cluster()?.ok_or_else(|| RemoteError::Missing(CLUSTER.to_owned()).into())
+    }
+
+    /// The newest epoch of a partition; 0 if it was never taken.
+    pub(super) fn newest_epoch(&self, partition: u16) -> Result<u64, ClusterError> {
+        self.highest(&format!("epochs/{partition}"))
+    }
+
+    pub(super) fn epoch(&self, partition: u16, number: u64) -> Result<Option<Epoch>, ClusterError> {
+        self.read_json(&epoch_name(partition, number))
+    }
+
+    /// Takes a partition over.
+    pub(super) fn take_epoch(&self, partition: u16, number: u64, epoch: &Epoch) -> Result<(), ClusterError> {
+        let name = epoch_name(partition, number);
+        match self.create(&name, json(&name, epoch)?) {
+            Err(ClusterError::Conflict { .. }) => Err(ClusterError::Beginning(partition)),
+            taken => taken,
+        }
+    }
+
+    /// The newest status of a partition.
+    pub(super) fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
+        match self.highest(&format!("status/{partition}"))? {
+            0 => Ok(None),
+            number => self.read_json(&status_name(partition, number)),
+        }
+    }
+
+    /// The status of every partition, in order.
+    pub(super) fn statuses(&self, count: u16) -> Result<Vec<Option<Status>>, ClusterError> {
+        (1..=count).map(|partition| self.status(partition)).collect()
+    }
+
+    /// Tells a status; only the node of its epoch writes under this name.
+    pub(super) fn tell(&self, status: &Status) -> Result<(), ClusterError> {
+        let name = status_name(status.partition, status.epoch);
+        let (path, bytes) = (Path::from(name.as_str()), json(&name, status)?);
+        let put = async {
+            self.store.put(&path, bytes.into()).await.map_err(|error| RemoteError::of(&name, error))
+        };
+        self.write(&name, put)?;
+        Ok(())
+    }
+
+    /// The batches for a partition that are in the store; what has another name is nobody's.
+    pub(super) fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
+        let mut incoming = Incoming::new();
+        for (name, bytes) in self.list(&format!("exchange/{to}"))? {
+            let parts = name
+                .split_once('/')
+                .and_then(|(from, number)| Some((from.parse().ok()?, number.parse().ok()?)));
+            if let Some((from, number)) = parts {
+                incoming.entry(from).or_default().insert(number, bytes);
+            }
+        }
+        Ok(incoming)
+    }
+
+    /// The number of the last batch from one partition to another that is in the store; 0 if none is.
+    pub(super) fn last_batch(&self, from: u16, to: u16) -> Result<u64, ClusterError> {
+        self.highest(&format!("exchange/{to}/{from}"))
+    }
+
+    /// The bytes of a batch.
+    pub(super) fn batch_bytes(&self, route: &Route) -> Result<Option<Bytes>, ClusterError> {
+        match self.read(&route.name(), BATCH_BYTES_MAX as u64) {
+            Err(RemoteError::TooLong { .. }) => Err(route.refuse(Fault::TooLong).into()),
+            read => Ok(read?),
+        }
+    }
+
+    /// The batch that comes next, if it is there; `stored` is what a listing has shown of its sender.
+    pub(super) fn next_batch(
+        &self,
+        route: &Route,
+        stored: &BTreeMap<u64, u64>,
+        partition: &Partition,
+    ) -> Result<Option<(Batch, usize)>, ClusterError> {
+        let Some(&last) = stored.keys().next_back().filter(|last| **last >= route.number) else {
+            return Ok(None);
+        };
+        // A listing may have missed it while it was being written: only the store itself knows that it is not there.
+        let bytes = self.batch_bytes(route)?.ok_or_else(|| route.refuse(Fault::Missing(last)))?;
+        Ok(Some((Batch::read(&bytes, route, partition)?, bytes.len())))
+    }
+}
+
+fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
+    ClusterError::Damaged { name: name.to_owned(), why: error.to_string() }
+}
+
+fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
+    Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
+}
+
+fn epoch_name(partition: u16, number: u64) -> String {
+    format!("epochs/{partition}/{number:010}")
+}
+
+fn status_name(partition: u16, epoch: u64) -> String {
+    format!("status/{partition}/{epoch:010}")
+}

@@ -1,0 +1,122 @@
+//! What a node tells of its partition.
+
+use serde::{Deserialize, Serialize};
+
+use super::Marks;
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activity {
+    /// It has something to do.
+    Running,
+    /// Nothing waits in its partition; it looks for what others send.
+    Idle,
+    /// It has ended, because nothing waits anywhere.
+    Complete,
+    /// It has ended for another reason: what is sent to it waits for its next run.
+    Ended(String),
+}
+
+impl Activity {
+    /// Whether it will do nothing unless somebody sends it something.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        *self != Self::Running
+    }
+}
+
+/// Numbers of a run that others may want to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// URLs of the partition that wait.
+    pub waiting: u64,
+    /// Pages that this run has fetched.
+    pub pages: u64,
+    /// Captures in the archive.
+    pub captures: u64,
+}
+
+/// What a node tells of its partition, as of its last checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Which partition.
+    pub partition: u16,
+    /// The node's epoch.
+    pub epoch: u64,
+    /// The node's name.
+    pub node: String,
+    /// When it was told (RFC 3339).
+    pub time: String,
+    /// What it does.
+    pub activity: Activity,
+    /// Units of cash in the books of the archive.
+    pub total: u64,
+    /// What was sent and received, durably.
+    pub marks: Marks,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// Whether nothing waits in any partition, nothing is on its way, and nothing is to be told again, but to and by those that have
+/// ended; `all` has all partitions in order.
+pub(super) fn is_quiet(all: &[Option<Status>]) -> bool {
+    let Some(all) = all.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else { return false };
+    all.iter().all(|status| status.activity.is_quiet())
+        && all.iter().all(|from| {
+            all.iter().filter(|to| to.partition != from.partition).all(|to| {
+                let is_received = from.marks.sent_to(to.partition) == to.marks.received_from(from.partition);
+                let told = from.marks.told.get(&to.partition).copied().unwrap_or(0);
+                (is_received || has_ended(to)) && (told >= to.marks.rebuilds || has_ended(from))
+            })
+        })
+}
+
+fn has_ended(status: &Status) -> bool {
+    matches!(status.activity, Activity::Ended(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Mark;
+    use super::*;
+
+    fn status(partition: u16, activity: Activity, sent: u64, received: u64) -> Option<Status> {
+        let marks = |number| [(3 - partition, Mark { number, ..Mark::default() })].into();
+        Some(Status {
+            partition,
+            epoch: 1,
+            node: String::new(),
+            time: String::new(),
+            activity,
+            total: 0,
+            marks: Marks { sent: marks(sent), received: marks(received), ..Marks::default() },
+            progress: Progress::default(),
+        })
+    }
+
+    #[test]
+    fn it_is_quiet_when_all_are_and_all_has_arrived() {
+        use Activity::{Complete, Ended, Idle, Running};
+        let ended = || Ended("limit".to_owned());
+        for (a, b, expected) in [
+            (status(1, Idle, 2, 3), status(2, Idle, 3, 2), true),
+            (status(1, Idle, 2, 3), status(2, Complete, 3, 2), true),
+            (status(1, Idle, 2, 3), status(2, Running, 3, 2), false),
+            (status(1, Idle, 2, 2), status(2, Idle, 3, 2), false),
+            (status(1, Idle, 2, 3), status(2, Idle, 3, 1), false),
+            (status(1, Idle, 2, 3), status(2, Complete, 3, 1), false),
+            (status(1, Idle, 2, 3), status(2, ended(), 3, 1), true),
+            (status(1, Idle, 2, 2), status(2, ended(), 3, 2), false),
+            (status(1, Idle, 0, 0), None, false),
+        ] {
+            assert_eq!(is_quiet(&[a.clone(), b.clone()]), expected, "{a:?} {b:?}");
+        }
+        // One was made anew, and the other has still to name everything again.
+        let [mut a, mut b] = [status(1, Idle, 2, 3), status(2, Complete, 3, 2)];
+        a.as_mut().unwrap().marks.rebuilds = 1;
+        assert!(!is_quiet(&[a.clone(), b.clone()]));
+        b.as_mut().unwrap().marks.told.insert(1, 1);
+        assert!(is_quiet(&[a, b]));
+    }
+}

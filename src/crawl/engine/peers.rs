@@ -1,0 +1,222 @@
+//! What a run has to do with the other nodes of its cluster: it takes in what they send, tells them of every checkpoint,
+//! and ends with them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use archive_storage::Checkpointed;
+use bytes::Bytes;
+
+use super::super::options::{End, Plan};
+use super::{CrawlError, Run};
+use crate::cluster::{Activity, Batch, ClusterError, Commit, Event, Marks, Mode, Node, Progress};
+use crate::ledger::Credits;
+
+/// Bytes that wait to be sent, at most: while the store takes nothing, the crawl pauses.
+const OUTBOX_BYTES_MAX: usize = 64 << 20;
+
+/// The other nodes, as this one knows them.
+pub(super) struct Peers {
+    node: Node,
+    has_begun: bool,
+    activity: Activity,
+    /// The last batch for each partition that was handed to what sends them.
+    handed: BTreeMap<u16, u64>,
+    /// Whether something was taken in that no checkpoint has made durable.
+    has_taken: bool,
+    /// What was sent and received when nothing waited anywhere.
+    quiet: Option<Marks>,
+    trouble: Option<String>,
+}
+
+impl Run<'_> {
+    /// Takes the run's partition over, if it has one.
+    pub(super) fn join_peers(&mut self, plan: &Plan) -> Result<(), CrawlError> {
+        let Some(member) = self.options.cluster.as_ref().filter(|_| matches!(plan, Plan::Discover { .. }))
+        else {
+            return Ok(());
+        };
+        let marks = self.recorder.credits().marks();
+        let node = Node::start(member, self.recorder.store().path(), &marks)?;
+        Credits::set_epoch(self.recorder.state_mut(), node.epoch)?;
+        let partition = &member.partition;
+        self.notice(format!("partition {partition}, epoch {}, mode {}", node.epoch, partition.mode));
+        self.peers = Some(Peers {
+            has_begun: !node.waits,
+            node,
+            activity: Activity::Running,
+            handed: BTreeMap::new(),
+            has_taken: false,
+            quiet: None,
+            trouble: None,
+        });
+        Ok(())
+    }
+
+    /// Whether links are exchanged with other partitions.
+    pub(super) fn exchanges(&self) -> bool {
+        self.peers.is_some()
+            && self.recorder.credits().partition().is_some_and(|own| own.mode == Mode::Exchange)
+    }
+
+    /// Takes note of what has come from others.
+    pub(super) fn hear_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
+        while let Some(event) = self.peers.as_ref().and_then(|peers| peers.node.event()) {
+            self.hear(event, now)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, event: Event, now: Instant) -> Result<(), CrawlError> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        match event {
+            Event::Begun => peers.has_begun = true,
+            Event::Trouble(trouble) => peers.trouble = trouble,
+            Event::Quiet(marks) => peers.quiet = Some(marks),
+            Event::Failed(error) => return Err(error.into()),
+            Event::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
+            Event::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
+            Event::Rebuilt(rebuilt) => {
+                let (credits, state) = self.recorder.books();
+                credits.tell_again(state, &rebuilt)?;
+            }
+            Event::WaitsFor(partitions) => {
+                let list: Vec<String> = partitions.iter().map(u16::to_string).collect();
+                self.notice(format!(
+                    "nothing waits here; waiting for what other partitions send: {}",
+                    list.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, batch: &Batch, bytes: usize, now: Instant) -> Result<(), CrawlError> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let (credits, state) = self.recorder.books();
+        let is_taken = credits.receive(state, batch, bytes, &mut candidates)?;
+        if let Some(peers) = &mut self.peers {
+            peers.has_taken |= is_taken;
+            peers.activity = Activity::Running;
+            peers.quiet = None;
+        }
+        for candidate in candidates.drain(..) {
+            self.enqueue(candidate, now)?;
+        }
+        self.candidates = candidates;
+        Ok(())
+    }
+
+    /// Why the crawl has to wait for the object store.
+    pub(super) fn peers_pause(&self) -> Option<String> {
+        let peers = self.peers.as_ref()?;
+        if !peers.has_begun {
+            return Some(
+                "another node had this partition; waiting until it has surely stopped writing".to_owned(),
+            );
+        }
+        let trouble = peers.trouble.as_ref()?;
+        let waiting: usize = Credits::outbox(self.recorder.state()).map(|(_, _, bytes)| bytes.len()).sum();
+        (waiting > OUTBOX_BYTES_MAX).then(|| {
+            format!("the object store of the cluster takes nothing, and much waits to be sent: {trouble}")
+        })
+    }
+
+    /// Tells the others what a checkpoint has made durable.
+    pub(super) fn tell_peers(&mut self, checkpointed: Checkpointed) -> Result<(), CrawlError> {
+        let Self { peers, recorder, frontier, status, .. } = self;
+        let Some(peers) = peers.as_mut().filter(|_| checkpointed == Checkpointed::Done) else {
+            return Ok(());
+        };
+        let mut outbox = Vec::new();
+        for (to, number, bytes) in Credits::outbox(recorder.state()) {
+            let handed = peers.handed.entry(to).or_insert(0);
+            if number > *handed {
+                *handed = number;
+                outbox.push((to, number, Bytes::copy_from_slice(bytes)));
+            }
+        }
+        peers.has_taken = false;
+        let commit = Commit {
+            outbox,
+            activity: peers.activity.clone(),
+            total: recorder.credits().pages().total().units(),
+            marks: recorder.credits().marks(),
+            progress: Progress {
+                waiting: frontier.queued(),
+                pages: status.pages,
+                captures: recorder.state().totals().captures,
+            },
+        };
+        match peers.node.commit(commit) {
+            // Why it has ended is among what it said.
+            Err(ClusterError::ThreadEnded) => {
+                self.hear_peers(Instant::now())?;
+                Err(ClusterError::ThreadEnded.into())
+            }
+            told => Ok(told?),
+        }
+    }
+
+    /// Something waits or is under way here.
+    pub(super) fn is_busy(&mut self) {
+        if let Some(peers) = &mut self.peers {
+            peers.activity = Activity::Running;
+        }
+    }
+
+    /// Whether the run is over, now that nothing waits here: nothing may wait anywhere, nor be on its way.
+    pub(super) fn nothing_waits_anywhere(&mut self) -> Result<bool, CrawlError> {
+        let Some(peers) = &mut self.peers else { return Ok(true) };
+        match self.recorder.credits().partition().map(|own| own.mode) {
+            Some(Mode::Exchange) => {}
+            Some(Mode::Crossover) => return self.cross_over(),
+            Some(Mode::Firewall) | None => return Ok(true),
+        }
+        let is_told = peers.activity.is_quiet() && !peers.has_taken && !self.recorder.credits().has_leaving();
+        if !is_told {
+            peers.activity = Activity::Idle;
+            self.checkpoint()?;
+            return Ok(false);
+        }
+        Ok(peers.quiet.as_ref() == Some(&self.recorder.credits().marks()))
+    }
+
+    /// Lets pages of other partitions wait that were found so far; whether there are none.
+    fn cross_over(&mut self) -> Result<bool, CrawlError> {
+        let before = self.frontier.queued();
+        let (credits, _) = self.recorder.books();
+        credits.set_crossing(true);
+        self.enqueue_waiting()?;
+        let (credits, _) = self.recorder.books();
+        credits.set_crossing(false);
+        Ok(self.frontier.queued() == before)
+    }
+
+    /// Tells the others that the run is over, once everything is durable.
+    pub(super) fn leave_peers(&mut self, end: End) -> Result<(), CrawlError> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        peers.activity =
+            if end == End::Complete { Activity::Complete } else { Activity::Ended(end.name().to_owned()) };
+        self.tell_peers(Checkpointed::Done)?;
+        let Some(peers) = self.peers.take() else { return Ok(()) };
+        let mut is_sent = false;
+        for event in peers.node.finish() {
+            match event {
+                Event::Sent(to, number) => {
+                    Credits::forget_sent(self.recorder.state_mut(), to, number)?;
+                    is_sent = true;
+                }
+                Event::Failed(error) if error.is_passing() => {
+                    self.warn(format!("{error}; the next run sends what is left to send"));
+                }
+                Event::Failed(error) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        if is_sent {
+            self.recorder.conclude()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! What a copy consists of.
+//!
+//! JSON lines: first what the copy is, then its files in the order of their paths, last the SHA-256 of all bytes before. A
+//! manifest comes from another machine, so nothing in it is believed that could lead out of an archive's folder.
+
+use std::collections::BTreeMap;
+
+use archive_storage::Digest;
+use bytes::Bytes;
+use object_store::path::Path as ObjectPath;
+use serde::{Deserialize, Serialize};
+
+use super::{CopyError, Remote};
+use crate::remote::{self, RemoteError};
+
+/// The form of manifests and objects.
+const FORMAT: u32 = 1;
+
+/// Files of a copy, at most.
+pub const FILES_MAX: usize = 1_000_000;
+
+/// Bytes of a manifest, at most.
+pub const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of a file's path in the archive, and of a name in it.
+pub const PATH_BYTES_MAX: usize = 1024;
+const NAME_BYTES_MAX: usize = 255;
+
+/// Folders in one another.
+const DEPTH_MAX: usize = 16;
+
+/// Bytes of a file: what a service takes as one object.
+const FILE_BYTES_MAX: u64 = 5 << 40;
+
+/// Characters of what is random in a manifest, and of its time.
+const TEXT_CHARACTERS_MAX: usize = 64;
+
+const MANIFESTS: &str = "manifests";
+const OBJECTS: &str = "objects";
+const ENDING: &str = ".jsonl";
+
+/// What a copy is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: u32,
+    number: u64,
+    series: String,
+    copy: String,
+    time: String,
+    captures: u64,
+    files: usize,
+}
+
+/// A file of a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its path in the archive's folder, with `/`.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// The number of the copy that brought it.
+    pub copy: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    sha256: String,
+}
+
+/// A copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Copies in one place are numbered from 1 on.
+    pub number: u64,
+    /// Random text that all copies of an archive in one place share.
+    pub series: String,
+    /// Random text of this copy.
+    pub copy: String,
+    /// When it was made, RFC 3339.
+    pub time: String,
+    /// Captures of the archive then.
+    pub captures: u64,
+    /// Its files in the order of their paths.
+    pub files: Vec<Entry>,
+}
+
+impl Manifest {
+    /// Bytes of all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    pub(super) fn encode(&self) -> Result<Bytes, serde_json::Error> {
+        let mut text = Vec::new();
+        let head = Head {
+            format: FORMAT,
+            number: self.number,
+            series: self.series.clone(),
+            copy: self.copy.clone(),
+            time: self.time.clone(),
+            captures: self.captures,
+            files: self.files.len(),
+        };
+        serde_json::to_writer(&mut text, &head)?;
+        for file in &self.files {
+            text.push(b'\n');
+            serde_json::to_writer(&mut text, file)?;
+        }
+        text.push(b'\n');
+        let check = Check { sha256: hex(&Digest::sha256(&text)) };
+        serde_json::to_writer(&mut text, &check)?;
+        text.push(b'\n');
+        Ok(text.into())
+    }
+
+    /// Reads a manifest of this number.
+    pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Self, String> {
+        let whole = bytes.strip_suffix(b"\n").ok_or("its last line has no end")?;
+        let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let (text, check) = whole.split_at(last);
+        let check: Check =
+            serde_json::from_slice(check).map_err(|error| format!("its last line: {error}"))?;
+        if check.sha256 != hex(&Digest::sha256(text)) {
+            return Err("it is damaged: it does not have its digest".to_owned());
+        }
+        let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let head = lines.next().ok_or("it is empty")?;
+        let head: Head = serde_json::from_slice(head).map_err(|error| format!("its first line: {error}"))?;
+        if head.format != FORMAT {
+            return Err(format!("its format is {}; this program knows {FORMAT}", head.format));
+        }
+        if head.number != number || head.files > FILES_MAX {
+            return Err(format!("it says that it is copy {} of {} files", head.number, head.files));
+        }
+        if [&head.series, &head.copy, &head.time].iter().any(|text| !is_plain(text)) {
+            return Err("its first line has texts that none writes".to_owned());
+        }
+        let mut files: Vec<Entry> = Vec::new();
+        for (line, position) in lines.zip(2..) {
+            let wrong = |problem: String| format!("line {position}: {problem}");
+            let entry: Entry = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+            entry.check(number).map_err(wrong)?;
+            if files.last().is_some_and(|before| before.path >= entry.path) {
+                return Err(wrong("the files are not in the order of their paths".to_owned()));
+            }
+            files.push(entry);
+            if files.len() > head.files {
+                break;
+            }
+        }
+        if files.len() != head.files {
+            return Err(format!("it lists other than the {} files it says", head.files));
+        }
+        let Head { series, copy, time, captures, .. } = head;
+        Ok(Self { number, series, copy, time, captures, files })
+    }
+}
+
+impl Entry {
+    /// What is wrong with an entry of a copy's manifest.
+    fn check(&self, number: u64) -> Result<(), String> {
+        check_path(&self.path)?;
+        let is_digest = self.sha256.len() == 64
+            && self.sha256.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        if !is_digest {
+            return Err("the digest is none".to_owned());
+        }
+        if self.bytes > FILE_BYTES_MAX {
+            return Err(format!("{} bytes are more than a file may have", self.bytes));
+        }
+        if self.copy == 0 || self.copy > number {
+            return Err(format!("copy {} cannot have brought it", self.copy));
+        }
+        Ok(())
+    }
+
+    /// The object with the file.
+    #[must_use]
+    pub fn object(&self) -> ObjectPath {
+        object(self.copy, &self.sha256)
+    }
+}
+
+/// Whether a path stays in an archive's folder, and is one that a disk takes.
+pub(super) fn check_path(path: &str) -> Result<(), String> {
+    let names = path.split('/');
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name != "."
+            && name != ".."
+            && name.len() <= NAME_BYTES_MAX
+            && !name.contains(|symbol: char| symbol.is_control() || symbol == '\\')
+    };
+    if path.len() > PATH_BYTES_MAX || names.clone().count() > DEPTH_MAX || !names.clone().all(is_name) {
+        let shown: String = path.chars().take(TEXT_CHARACTERS_MAX).collect();
+        return Err(format!("'{shown}' is no path in an archive"));
+    }
+    Ok(())
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= TEXT_CHARACTERS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// A SHA-256 as sha256sum writes it.
+pub(super) fn hex(digest: &Digest) -> String {
+    let text = digest.to_string();
+    text.strip_prefix("sha256:").unwrap_or(&text).to_owned()
+}
+
+/// The object that a copy has brought.
+pub(super) fn object(copy: u64, sha256: &str) -> ObjectPath {
+    objects_of(copy).join(sha256)
+}
+
+/// Where the objects are that a copy has brought.
+pub(super) fn objects_of(copy: u64) -> ObjectPath {
+    objects().join(format!("{copy:08}"))
+}
+
+/// Where all objects are.
+pub(super) fn objects() -> ObjectPath {
+    ObjectPath::from(OBJECTS)
+}
+
+/// The number of the copy that has brought an object, by its place.
+pub(super) fn brought_by(object: &ObjectPath) -> Option<u64> {
+    let mut parts = object.parts().skip(1);
+    number_in(parts.next()?.as_ref())
+}
+
+/// Numbers have eight digits, or more where these do not do.
+fn number_in(text: &str) -> Option<u64> {
+    let number = text.parse().ok()?;
+    (format!("{number:08}") == text && number > 0).then_some(number)
+}
+
+/// The manifest of a copy.
+pub(super) fn manifest(number: u64) -> ObjectPath {
+    ObjectPath::from(MANIFESTS).join(format!("{number:08}{ENDING}"))
+}
+
+/// Numbers and lengths of manifests, in the order of their numbers.
+fn listed(remote: &Remote) -> Result<BTreeMap<u64, u64>, CopyError> {
+    let listed = remote.wait(remote::list(remote.store.as_ref(), &ObjectPath::from(MANIFESTS)))?;
+    let number = |path: &ObjectPath| number_in(path.filename()?.strip_suffix(ENDING)?);
+    Ok(listed.iter().filter_map(|object| Some((number(&object.location)?, object.size))).collect())
+}
+
+pub(super) fn numbers(remote: &Remote) -> Result<Vec<u64>, CopyError> {
+    let numbers = listed(remote)?.into_iter().filter(|(_, bytes)| *bytes > 0);
+    Ok(numbers.map(|(number, _)| number).collect())
+}
+
+/// What removed manifests have left, up to a number.
+pub(super) fn emptied(remote: &Remote, until: u64) -> Result<Vec<ObjectPath>, CopyError> {
+    let emptied = listed(remote)?.into_iter().filter(|(number, bytes)| *number <= until && *bytes == 0);
+    Ok(emptied.map(|(number, _)| manifest(number)).collect())
+}
+
+pub(super) fn load(remote: &Remote, number: u64) -> Result<Manifest, CopyError> {
+    let url = || remote.url.clone();
+    let path = manifest(number);
+    match remote.runtime.block_on(remote::read(remote.store.as_ref(), &path, MANIFEST_BYTES_MAX)) {
+        Ok(bytes) if bytes.is_empty() => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
+        Ok(bytes) => Manifest::decode(&bytes, number).map_err(|problem| CopyError::Manifest {
+            url: url(),
+            number,
+            problem,
+        }),
+        Err(RemoteError::Missing(_)) => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
+        Err(error) => Err(remote.failed(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, number_in};
+
+    fn entry(path: &str) -> Entry {
+        Entry { path: path.to_owned(), bytes: 3, sha256: "0f".repeat(32), copy: 2 }
+    }
+
+    fn manifest(files: Vec<Entry>) -> Manifest {
+        let text = |text: &str| text.to_owned();
+        Manifest {
+            number: 2,
+            series: text("s"),
+            copy: text("c"),
+            time: text("2026-01-01T00:00:00Z"),
+            captures: 1,
+            files,
+        }
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written_and_no_other_byte() {
+        let good = manifest(vec![entry("a"), entry("b/c")]);
+        let bytes = good.encode().unwrap();
+        assert_eq!(Manifest::decode(&bytes, 2), Ok(good));
+        assert!(Manifest::decode(&bytes, 3).is_err());
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 4;
+            assert!(Manifest::decode(&damaged, 2).is_err(), "byte {at}");
+            assert!(Manifest::decode(&bytes[..at], 2).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_it_leads_out_of_the_folder() {
+        let long = "x".repeat(256);
+        let deep = "d/".repeat(16) + "x";
+        for path in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "a/",
+            "./a",
+            "a\0b",
+            "a\\b",
+            "a\nb",
+            &long,
+            &deep,
+        ] {
+            let problem = Manifest::decode(&manifest(vec![entry(path)]).encode().unwrap(), 2).unwrap_err();
+            assert!(problem.contains("is no path in an archive"), "{path}: {problem}");
+        }
+        let longest = format!("{}/{}", "a/".repeat(5) + &"x".repeat(255), "y".repeat(255));
+        assert!(longest.len() < PATH_BYTES_MAX && check_path(&longest).is_ok());
+        let most = vec!["x".repeat(204); 5].join("/");
+        assert_eq!((most.len(), check_path(&most)), (PATH_BYTES_MAX, Ok(())));
+        assert!(check_path(&format!("{most}x")).is_err());
+    }
+
+    #[test]
+    fn what_it_says_of_files_is_possible() {
+        let refused = |change: fn(&mut Entry)| {
+            let mut one = entry("a");
+            change(&mut one);
+            Manifest::decode(&manifest(vec![one]).encode().unwrap(), 2).unwrap_err()
+        };
+        assert!(refused(|entry| entry.sha256.truncate(63)).contains("the digest is none"));
+        assert!(refused(|entry| entry.sha256 = "../".repeat(21) + "x").contains("the digest is none"));
+        assert!(refused(|entry| entry.bytes = u64::MAX).contains("more than a file may have"));
+        assert!(refused(|entry| entry.copy = 3).contains("copy 3 cannot have brought it"));
+        assert!(refused(|entry| entry.copy = 0).contains("cannot have brought"));
+        for files in [vec![entry("b"), entry("a")], vec![entry("a"), entry("a")]] {
+            let problem = Manifest::decode(&manifest(files).encode().unwrap(), 2).unwrap_err();
+            assert!(problem.contains("order of their paths"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn it_lists_the_most_files_and_no_more() {
+        let files =
+            |count: usize| (0..count).map(|number| entry(&format!("{number:07}"))).collect::<Vec<_>>();
+        let most = manifest(files(FILES_MAX));
+        assert_eq!(Manifest::decode(&most.encode().unwrap(), 2).unwrap().files.len(), FILES_MAX);
+        let problem = Manifest::decode(&manifest(files(FILES_MAX + 1)).encode().unwrap(), 2).unwrap_err();
+        assert!(problem.contains("1000001 files"), "{problem}");
+    }
+
+    #[test]
+    fn numbers_have_one_form() {
+        assert_eq!((number_in("00000007"), number_in("123456789")), (Some(7), Some(123_456_789)));
+        for text in ["7", "0000007", "00000000", "0000000x", "+0000007", "012345678"] {
+            assert_eq!(number_in(text), None, "{text}");
+        }
+    }
+}

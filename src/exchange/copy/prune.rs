@@ -1,0 +1,79 @@
+//! Removing old copies, and objects that no copy needs; why that harms nobody stands in the module above.
+
+use std::collections::HashSet;
+
+use futures_util::{StreamExt, stream};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStoreExt, PutPayload};
+
+use super::manifest::{self, brought_by};
+use super::{CopyError, Remote};
+use crate::remote::{self, RemoteError};
+
+/// Empty objects that stay in the places of removed manifests, the newest: who is further behind than that has slept through as
+/// many copies.
+const EMPTY_MAX: u64 = 1000;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Copies.
+    pub copies: u64,
+    /// Objects that no other copy needs.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Leaves so many copies up to one that is there, and removes what these do not need of what copies up to it have brought.
+///
+/// # Errors
+/// When a copy that stays cannot be read: nothing is removed then. When the store fails: the next command removes the rest.
+pub fn prune(remote: &Remote, newest: u64, keep: u64) -> Result<Removed, CopyError> {
+    let numbers: Vec<u64> = remote.numbers()?.into_iter().filter(|number| *number <= newest).collect();
+    let surplus = numbers.len().saturating_sub(usize::try_from(keep.max(1)).unwrap_or(usize::MAX));
+    let (old, kept) = numbers.split_at_checked(surplus).unwrap_or_default();
+    let mut named: HashSet<ObjectPath> = HashSet::new();
+    // First what stays is read: without it nothing is removed.
+    for number in kept {
+        match remote.manifest(*number) {
+            Ok(manifest) => named.extend(manifest.files.iter().map(super::Entry::object)),
+            // Another command has removed it meanwhile.
+            Err(CopyError::NoCopy { .. }) if *number != newest => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // A copy whose objects go must not be there any more.
+    for number in old {
+        let path = manifest::manifest(*number);
+        let emptied = async { remote.store.put(&path, PutPayload::new()).await };
+        remote.wait(async { emptied.await.map_err(|error| RemoteError::of(path.as_ref(), error)) })?;
+    }
+    remove(remote, manifest::emptied(remote, newest.saturating_sub(EMPTY_MAX))?)?;
+    let listed = remote.wait(remote::list(remote.store.as_ref(), &manifest::objects()))?;
+    let is_needless = |object: &ObjectPath| {
+        brought_by(object).is_some_and(|number| number <= newest) && !named.contains(object)
+    };
+    let needless: Vec<_> = listed.into_iter().filter(|object| is_needless(&object.location)).collect();
+    let removed = Removed {
+        copies: old.len() as u64,
+        objects: needless.len() as u64,
+        bytes: needless.iter().map(|object| object.size).sum(),
+    };
+    remove(remote, needless.into_iter().map(|object| object.location).collect())?;
+    Ok(removed)
+}
+
+/// Removes objects; that one is not there any more is as good.
+fn remove(remote: &Remote, objects: Vec<ObjectPath>) -> Result<(), CopyError> {
+    let mut removed = remote.store.delete_stream(stream::iter(objects).map(Ok).boxed());
+    remote.wait(async {
+        while let Some(outcome) = removed.next().await {
+            match outcome.map_err(|error| RemoteError::of("an object that is not needed", error)) {
+                Ok(_) | Err(RemoteError::Missing(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    })
+}

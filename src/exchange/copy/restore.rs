@@ -1,0 +1,238 @@
+//! Making an archive of a copy.
+//!
+//! Everything is written into a folder beside, `DIR.restoring`, synced, and gets its name in one step when every file has its
+//! digest: there is a whole archive, or none. A restore that was interrupted is gone on with; what lies in that folder already
+//! counts as far as it has its digest.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_storage::backend::{Disk, OpenMode, RealDisk, open_regular};
+
+use super::snapshot::Local;
+use super::{CopyError, Entry, Manifest, Progress, Remote, transfer};
+use crate::files::refuse_link;
+use crate::recorder::Control;
+
+/// What the name of the folder has after it until the archive is whole.
+pub const RESTORE_ENDING: &str = ".restoring";
+
+/// Says in that folder what it is, and is locked by who fills it. It goes last: in a whole archive it means nothing.
+pub(super) const MARK: &str = "archive-copy.restoring";
+
+/// What was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The number of the copy.
+    pub number: u64,
+    /// When it was made, RFC 3339.
+    pub time: String,
+    /// Captures in it.
+    pub captures: u64,
+    /// Its files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that an interrupted restore had brought already.
+    pub kept: u64,
+}
+
+/// Makes an archive in `archive`, which is not there or an empty folder, of the copy of this number, or of the newest.
+///
+/// # Errors
+/// When there is something already, when an object is missing or not what the manifest says, and when the store or the disk
+/// fails. There is no archive then, and the same command goes on.
+pub fn restore(
+    remote: &Remote,
+    archive: &Path,
+    number: Option<u64>,
+    control: &Control,
+    progress: Progress<'_>,
+) -> Result<Restored, CopyError> {
+    let newest = || remote.numbers().map(|numbers| numbers.last().copied());
+    let number = number.map_or_else(newest, |number| Ok(Some(number)))?;
+    let number = number.ok_or_else(|| CopyError::NoCopy { url: remote.url.clone(), number: None })?;
+    let manifest = remote.manifest(number)?;
+    check_empty(archive)?;
+    let beside = beside(archive)?;
+    let folder = Folder::begin(&beside)?;
+    folder.clear_but(&manifest)?;
+    check_room(&beside, &manifest)?;
+    let folders = folder.make_folders(&manifest)?;
+    let (done, total) = (AtomicU64::new(0), manifest.bytes());
+    let kept = transfer::each(&manifest.files, control, |file| {
+        let was_there = folder.bring(remote, file, control)?;
+        progress(done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes, total);
+        Ok(was_there)
+    })?;
+    for path in folders.iter().rev() {
+        sync(path)?;
+    }
+    folder.finish(archive)?;
+    Ok(Restored {
+        number,
+        time: manifest.time.clone(),
+        captures: manifest.captures,
+        files: manifest.files.len() as u64,
+        bytes: total,
+        kept: kept.iter().filter(|was_there| **was_there).count() as u64,
+    })
+}
+
+fn occupied(path: &Path, problem: &str) -> CopyError {
+    CopyError::Occupied { path: path.to_owned(), problem: problem.to_owned() }
+}
+
+/// Refuses what an archive cannot take the place of.
+fn check_empty(archive: &Path) -> Result<(), CopyError> {
+    refuse_link(archive).map_err(CopyError::io(archive))?;
+    let mut entries = match fs::read_dir(archive) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(CopyError::io(archive))?,
+    };
+    if entries.next().is_some() {
+        return Err(occupied(archive, "is not empty; restore into a new folder"));
+    }
+    let device = |path: &Path| fs::metadata(path).map(|folder| folder.dev()).map_err(CopyError::io(path));
+    if device(archive)? != device(parent(archive))? {
+        return Err(occupied(archive, "is where a disk is mounted; name a new folder in it"));
+    }
+    Ok(())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The folder that is filled.
+fn beside(archive: &Path) -> Result<PathBuf, CopyError> {
+    let mut name =
+        archive.file_name().ok_or_else(|| occupied(archive, "is no name of a new folder"))?.to_owned();
+    name.push(RESTORE_ENDING);
+    Ok(archive.with_file_name(name))
+}
+
+fn check_room(folder: &Path, manifest: &Manifest) -> Result<(), CopyError> {
+    let there: u64 = manifest
+        .files
+        .iter()
+        .filter_map(|file| fs::metadata(folder.join(&file.path)).ok())
+        .map(|file| file.len())
+        .sum();
+    let free = RealDisk.free_bytes(folder).map_err(CopyError::io(folder))?;
+    let missing = manifest.bytes().saturating_sub(there);
+    if missing > free {
+        return Err(occupied(folder, &format!("has room for {free} bytes; {missing} are needed")));
+    }
+    Ok(())
+}
+
+fn sync(folder: &Path) -> Result<(), CopyError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(CopyError::io(folder))
+}
+
+/// The folder that is being filled.
+struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes it, or goes on with it.
+    fn begin(path: &Path) -> Result<Self, CopyError> {
+        let failed = CopyError::io(path);
+        let mark = path.join(MARK);
+        let begin = || -> io::Result<Option<File>> {
+            refuse_link(path)?;
+            fs::create_dir_all(path)?;
+            let is_other = !mark.exists() && fs::read_dir(path)?.next().is_some();
+            Ok(if is_other { None } else { Some(open_regular(&mark, OpenMode::Create)?) })
+        };
+        let lock = begin().map_err(failed)?;
+        let lock =
+            lock.ok_or_else(|| occupied(path, "is no folder that a restore has left; take it away"))?;
+        if lock.try_lock().is_err() {
+            return Err(occupied(path, "is being filled by another restore"));
+        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Removes what an interrupted restore, of another copy perhaps, has left and this copy does not have.
+    fn clear_but(&self, manifest: &Manifest) -> Result<(), CopyError> {
+        let wanted: HashSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+        let mut open = vec![self.path.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(&folder).map_err(CopyError::io(&folder))? {
+                let path = entry.map_err(CopyError::io(&folder))?.path();
+                let name = path.strip_prefix(&self.path).ok().and_then(Path::to_str).unwrap_or_default();
+                let is_folder = fs::symlink_metadata(&path).map_err(CopyError::io(&path))?.is_dir();
+                if is_folder && !wanted.contains(name) {
+                    open.push(path);
+                } else if is_folder {
+                    fs::remove_dir_all(&path).map_err(CopyError::io(&path))?;
+                } else if name != MARK && !wanted.contains(name) {
+                    fs::remove_file(&path).map_err(CopyError::io(&path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folders of all files; those above come first.
+    fn make_folders(&self, manifest: &Manifest) -> Result<Vec<PathBuf>, CopyError> {
+        let mut folders = vec![self.path.clone()];
+        let mut made: HashSet<&str> = HashSet::new();
+        for file in &manifest.files {
+            for (at, _) in file.path.match_indices('/') {
+                let name = file.path.get(..at).unwrap_or_default();
+                if made.insert(name) {
+                    let path = self.path.join(name);
+                    refuse_link(&path).map_err(CopyError::io(&path))?;
+                    fs::create_dir_all(&path).map_err(CopyError::io(&path))?;
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Brings a file, durably; whether it was there already.
+    fn bring(&self, remote: &Remote, file: &Entry, control: &Control) -> Result<bool, CopyError> {
+        let path = self.path.join(&file.path);
+        if let Some(local) = Local::of_file(&path, file.bytes)
+            && transfer::digest(&local, control)? == file.sha256
+        {
+            return Ok(true);
+        }
+        let problem = transfer::again(|| {
+            let out = open_regular(&path, OpenMode::Create).and_then(|out| out.set_len(0).map(|()| out));
+            let mut out = out.map_err(CopyError::io(&path))?;
+            let take = &mut |piece: &[u8]| out.write_all(piece).map_err(CopyError::io(&path));
+            let problem = transfer::download(remote, file, control, take)?;
+            out.sync_all().map_err(CopyError::io(&path))?;
+            Ok(problem)
+        })?;
+        match problem {
+            None => Ok(false),
+            Some(problem) => Err(CopyError::Damaged {
+                url: remote.url.clone(),
+                object: file.object().to_string(),
+                path: file.path.clone(),
+                problem,
+            }),
+        }
+    }
+
+    /// Makes it the archive.
+    fn finish(self, archive: &Path) -> Result<(), CopyError> {
+        fs::rename(&self.path, archive).map_err(CopyError::io(archive))?;
+        sync(parent(archive))?;
+        let mark = archive.join(MARK);
+        fs::remove_file(&mark).map_err(CopyError::io(&mark))?;
+        sync(archive)
+    }
+}

@@ -1,0 +1,193 @@
+//! Making a copy.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use chrono::{SecondsFormat, Utc};
+use object_store::path::Path as ObjectPath;
+
+use super::manifest::{self, brought_by, object};
+use super::snapshot::{Local, Snapshot};
+use super::{CopyError, Entry, Manifest, Progress, Remote, places, transfer};
+use crate::recorder::Control;
+use crate::remote::{self, RemoteError};
+
+/// Says in the place of the copies what they are, to people without this program.
+const README: &str = "README.txt";
+const README_TEXT: &str = include_str!("README.txt");
+
+/// What a copy has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Its number, or that of the newest if nothing has changed since.
+    pub number: u64,
+    /// Whether it is a new one.
+    pub is_new: bool,
+    /// Captures in it.
+    pub captures: u64,
+    /// Files of it.
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Objects that were sent for it, by this command.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+}
+
+/// Copies the archive in `archive`, as of its last checkpoint, whoever is writing to it; if asked to `adopt` them, beside copies
+/// that the archive does not know of.
+///
+/// # Errors
+/// When the archive cannot be read, the store fails or has copies of another archive, or another copy was sooner. What was sent
+/// until then serves the next copy.
+pub fn send(
+    archive: &Path,
+    remote: &Remote,
+    adopt: bool,
+    control: &Control,
+    progress: Progress<'_>,
+) -> Result<Copied, CopyError> {
+    let last = remote.numbers()?.last().copied();
+    let base = last.map(|number| remote.manifest(number)).transpose()?;
+    let series = series(archive, remote, base.as_ref(), adopt)?;
+    let readme = ObjectPath::from(README);
+    remote.wait(remote::check_creation(
+        remote.store.as_ref(),
+        &readme,
+        Bytes::from_static(README_TEXT.as_bytes()),
+    ))?;
+    places::note(archive, &remote.url, &series)?;
+    let snapshot = Snapshot::take(archive)?;
+    let digests = digests(&snapshot.files, control, progress)?;
+    let number = last.unwrap_or(0) + 1;
+    let mut plan = Plan::of(remote, base.as_ref(), number)?;
+    let files: Vec<Entry> =
+        snapshot.files.iter().zip(&digests).map(|(local, sha256)| plan.entry(local, sha256)).collect();
+    let mut copied = Copied {
+        number,
+        captures: snapshot.captures,
+        files: files.len() as u64,
+        bytes: files.iter().map(|file| file.bytes).sum(),
+        ..Copied::default()
+    };
+    if let Some(base) = base.as_ref().filter(|base| base.files == files) {
+        copied.number = base.number;
+    } else {
+        (copied.sent, copied.sent_bytes) = plan.carry_out(remote, control, progress)?;
+        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        let manifest = Manifest { number, series, copy: random(), time, captures: snapshot.captures, files };
+        publish(remote, &manifest)?;
+        copied.is_new = true;
+    }
+    Ok(copied)
+}
+
+/// What the copies of this archive have in common, in this place.
+fn series(
+    archive: &Path,
+    remote: &Remote,
+    base: Option<&Manifest>,
+    adopt: bool,
+) -> Result<String, CopyError> {
+    let known = places::places(archive).map_err(CopyError::io(&archive.join(places::FILE)))?;
+    let known = known.into_iter().find(|place| place.url == remote.url);
+    match (base, known) {
+        (None, Some(place)) => Ok(place.series),
+        (None, None) => Ok(random()),
+        (Some(base), Some(place)) if base.series == place.series => Ok(place.series),
+        (Some(base), _) if adopt => Ok(base.series.clone()),
+        (Some(base), _) => Err(CopyError::Foreign { url: remote.url.clone(), time: base.time.clone() }),
+    }
+}
+
+/// Text that nothing else has.
+fn random() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+/// The digests of all files: as they are written down, or computed.
+fn digests(files: &[Local], control: &Control, progress: Progress<'_>) -> Result<Vec<String>, CopyError> {
+    let done = AtomicU64::new(0);
+    let total = files.iter().filter(|local| local.sha256.is_none()).map(|local| local.bytes).sum();
+    transfer::each(files, control, |local| match &local.sha256 {
+        Some(sha256) => Ok(sha256.clone()),
+        None => {
+            let sha256 = transfer::digest(local, control)?;
+            progress(done.fetch_add(local.bytes, Ordering::Relaxed) + local.bytes, total);
+            Ok(sha256)
+        }
+    })
+}
+
+/// Which objects a copy needs that are not there.
+struct Plan<'a> {
+    number: u64,
+    /// What the copy before names and is there, by digest: which copy has brought it.
+    named: HashMap<&'a str, u64>,
+    /// What copies of the same number that were not finished have brought whole.
+    brought: HashMap<ObjectPath, u64>,
+    missing: BTreeMap<String, &'a Local>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(remote: &Remote, base: Option<&'a Manifest>, number: u64) -> Result<Self, CopyError> {
+        let listed = remote.wait(remote::list(remote.store.as_ref(), &manifest::objects()))?;
+        let there: HashMap<ObjectPath, u64> =
+            listed.into_iter().map(|object| (object.location, object.size)).collect();
+        let named = base.map(|base| base.files.as_slice()).unwrap_or_default();
+        // What somebody has removed there is brought anew.
+        let named = named.iter().filter(|file| there.get(&file.object()) == Some(&file.bytes));
+        let named = named.map(|file| (file.sha256.as_str(), file.copy)).collect();
+        let brought = there.into_iter().filter(|(object, _)| brought_by(object) == Some(number)).collect();
+        Ok(Self { number, named, brought, missing: BTreeMap::new() })
+    }
+
+    /// The line of a file in the manifest.
+    fn entry(&mut self, local: &'a Local, sha256: &str) -> Entry {
+        let named = self.named.get(sha256).copied();
+        if named.is_none() && self.brought.get(&object(self.number, sha256)) != Some(&local.bytes) {
+            self.missing.insert(sha256.to_owned(), local);
+        }
+        let copy = named.unwrap_or(self.number);
+        Entry { path: local.name.clone(), bytes: local.bytes, sha256: sha256.to_owned(), copy }
+    }
+
+    /// Brings what is missing. Returns how many objects that were, and their bytes.
+    fn carry_out(
+        &self,
+        remote: &Remote,
+        control: &Control,
+        progress: Progress<'_>,
+    ) -> Result<(u64, u64), CopyError> {
+        let total = self.missing.values().map(|local| local.bytes).sum();
+        let done = AtomicU64::new(0);
+        let count = |bytes| progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
+        let mut missing: Vec<_> = self.missing.iter().collect();
+        // The longest first, so that the threads end together.
+        missing.sort_unstable_by_key(|(_, local)| std::cmp::Reverse(local.bytes));
+        transfer::each(&missing, control, |(sha256, local)| {
+            let object = object(self.number, sha256);
+            transfer::upload(remote, local, (&object, sha256), control, &count)
+        })?;
+        Ok((missing.len() as u64, total))
+    }
+}
+
+/// Puts the manifest, which makes the copy one.
+fn publish(remote: &Remote, manifest: &Manifest) -> Result<(), CopyError> {
+    let number = manifest.number;
+    let bytes = manifest.encode().map_err(|error| CopyError::Manifest {
+        url: remote.url.clone(),
+        number,
+        problem: error.to_string(),
+    })?;
+    let path = manifest::manifest(number);
+    match remote.runtime.block_on(remote::create(remote.store.as_ref(), &path, bytes)) {
+        Ok(()) => Ok(()),
+        Err(RemoteError::Exists(_)) => Err(CopyError::Overtaken { url: remote.url.clone(), number }),
+        Err(error) => Err(remote.failed(error)),
+    }
+}

@@ -1,0 +1,268 @@
+//! An archive held as of its last checkpoint, however long copying it takes.
+//!
+//! While a reader is open no checkpoint happens, so that is for as long as local disks take only: what never changes again gets
+//! a second name in the folder `snapshot`, what grows is noted with its length, and what changes in place is copied there. A
+//! file system that gives no second name lets a file be read where it is; should it be removed before it was, the copy ends.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use archive_storage::backend::{OpenMode, open_regular};
+use archive_storage::{Change, CheckpointFile, Store};
+
+use super::manifest::{check_path, hex};
+use super::{CopyError, FILES_MAX, restore};
+use crate::exchange::erase;
+use crate::files::{make_folder, refuse_link};
+use crate::search;
+
+/// The folder in the archive's.
+pub const FOLDER: &str = "snapshot";
+
+const LOCK: &str = "lock";
+const FILES: &str = "files";
+
+/// Other files up to this length are copied: people may write over them.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// What is no part of a copy: of the archive's folder, and of the state's.
+const LEFT_OUT: [&str; 7] =
+    ["archive.lock", "segments", "state", "rebuild", FOLDER, erase::INTENT_FILE, restore::MARK];
+const LEFT_OUT_OF_STATE: [&str; 5] = ["checkpoint.lock", "journal", "reading", "due", search::NAME];
+
+/// Endings of files that are not whole.
+const UNFINISHED: [&str; 2] = [".part", ".new"];
+
+/// The right to hold an archive's files, which one has at a time. Taking it removes what one that was killed has held.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+    folder: PathBuf,
+}
+
+impl Lock {
+    /// Takes it; nothing while somebody else has it.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn take(archive: &Path) -> io::Result<Option<Self>> {
+        let folder = archive.join(FOLDER);
+        make_folder(&folder)?;
+        let file = open_regular(&folder.join(LOCK), OpenMode::Create)?;
+        if file.try_lock().is_err() {
+            return Ok(None);
+        }
+        let lock = Self { _file: file, folder: folder.join(FILES) };
+        lock.clear()?;
+        Ok(Some(lock))
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // What cannot be removed now, the next one removes.
+        let _ = self.clear();
+    }
+}
+
+/// Where a file's bytes are.
+#[derive(Debug)]
+enum Source {
+    File(PathBuf),
+    Bytes(Vec<u8>),
+}
+
+/// A file of the archive as it is copied.
+#[derive(Debug)]
+pub(super) struct Local {
+    /// Its path in the archive's folder.
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    /// What it should be, as far as that is written down.
+    pub(super) sha256: Option<String>,
+    source: Source,
+}
+
+impl Local {
+    /// A file of this length, if it is there.
+    pub(super) fn of_file(path: &Path, bytes: u64) -> Option<Self> {
+        let found =
+            fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() == bytes)?;
+        let name = path.to_string_lossy().into_owned();
+        Some(Self { name, bytes: found.len(), sha256: None, source: Source::File(path.to_owned()) })
+    }
+
+    pub(super) fn open(&self) -> Result<Box<dyn Read + '_>, CopyError> {
+        match &self.source {
+            Source::Bytes(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            Source::File(path) => {
+                let file = open_regular(path, OpenMode::Read).map_err(CopyError::io(&self.path()))?;
+                Ok(Box::new(file))
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(&self.name)
+    }
+
+    pub(super) fn changed(&self, problem: &str) -> CopyError {
+        CopyError::Changed { path: self.path(), problem: problem.to_owned() }
+    }
+}
+
+/// The files of one checkpoint, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) captures: u64,
+    /// In the order of their names.
+    pub(super) files: Vec<Local>,
+    _lock: Lock,
+}
+
+impl Snapshot {
+    pub(super) fn take(archive: &Path) -> Result<Self, CopyError> {
+        let lock = Lock::take(archive).map_err(CopyError::io(&archive.join(FOLDER)))?;
+        let lock = lock.ok_or_else(|| CopyError::UnderWay(archive.to_owned()))?;
+        // An erase has this lock, too: what it has begun it does not go on with now.
+        if archive.join(erase::INTENT_FILE).exists() {
+            return Err(CopyError::EraseUnfinished);
+        }
+        fs::create_dir(&lock.folder).map_err(CopyError::io(&lock.folder))?;
+        let mut held = Held { archive, folder: &lock.folder, files: Vec::new() };
+        let store = Store::read_only(archive)?;
+        let captures = store.state().totals().captures;
+        let listed = store.files()?;
+        let mut known: HashSet<String> = HashSet::new();
+        for file in listed.files {
+            known.insert(file.name.clone());
+            held.hold(file)?;
+        }
+        for (name, bytes) in listed.written {
+            let (length, source) = (bytes.len() as u64, Source::Bytes(bytes));
+            held.files.push(Local { name, bytes: length, sha256: None, source });
+        }
+        held.index()?;
+        held.walk("state", &|name| {
+            LEFT_OUT_OF_STATE.contains(&name) || known.contains(&format!("state/{name}"))
+        })?;
+        drop(store);
+        held.walk("", &|name| LEFT_OUT.contains(&name))?;
+        let mut files = held.files;
+        files.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        if files.len() > FILES_MAX {
+            return Err(CopyError::TooMany);
+        }
+        Ok(Self { captures, files, _lock: lock })
+    }
+}
+
+struct Held<'a> {
+    archive: &'a Path,
+    folder: &'a Path,
+    files: Vec<Local>,
+}
+
+impl Held<'_> {
+    /// Holds a file as it is now; one that has gone meanwhile is not there.
+    fn hold(&mut self, file: CheckpointFile) -> Result<(), CopyError> {
+        let CheckpointFile { name, source, length, change, sha256 } = file;
+        let own = self.folder.join(self.files.len().to_string());
+        let kept = match keep(&source, &own, length, change) {
+            // A segment that was closed a moment ago.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && change == Change::Grows => {
+                keep(&source.with_extension(""), &own, length, change)
+            }
+            kept => kept,
+        };
+        let source = Source::File(kept.map_err(CopyError::io(&source))?);
+        let sha256 = sha256.map(|digest| hex(&digest));
+        self.files.push(Local { name, bytes: length, sha256, source });
+        Ok(())
+    }
+
+    /// Holds the full-text index as of its last commit.
+    fn index(&mut self) -> Result<(), CopyError> {
+        let to = self.folder.join(search::NAME);
+        search::snapshot(&self.archive.join(search::FOLDER), &to)?;
+        let Ok(entries) = fs::read_dir(&to) else { return Ok(()) };
+        for entry in entries {
+            let entry = entry.map_err(CopyError::io(&to))?;
+            let bytes = entry.metadata().map_err(CopyError::io(&to))?.len();
+            let name = format!("{}/{}", search::FOLDER, entry.file_name().to_string_lossy());
+            self.files.push(Local { name, bytes, sha256: None, source: Source::File(entry.path()) });
+        }
+        Ok(())
+    }
+
+    /// Holds everything in a folder of the archive but what is left out at its top, and what is not whole.
+    fn walk(&mut self, below: &str, is_left_out: &dyn Fn(&str) -> bool) -> Result<(), CopyError> {
+        let mut open = vec![below.to_owned()];
+        while let Some(folder) = open.pop() {
+            let at = self.archive.join(&folder);
+            for entry in fs::read_dir(&at).map_err(CopyError::io(&at))? {
+                let entry = entry.map_err(CopyError::io(&at))?;
+                let path = entry.path();
+                let file = entry.file_name();
+                let file = file.to_string_lossy();
+                if folder == below && is_left_out(&file)
+                    || UNFINISHED.iter().any(|ending| file.ends_with(ending))
+                {
+                    continue;
+                }
+                let name = if folder.is_empty() { file.into_owned() } else { format!("{folder}/{file}") };
+                check_path(&name).map_err(|problem| CopyError::Changed { path: path.clone(), problem })?;
+                let metadata = match fs::symlink_metadata(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    metadata => metadata.map_err(CopyError::io(&path))?,
+                };
+                if metadata.is_dir() {
+                    open.push(name);
+                    continue;
+                }
+                let change = if metadata.len() <= SMALL_BYTES_MAX { Change::InPlace } else { Change::Never };
+                let file =
+                    CheckpointFile { name, source: path, length: metadata.len(), change, sha256: None };
+                match self.hold(file) {
+                    Err(CopyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                    held => held?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a file a second name, or copies it; says where it is to be read.
+fn keep(source: &Path, own: &Path, length: u64, change: Change) -> io::Result<PathBuf> {
+    refuse_link(source)?;
+    if change == Change::InPlace {
+        return copy(source, own, length).map(|()| own.to_owned());
+    }
+    match fs::hard_link(source, own) {
+        Ok(()) => Ok(own.to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        // Its name may change with the next segment that is closed.
+        Err(_) if change == Change::Grows => copy(source, own, length).map(|()| own.to_owned()),
+        Err(_) => Ok(source.to_owned()),
+    }
+}
+
+/// Copies the first bytes of a file; on some file systems that takes no time and no room.
+fn copy(from: &Path, to: &Path, length: u64) -> io::Result<()> {
+    let mut source = open_regular(from, OpenMode::Read)?.take(length);
+    let copied = io::copy(&mut source, &mut open_regular(to, OpenMode::CreateNew)?)?;
+    if copied < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}

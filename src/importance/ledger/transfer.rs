@@ -1,0 +1,97 @@
+//! Cash that goes to another ledger, and cash that comes from one: several ledgers share the web, each with its own pages.
+//!
+//! A page of another ledger has an account here, too, in which links to it are paid. What it received beyond its endowment
+//! leaves from time to time; the endowment stays, so that the account is that of an unread page that has received nothing.
+//! Both ledgers' totals change by what was handed over, so that all totals and what is on its way add up to the same
+//! for ever.
+
+use super::super::cash::{Base, Cash};
+use super::{ENDOWMENT, Ledger};
+
+impl Ledger {
+    /// Takes what an unread page has received out of this ledger; gives its new base, and the units.
+    #[must_use = "the account has to be replaced, and the cash sent"]
+    pub fn send(&mut self, base: Base) -> (Base, u64) {
+        let offset = self.numbers.unread.offset;
+        let units = base.units(offset);
+        let sent = units.saturating_sub(ENDOWMENT);
+        let all = self.numbers.unread_cash;
+        if all > 0 {
+            // The flow to the page goes on to elsewhere: it is none of what lies on unread pages here.
+            self.numbers.unread_rate *= 1.0 - sent as f64 / all as f64;
+        }
+        self.numbers.unread_cash = all - sent;
+        self.numbers.total -= sent;
+        (Base::with(units - sent, offset), sent)
+    }
+
+    /// Whether so many units may come in: all ledgers together have no more than [`Cash::WHOLE`].
+    #[must_use]
+    pub fn may_receive(&self, units: u64) -> bool {
+        units <= Cash::WHOLE.units() - self.numbers.total
+    }
+
+    /// Pays units from another ledger, which [`Ledger::may_receive`] has allowed, to a page; gives its new base.
+    #[must_use = "the account has to be replaced"]
+    pub fn receive(&mut self, base: Base, is_read: bool, units: u64) -> Base {
+        self.numbers.total += units;
+        if !is_read {
+            self.numbers.unread_cash += units;
+            self.observe(0, units, 0);
+        }
+        base.plus(units)
+    }
+
+    /// The same for a page that has no account: the virtual page gets them.
+    pub fn receive_for_nobody(&mut self, units: u64) {
+        self.numbers.total += units;
+        self.numbers.virtual_cash += units;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::audit::Audit;
+    use super::super::super::weight::Weight;
+    use super::super::{Account, Policy};
+    use super::*;
+
+    fn audit(ledger: &mut Ledger, accounts: &[Account]) {
+        let mut audit = Audit::default();
+        for account in accounts {
+            audit.add(ledger, account);
+        }
+        audit.finish(ledger).unwrap();
+    }
+
+    #[test]
+    fn what_one_ledger_sends_another_receives() {
+        let half = Cash::from_units(Cash::WHOLE.units() / 2);
+        let mut ledgers = [(); 2].map(|()| Ledger::with_total(Policy::default(), half));
+        let [from, to] = &mut ledgers;
+        let (mut pages, mut abroad) = (Vec::new(), from.discover());
+        let (mut own, mut read) = (to.discover(), to.discover());
+        to.visit(&mut read, 0).finish();
+        for _ in 0..10 {
+            let mut page = from.discover();
+            let mut payout = from.visit(&mut page, u64::from(Weight::LINK.parts()));
+            abroad.base = payout.pay(abroad.base, false, Weight::LINK);
+            payout.finish();
+            let sent;
+            (abroad.base, sent) = from.send(abroad.base);
+            assert!(sent > 0);
+            assert_eq!(from.cash(&abroad).units(), ENDOWMENT);
+            assert_eq!(from.send(abroad.base), (abroad.base, 0));
+            assert!(to.may_receive(sent));
+            own.base = to.receive(own.base, false, sent / 2);
+            read.base = to.receive(read.base, true, sent - sent / 2 - 1);
+            to.receive_for_nobody(1);
+            pages.push(page);
+            audit(from, &[pages.as_slice(), &[abroad]].concat());
+            audit(to, &[own, read]);
+            assert_eq!(from.total().units() + to.total().units(), Cash::WHOLE.units());
+        }
+        let room = Cash::WHOLE.units() - to.total().units();
+        assert!(to.may_receive(room) && !to.may_receive(room + 1) && !to.may_receive(u64::MAX));
+    }
+}

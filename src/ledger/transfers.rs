@@ -1,0 +1,374 @@
+//! An archive that has one partition of the web: which pages belong to others, what leaves for them, and what comes in.
+//!
+//! A page of another partition is known and has an account, as pages out of scope are, and is never fetched. What links pay
+//! into its account waits there for the next checkpoint, which makes a batch of it ([`crate::cluster`]): the batch, its
+//! number and the account without the cash are committed together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_storage::address::{site_of, url_hash};
+use archive_storage::{HostId, Page, State, StateError, UrlId};
+
+use super::aliases::account_of;
+use super::authority::host_name;
+use super::credit::{Candidate, CreditError, Credits};
+use super::links::Mention;
+use super::page_flags as flags;
+use super::settings::{read_setting, write_setting};
+use crate::cluster::{Batch, Marks, Mode, Named, Partition, Route};
+use crate::importance::{Base, Cash};
+
+/// Settings of an archive that has a partition: which one, what was sent and received, the epoch of its node, and, by
+/// destination and number, what has still to be sent. Captures do not say any of it.
+pub(super) const PARTITION: &str = "cluster.partition";
+const MARKS: &str = "cluster.marks";
+const EPOCH: &str = "cluster.epoch";
+const OUTBOX: &str = "cluster.outbox.";
+
+/// What is common to the names of these settings.
+pub const CLUSTER_SETTINGS: &str = "cluster.";
+
+/// What the books know of other partitions.
+#[derive(Debug)]
+pub(super) struct Transfers {
+    pub(super) partition: Partition,
+    marks: Marks,
+    /// The partition of every host, by its id.
+    owners: Vec<u16>,
+    /// Pages of other partitions that something is to be said of.
+    leaving: BTreeSet<UrlId>,
+    /// Whether pages of other partitions are handed out to be fetched.
+    is_crossing: bool,
+}
+
+/// Why an archive cannot have a partition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// It has another one.
+    #[error("this archive is partition {now} of the cluster {cluster}, not {wanted} of {wanted_cluster}")]
+    Other {
+        /// What it is.
+        now: String,
+        /// Of which cluster.
+        cluster: String,
+        /// What was asked for.
+        wanted: String,
+        /// Of which cluster.
+        wanted_cluster: String,
+    },
+    /// It was begun on its own.
+    #[error(
+        "this archive knows pages already, and was not begun as a partition of a cluster; begin a new one for the partition"
+    )]
+    NotEmpty,
+    /// It was made anew from its segments, and does not know what it was.
+    #[error("the archive is a partition of a cluster; give --cluster and --partition {0}")]
+    Alone(String),
+}
+
+impl Transfers {
+    pub(super) fn open(state: &State) -> Result<Option<Self>, CreditError> {
+        let Some(partition) = read_setting::<Partition>(state, PARTITION)? else { return Ok(None) };
+        let mut owners = Vec::with_capacity(state.host_count() as usize);
+        for host in state.hosts() {
+            owners.push(partition.of_site(site_of(host_name(&host?.1))));
+        }
+        let marks = read_setting(state, MARKS)?.unwrap_or_default();
+        Ok(Some(Self { partition, marks, owners, leaving: BTreeSet::new(), is_crossing: false }))
+    }
+
+    /// What all cash of an archive with these marks adds up to.
+    pub(super) fn total(&self) -> Result<Cash, CreditError> {
+        self.marks.total(self.partition.initial_cash()).ok_or(CreditError::Setting(MARKS))
+    }
+
+    pub(super) fn save(&self, state: &mut State) -> Result<(), CreditError> {
+        write_setting(state, MARKS, &self.marks)
+    }
+
+    /// Notes a host, which may be new.
+    pub(super) fn note_host(&mut self, host: HostId, authority: &str) {
+        if host.index() >= self.owners.len() {
+            self.owners.resize(host.index() + 1, self.partition.of_site(site_of(host_name(authority))));
+        }
+    }
+
+    fn owner(&self, host: HostId) -> u16 {
+        self.owners.get(host.index()).copied().unwrap_or(self.partition.number)
+    }
+
+    pub(super) fn is_foreign(&self, host: HostId) -> bool {
+        self.owner(host) != self.partition.number
+    }
+
+    /// Notes that something is to be said of a page, if it belongs to another partition and was asked for.
+    pub(super) fn note(&mut self, id: UrlId, page: &Page) {
+        if self.partition.mode == Mode::Exchange && self.is_foreign(page.host) && may_leave(page) {
+            self.leaving.insert(id);
+        }
+    }
+}
+
+/// Whether a page of another partition is one that would be fetched, was it of this one.
+fn may_leave(page: &Page) -> bool {
+    page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE)
+        && !page.flags.has_any(flags::READ | flags::ROBOTS)
+        && flags::refusal_code(page.flags) == 0
+}
+
+/// A batch that is being made.
+struct Begun {
+    batch: Batch,
+    url_bytes: usize,
+}
+
+impl Credits {
+    /// Makes an archive that knows nothing yet a partition, or makes sure that it is this one.
+    ///
+    /// # Errors
+    /// When it is another one or none, and when the store fails.
+    pub fn join_cluster(state: &mut State, wanted: Option<&Partition>) -> Result<(), CreditError> {
+        let now: Option<Partition> = read_setting(state, PARTITION)?;
+        match (now, wanted) {
+            (Some(now), Some(wanted)) if now != *wanted => Err(PartitionError::Other {
+                now: now.to_string(),
+                cluster: now.cluster,
+                wanted: wanted.to_string(),
+                wanted_cluster: wanted.cluster.clone(),
+            }
+            .into()),
+            (Some(now), None) => Err(PartitionError::Alone(now.to_string()).into()),
+            (None, Some(_)) if state.url_count() > 0 => Err(PartitionError::NotEmpty.into()),
+            (None, Some(wanted)) => write_setting(state, PARTITION, wanted),
+            (Some(_), Some(_)) | (None, None) => Ok(()),
+        }
+    }
+
+    /// Counts that the state was made anew: other partitions then name again what they have named.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn note_rebuild(state: &mut State) -> Result<(), CreditError> {
+        let Some(mut marks) = read_setting::<Marks>(state, MARKS)? else { return Ok(()) };
+        marks.rebuilds += 1;
+        write_setting(state, MARKS, &marks)
+    }
+
+    /// The partition that the archive has.
+    #[must_use]
+    pub fn partition(&self) -> Option<&Partition> {
+        self.transfers.as_ref().map(|transfers| &transfers.partition)
+    }
+
+    /// What was sent and received so far.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.transfers.as_ref().map_or_else(Marks::default, |transfers| transfers.marks.clone())
+    }
+
+    /// The partition of a host, if it is another one than the archive's.
+    #[must_use]
+    pub fn foreign_owner(&self, host: HostId) -> Option<u16> {
+        let transfers = self.transfers.as_ref()?;
+        transfers.is_foreign(host).then(|| transfers.owner(host))
+    }
+
+    /// Whether a URL belongs to another partition.
+    #[must_use]
+    pub fn is_abroad(&self, url: &str) -> bool {
+        let site = || site_of(host_name(super::authority(url)));
+        self.partition().is_some_and(|partition| partition.of_site(site()) != partition.number)
+    }
+
+    /// Whether something waits to be said to other partitions.
+    #[must_use]
+    pub fn has_leaving(&self) -> bool {
+        self.transfers.as_ref().is_some_and(|transfers| !transfers.leaving.is_empty())
+    }
+
+    /// Hands out pages of other partitions, too, or no longer.
+    pub fn set_crossing(&mut self, is_crossing: bool) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.is_crossing = is_crossing;
+        }
+    }
+
+    /// Whether a page is left to another partition.
+    pub(super) fn is_left_to_others(&self, page: &Page) -> bool {
+        self.transfers
+            .as_ref()
+            .is_some_and(|transfers| !transfers.is_crossing && transfers.is_foreign(page.host))
+    }
+
+    /// Says under which epoch batches are made from now on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_epoch(state: &mut State, epoch: u64) -> Result<(), CreditError> {
+        write_setting(state, EPOCH, &epoch)
+    }
+
+    /// Makes batches of what waits for other partitions, and lets them wait in the outbox.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn seal(&mut self, state: &mut State) -> Result<(), CreditError> {
+        let Some(transfers) = &mut self.transfers else { return Ok(()) };
+        if transfers.leaving.is_empty() {
+            return Ok(());
+        }
+        let epoch = read_setting(state, EPOCH)?.unwrap_or(0);
+        let mut begun: BTreeMap<u16, Begun> = BTreeMap::new();
+        for id in std::mem::take(&mut transfers.leaving) {
+            let mut page = state.page(id)?;
+            if !may_leave(&page) {
+                continue;
+            }
+            let mut cash = 0;
+            if page.flags.has_any(flags::ACCOUNT) {
+                let base;
+                (base, cash) = self.pages.send(Base::from_stored(page.cash));
+                page.cash = base.to_stored();
+                state.set_page(id, &page)?;
+            }
+            let named = Named {
+                url: state.url(id)?,
+                cash,
+                depth: page.depth,
+                hop: char::from(page.hop),
+                via: page.via.map(|via| state.url(via)).transpose()?,
+                is_page: page.flags.has_any(flags::ACCOUNT),
+                part: flags::requisite_depth(page.flags) as u8,
+            };
+            let to = transfers.owner(page.host);
+            let own = begun.entry(to).or_insert_with(|| transfers.begin(to, epoch));
+            own.url_bytes += named.url.len() + named.via.as_ref().map_or(0, String::len);
+            own.batch.pages.push(named);
+            if own.batch.is_full(own.url_bytes)
+                && let Some(full) = begun.remove(&to)
+            {
+                transfers.post(state, &full.batch)?;
+            }
+        }
+        for rest in begun.into_values() {
+            transfers.post(state, &rest.batch)?;
+        }
+        Ok(())
+    }
+
+    /// Batches that are not known to have been sent, in order: destination, number, bytes.
+    pub fn outbox(state: &State) -> impl Iterator<Item = (u16, u64, &[u8])> {
+        state.settings(OUTBOX).filter_map(|(name, bytes)| {
+            let (to, number) = name.strip_prefix(OUTBOX)?.split_once('.')?;
+            Some((to.parse().ok()?, number.parse().ok()?, bytes))
+        })
+    }
+
+    /// Takes a batch that was sent out of the outbox.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn forget_sent(state: &mut State, to: u16, number: u64) -> Result<(), CreditError> {
+        Ok(state.set_setting(&outbox_name(to, number), None)?)
+    }
+
+    /// Takes in the next batch from another partition, of so many bytes; what became worth fetching is appended to
+    /// `candidates`. A batch that does not come next changes nothing.
+    ///
+    /// # Errors
+    /// When the store fails, or all partitions together would have more cash than there is.
+    pub fn receive(
+        &mut self,
+        state: &mut State,
+        batch: &Batch,
+        bytes: usize,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<bool, CreditError> {
+        let from = batch.route.from;
+        let Some(transfers) = &mut self.transfers else { return Ok(false) };
+        if transfers.marks.received_from(from) + 1 != batch.route.number {
+            return Ok(false);
+        }
+        if !self.pages.may_receive(batch.cash()) {
+            return Err(CreditError::TooMuchCash { from, number: batch.route.number });
+        }
+        transfers.marks.received.entry(from).or_default().count(batch, bytes);
+        for named in &batch.pages {
+            let id = self.know(state, &named.url, url_hash(&named.url))?;
+            let via = match &named.via {
+                Some(via) => Some(self.know(state, via, url_hash(via))?),
+                None => None,
+            };
+            let mention = Mention {
+                url: &named.url,
+                via,
+                depth: named.depth,
+                hop: named.hop as u8,
+                is_page: named.is_page,
+                part: u16::from(named.part),
+                unfollowed: None,
+            };
+            self.note_mention(state, id, &mention)?;
+            self.take_in(state, id, named.cash)?;
+            candidates.extend(self.candidate(id, &state.page(id)?));
+        }
+        Ok(true)
+    }
+
+    /// Pays cash from elsewhere to the page whose account a URL uses.
+    fn take_in(&mut self, state: &mut State, id: UrlId, units: u64) -> Result<(), StateError> {
+        let Some(id) = account_of(state, id)? else {
+            self.pages.receive_for_nobody(units);
+            return Ok(());
+        };
+        let mut page = state.page(id)?;
+        let is_read = page.flags.has_any(flags::READ);
+        page.cash = self.pages.receive(Base::from_stored(page.cash), is_read, units).to_stored();
+        // It may be the account of a page of another partition, to which a redirect leads. There it waits until a link of this one
+        // pays it, too: two redirects that lead to each other would send it for ever.
+        state.set_page(id, &page)
+    }
+
+    /// Names to partitions that were made anew so often everything again that was ever named to them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn tell_again(&mut self, state: &State, rebuilt: &BTreeMap<u16, u32>) -> Result<(), CreditError> {
+        let Some(transfers) = &mut self.transfers else { return Ok(()) };
+        let news = |to: &u16, times: &u32| transfers.marks.told.get(to).copied().unwrap_or(0) < *times;
+        let news: BTreeMap<u16, u32> =
+            rebuilt.iter().filter(|(to, times)| news(to, times)).map(|(to, times)| (*to, *times)).collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        for entry in state.pages(UrlId(0)) {
+            let (id, page) = entry?;
+            if news.contains_key(&transfers.owner(page.host)) {
+                transfers.note(id, &page);
+            }
+        }
+        transfers.marks.told.extend(news);
+        Ok(())
+    }
+}
+
+impl Transfers {
+    fn begin(&self, to: u16, epoch: u64) -> Begun {
+        let Partition { cluster, number: from, .. } = &self.partition;
+        let route = Route { cluster: cluster.clone(), from: *from, to, number: self.marks.sent_to(to) + 1 };
+        Begun { batch: Batch { route, epoch, pages: Vec::new() }, url_bytes: 0 }
+    }
+
+    /// Lets a batch wait in the outbox.
+    fn post(&mut self, state: &mut State, batch: &Batch) -> Result<(), CreditError> {
+        let bytes = batch.write().map_err(CreditError::Batch)?;
+        let to = batch.route.to;
+        self.marks.sent.entry(to).or_default().count(batch, bytes.len());
+        Ok(state.set_setting(&outbox_name(to, batch.route.number), Some(&bytes))?)
+    }
+}
+
+fn outbox_name(to: u16, number: u64) -> String {
+    format!("{OUTBOX}{to:05}.{number:020}")
+}

@@ -1,0 +1,99 @@
+//! HTTP to object stores, by the client that the program has anyway.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http_body_util::{BodyExt, Limited};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use object_store::{ClientConfigKey, ClientOptions};
+use reqwest::redirect::Policy;
+use url::Url;
+
+use crate::duration::read_duration;
+
+/// Bytes of an answer that is no object: a page of a list, an error.
+pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// To a connection, unless `AWS_CONNECT_TIMEOUT` says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// From a request to the head of its answer, and between two arrivals of an object's bytes, unless `AWS_READ_TIMEOUT` says
+/// otherwise. What is sent counts, too: a part of an upload has to be through by then.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Makes clients for stores.
+#[derive(Debug)]
+pub(super) struct Connector;
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // reqwest is built without a provider of its own; the crawler's is set for the process, once.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
+            .https_only(!allows_http)
+            // A request is signed for the store that was meant.
+            .redirect(Policy::none())
+            .connect_timeout(timeout(options, ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT)?)
+            .read_timeout(timeout(options, ClientConfigKey::ReadTimeout, READ_TIMEOUT)?)
+            .build();
+        Ok(HttpClient::new(Client(client.map_err(wrong)?)))
+    }
+}
+
+fn wrong(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> object_store::Error {
+    object_store::Error::Generic { store: "S3", source: error.into() }
+}
+
+/// A time-out of the environment; the library's own ones are not meant for parts of an upload.
+fn timeout(options: &ClientOptions, key: ClientConfigKey, usual: Duration) -> object_store::Result<Duration> {
+    let library = ClientOptions::default().get_config_value(&key);
+    match options.get_config_value(&key) {
+        Some(text) if Some(&text) != library.as_ref() => read_duration(&text).map_err(wrong),
+        _ => Ok(usual),
+    }
+}
+
+#[derive(Debug)]
+struct Client(reqwest::Client);
+
+#[async_trait]
+impl HttpService for Client {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = Url::parse(&parts.uri.to_string())
+            .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let is_get = parts.method == reqwest::Method::GET && url.query().is_none();
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+        let response = self.0.execute(request).await.map_err(failed)?;
+        // Of an object, whoever asked for it counts the bytes.
+        let limit = if is_get && response.status().is_success() { usize::MAX } else { ANSWER_BYTES_MAX };
+        let (parts, body) = http::Response::<reqwest::Body>::from(response).into_parts();
+        let body = Limited::new(body, limit).map_err(|error| match error.downcast::<reqwest::Error>() {
+            Ok(error) => failed(*error),
+            Err(error) => HttpError::new_boxed(HttpErrorKind::Decode, error),
+        });
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
+    }
+}
+
+/// What kind of failure it is: by that the library decides whether to try again.
+fn failed(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else if error.is_builder() {
+        HttpErrorKind::Unknown
+    } else {
+        // The connection was cut: what may be done twice is done again.
+        HttpErrorKind::Interrupted
+    };
+    HttpError::new(kind, error.without_url())
+}

@@ -1,0 +1,210 @@
+//! Object stores by their URLs: `s3://bucket/prefix` at any S3-compatible service, `file:///folder` on a disk.
+//!
+//! What a store gives is a stranger's: answers have a limit, time-outs end what hangs, redirects are not followed, and in a
+//! folder nothing but regular files is read, and no link followed. Whoever reads an object says how long it may be ([`read`]).
+//! What must not be written twice goes through [`create`], which knows of its own success when the answer to it was lost.
+
+mod folder;
+mod http;
+mod objects;
+mod profile;
+mod s3;
+
+use std::io;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::path::Path as ObjectPath;
+use object_store::prefix::PrefixStore;
+use tokio::runtime::Runtime;
+use url::Url;
+
+pub use objects::{LIST_MAX, check_creation, create, list, read};
+
+/// Characters of an error that another machine words.
+const PROBLEM_CHARACTERS_MAX: usize = 500;
+
+/// How a store refuses what whoever asks may not do, as the library words it.
+const REFUSALS: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
+
+/// How a service says that there is no such bucket.
+const NO_BUCKET: &str = "<Code>NoSuchBucket</Code>";
+
+/// Threads that hold the sockets of a store.
+const SOCKET_THREADS: usize = 2;
+
+/// Why an object store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// The URL names none.
+    #[error("'{url}' names no object store: {problem}; write it like s3://bucket/prefix or file:///folder")]
+    Url {
+        /// As it was given.
+        url: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The environment or a file with credentials says something that cannot be meant, or too little.
+    #[error("{0}")]
+    Settings(String),
+    /// There is no such object.
+    #[error("{0} is not there")]
+    Missing(String),
+    /// It has another content already.
+    #[error("{0} is there already")]
+    Exists(String),
+    /// The store forbids it.
+    #[error("{what}: the store refuses it; look at the credentials and what they may do there ({problem})")]
+    Denied {
+        /// The object.
+        what: String,
+        /// What the store said.
+        problem: String,
+    },
+    /// There is more than is read.
+    #[error("{what} is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The object, or the list of objects.
+        what: String,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// More objects than are listed.
+    #[error("{0} holds more than {LIST_MAX} objects")]
+    TooMany(String),
+    /// The store, or the way to it, failed, however often it was tried.
+    #[error("{what}: {problem}")]
+    Failed {
+        /// The object.
+        what: String,
+        /// What happened.
+        problem: String,
+    },
+    /// It overwrites objects whatever it is told.
+    #[error(
+        "the store overwrites objects although it is asked not to (If-None-Match), so that two programs at once could undo each \
+         other's work; use another one"
+    )]
+    Unconditional,
+    /// No threads for its sockets.
+    #[error("cannot start what talks to object stores: {0}")]
+    Runtime(#[source] io::Error),
+}
+
+impl RemoteError {
+    /// What a store reports of an object, in a sentence.
+    #[must_use]
+    pub fn of(what: &str, error: object_store::Error) -> Self {
+        use object_store::Error;
+        let what = what.to_owned();
+        match error {
+            Error::NotFound { .. } => Self::Missing(what),
+            Error::AlreadyExists { .. } | Error::Precondition { .. } => Self::Exists(what),
+            Error::PermissionDenied { source, .. } | Error::Unauthenticated { source, .. } => {
+                Self::Denied { what, problem: causes(&*source) }
+            }
+            Error::Generic { source, .. } => {
+                let problem = causes(&*source);
+                // The library has variants for what happens to objects, but none for listings.
+                let is_any = |answers: &[&str]| answers.iter().any(|answer| problem.contains(answer));
+                if is_any(&REFUSALS) {
+                    Self::Denied { what, problem }
+                } else if is_any(&[NO_BUCKET]) {
+                    Self::Missing("the bucket".to_owned())
+                } else {
+                    Self::Failed { what, problem }
+                }
+            }
+            error => Self::Failed { what, problem: causes(&error) },
+        }
+    }
+
+    /// Whether it may be otherwise when it is tried again.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+}
+
+/// An error and what caused it, in one line of bounded length.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let (mut text, mut next) = (String::new(), Some(error));
+    while let Some(error) = next {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&cause);
+        }
+        next = error.source();
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
+}
+
+/// Opens a store. Nothing is asked of it before the first operation; the folder of a `file://` URL is made by the first that writes.
+///
+/// Its operations need a runtime: see [`runtime`].
+///
+/// # Errors
+/// When the URL names no store, and when there are no credentials for it.
+pub fn open(url: &str) -> Result<Arc<dyn ObjectStore>, RemoteError> {
+    let wrong = |problem: &str| RemoteError::Url { url: url.to_owned(), problem: problem.to_owned() };
+    let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
+    if parsed.query().is_some() || parsed.fragment().is_some() || !parsed.username().is_empty() {
+        return Err(wrong("it has more than a place and a path"));
+    }
+    match parsed.scheme() {
+        "file" => {
+            let path = parsed.to_file_path().map_err(|()| wrong("it is no path of this machine"))?;
+            Ok(Arc::new(folder::Folder::new(path)))
+        }
+        "s3" => {
+            let bucket = parsed.host_str().filter(|bucket| !bucket.is_empty());
+            let bucket = bucket.ok_or_else(|| wrong("it has no bucket"))?;
+            let prefix =
+                ObjectPath::from_url_path(parsed.path()).map_err(|error| wrong(&error.to_string()))?;
+            let store = s3::open(bucket)?;
+            if prefix.is_root() {
+                return Ok(Arc::new(store));
+            }
+            Ok(Arc::new(PrefixStore::new(store, prefix)))
+        }
+        scheme => Err(wrong(&format!("{scheme} is not known"))),
+    }
+}
+
+/// What the operations of a store run on.
+///
+/// # Errors
+/// When the system gives no threads.
+pub fn runtime() -> Result<Runtime, RemoteError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(SOCKET_THREADS).thread_name("remote").enable_all();
+    builder.build().map_err(RemoteError::Runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RemoteError, open};
+
+    #[test]
+    fn urls_that_name_no_store_are_told_with_what_would() {
+        for (url, problem) in [
+            ("/backup", "relative URL"),
+            ("ftp://host/x", "ftp is not known"),
+            ("s3:///x", "it has no bucket"),
+            ("s3://name@bucket/x", "more than a place"),
+            ("s3://bucket/x?y", "more than a place"),
+            ("file://elsewhere/x", "no path of this machine"),
+        ] {
+            match open(url) {
+                Err(error @ RemoteError::Url { .. }) => {
+                    assert!(error.to_string().contains(problem), "{error}");
+                    assert!(error.to_string().contains("write it like s3://bucket/prefix"), "{error}");
+                }
+                other => panic!("{url}: {other:?}"),
+            }
+        }
+    }
+}

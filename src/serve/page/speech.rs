@@ -1,0 +1,88 @@
+//! How a page speaks and where it leads: its language, which links keep when it was chosen.
+
+use std::ops::Deref;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{Markup, html};
+use url::form_urlencoded;
+
+use crate::texts::Language;
+
+/// The parameter that chooses a language.
+pub(super) const PARAMETER: &str = "lang";
+
+/// The language of a page.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::serve) struct Speech {
+    language: Language,
+    /// Whether an address chose it: then those that it leads to do, too.
+    is_chosen: bool,
+}
+
+impl Deref for Speech {
+    type Target = Language;
+
+    fn deref(&self) -> &Language {
+        &self.language
+    }
+}
+
+impl Speech {
+    /// The language that an address chooses, or else what `Accept-Language` likes best.
+    pub(in crate::serve) fn of(path: &str, accept: Option<&str>) -> Self {
+        let (_, query) = path.split_once('?').unwrap_or_default();
+        let chosen = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == PARAMETER);
+        let likes = Self { language: accept.map(Language::preferred).unwrap_or_default(), is_chosen: false };
+        chosen.map_or(likes, |(_, tag)| likes.choosing(&tag))
+    }
+
+    /// The same where somebody chose a language; a tag of none that is known chooses nothing.
+    pub(super) fn choosing(self, tag: &str) -> Self {
+        Language::of_tag(tag).map_or(self, |language| Self { language, is_chosen: true })
+    }
+
+    /// Data speaks English.
+    pub(super) fn of_data(self) -> Self {
+        Self { language: Language::English, ..self }
+    }
+
+    /// An address of the application.
+    pub(super) fn address(self, path: &str, parameters: &[(&str, &str)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(parameters);
+        if self.is_chosen {
+            query.append_pair(PARAMETER, self.tag());
+        }
+        let query = query.finish();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+    }
+
+    /// The address of what the archive knows of a URL.
+    pub(super) fn page_of(self, url: &str) -> String {
+        self.address("/page", &[("url", url)])
+    }
+
+    /// The address of what it knows of a site.
+    pub(super) fn site_of(self, name: &str) -> String {
+        self.address("/site", &[("name", name)])
+    }
+
+    /// The address of the answer to a query.
+    pub(super) fn query_of(self, query: &str) -> String {
+        self.address("/query", &[("q", query)])
+    }
+
+    /// What a form has to send along.
+    pub(super) fn kept(self) -> Markup {
+        html! { @if self.is_chosen { input type="hidden" name=(PARAMETER) value=(self.tag()); } }
+    }
+
+    /// A time for people, in the zone of the server.
+    pub(super) fn moment(self, time: Option<DateTime<Utc>>) -> Markup {
+        html! {
+            @if let Some(time) = time {
+                time datetime=(time.to_rfc3339_opts(SecondsFormat::Secs, true)) { (self.minute(time)) }
+            } @else { "–" }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the texts of links say. A site's menu is on each of its pages, so what was made out once is remembered.
+
+use std::collections::HashMap;
+use std::hash::Hasher as _;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::links::{last_segment, names};
+use super::waiting::Said;
+use super::{Knowledge, Lead};
+
+/// Texts that are remembered; then all are forgotten.
+const TEXTS_MAX: usize = 1 << 16;
+
+/// Texts of links, and what they say of one class.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// How words begin that name the topic.
+    stem: String,
+    said: HashMap<u64, Said>,
+    /// The heading above the last link, and whether it names the topic.
+    heading: (String, bool),
+}
+
+impl Texts {
+    pub(super) fn new(stem: String) -> Self {
+        Self { stem, said: HashMap::new(), heading: Default::default() }
+    }
+
+    /// What the texts of this link say for `class`, which has to be the same every time.
+    pub(super) fn say(&mut self, knowledge: &Knowledge, class: usize, lead: &Lead<'_>) -> Said {
+        let (anchor, segment) = (lead.anchor, last_segment(lead.url));
+        if lead.heading != self.heading.0 {
+            self.heading = (lead.heading.to_owned(), names(lead.heading, &self.stem));
+        }
+        let mut hash = Xxh3Default::new();
+        hash.write(anchor.as_bytes());
+        hash.write_u8(0xFF);
+        hash.write(segment.as_bytes());
+        if self.said.len() == TEXTS_MAX {
+            self.said.clear();
+        }
+        let said = self.said.entry(hash.finish()).or_insert_with(|| Said {
+            anchor: knowledge.anchor(anchor)[class] as f32,
+            naming: knowledge.naming(lead)[class] as f32,
+            named: [names(anchor, &self.stem), names(segment, &self.stem), false],
+        });
+        let [in_anchor, in_url, _] = said.named;
+        Said { named: [in_anchor, in_url, self.heading.1], ..*said }
+    }
+}

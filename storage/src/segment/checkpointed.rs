@@ -1,0 +1,124 @@
+//! The segments of a checkpoint; see [`crate::files`].
+//!
+//! Segments that were written to at the checkpoint are copied up to where it reflects them, as segments that are written to,
+//! whatever became of them since: so the copy is what a crash would have left at that moment, and is opened like it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::error::{Context, SegmentError};
+use super::index;
+use super::ledger::{self, MANIFEST, SUMMARIES, SegmentInfo};
+use super::name::{REWRITTEN, SegmentName};
+use crate::backend::{Disk, RealDisk};
+use crate::files::{Change, CheckpointFile, CheckpointFiles};
+use crate::ids::{SegmentId, Watermarks};
+use crate::state::State;
+
+/// What the name of a tail has in it that a recovery has cut off.
+const CUT: &str = ".cut-";
+
+/// Adds the segments of an archive, their indexes and lists, and the tails of recoveries.
+pub(crate) fn checkpointed(
+    archive: &Path,
+    state: &State,
+    found: &mut CheckpointFiles,
+) -> Result<(), SegmentError> {
+    let (disk, folder, marks) = (RealDisk, archive.join(super::FOLDER), state.watermarks());
+    let (summaries, known) = whole_summaries(&disk, &folder, &marks)?;
+    let entries = disk.list(&folder).context("list", &folder)?;
+    let files: BTreeMap<&str, u64> =
+        entries.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
+    let mut add = |name: String, source: &str, length, change, sha256| {
+        let (name, source) = (format!("{}/{name}", super::FOLDER), folder.join(source));
+        found.files.push(CheckpointFile { name, source, length, change, sha256 });
+    };
+    for (id, entry) in state.segments() {
+        let name = &entry.file;
+        match marks.of(id) {
+            Some(0) => {}
+            Some(length) => {
+                let open = format!("{name}.open");
+                // It may have been closed since the folder was listed.
+                let is_open = disk.exists(&folder.join(&open)).context("open", &folder)?;
+                let source = if is_open { open.as_str() } else { name.as_str() };
+                add(open.clone(), source, length, Change::Grows, None);
+            }
+            None => {
+                let length = *files.get(name.as_str()).ok_or_else(|| absent(&files, name, id))?;
+                let digest = entry.sha256.as_ref().and_then(|digest| digest.parse().ok());
+                add(name.clone(), name, length, Change::Never, digest);
+                let index = index::file_of(name);
+                if let Some(length) = files.get(index.as_str()) {
+                    let digest = known.get(&id).and_then(|info| info.index);
+                    add(index.clone(), &index, *length, Change::Never, digest);
+                }
+            }
+        }
+    }
+    for (name, length) in files.iter().filter(|(name, _)| name.contains(CUT)) {
+        add((*name).to_owned(), name, *length, Change::Never, None);
+    }
+    let manifest = whole_lines(
+        &disk,
+        &folder,
+        MANIFEST,
+        |line| {
+            let (name, _) = ledger::parse_manifest(line)?;
+            SegmentName::parse(&name).map(|name| name.id)
+        },
+        &marks,
+    )?;
+    found.written.push((format!("{}/{SUMMARIES}", super::FOLDER), summaries));
+    found.written.push((format!("{}/{MANIFEST}", super::FOLDER), manifest));
+    Ok(())
+}
+
+/// Why a closed segment is not there.
+fn absent(files: &BTreeMap<&str, u64>, name: &str, id: SegmentId) -> SegmentError {
+    if files.contains_key(format!("{name}{REWRITTEN}").as_str()) {
+        return SegmentError::Rewriting;
+    }
+    SegmentError::Missing(id)
+}
+
+type Summaries = BTreeMap<SegmentId, SegmentInfo>;
+
+fn whole_summaries(
+    disk: &dyn Disk,
+    folder: &Path,
+    marks: &Watermarks,
+) -> Result<(Vec<u8>, Summaries), SegmentError> {
+    let mut known = Summaries::new();
+    let lines = whole_lines(
+        disk,
+        folder,
+        SUMMARIES,
+        |line| {
+            let info = ledger::parse_summary(line)?;
+            let id = info.id;
+            known.insert(id, info);
+            Some(id)
+        },
+        marks,
+    )?;
+    Ok((lines, known))
+}
+
+/// The lines of a list without those of segments that were not closed at the checkpoint.
+fn whole_lines(
+    disk: &dyn Disk,
+    folder: &Path,
+    file: &str,
+    mut segment: impl FnMut(&[u8]) -> Option<SegmentId>,
+    marks: &Watermarks,
+) -> Result<Vec<u8>, SegmentError> {
+    let mut text = Vec::new();
+    for line in ledger::lines(disk, folder, file)?.0 {
+        if segment(&line).is_none_or(|id| marks.of(id).is_none()) {
+            text.extend_from_slice(&line);
+            text.push(b'\n');
+        }
+    }
+    Ok(text)
+}

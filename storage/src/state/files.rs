@@ -1,0 +1,55 @@
+//! The files of the last checkpoint; see [`crate::files`].
+
+use std::path::Path;
+
+use super::State;
+use super::open::{FOLDER, LOGS, TABLES, table_file};
+use crate::backend::OpenMode;
+use crate::checkpoint::{Result, StateError, lock};
+use crate::files::{Change, CheckpointFile, CheckpointFiles};
+
+const JOURNAL: &str = "journal";
+
+impl State {
+    /// Adds the files of the state.
+    pub(crate) fn files(&self, found: &mut CheckpointFiles) -> Result<()> {
+        let logs = [
+            self.urls.log(),
+            self.host_names.log(),
+            self.site_names.log(),
+            self.titles.log(),
+            self.validators.log(),
+            self.links.log(),
+        ];
+        for (name, log) in LOGS.iter().zip(logs) {
+            let (bytes, ends) = log.extent();
+            for (file, length) in [(format!("{name}.zst"), bytes), (format!("{name}.ends"), ends)] {
+                found.files.push(self.file(&file, length, Change::Grows));
+            }
+        }
+        let tables = TABLES.map(table_file);
+        for file in tables.iter().map(String::as_str).chain([crate::catalogue::FILE]) {
+            let length = self.length(&self.folder.join(FOLDER).join(file))?;
+            found.files.push(self.file(file, length, Change::InPlace));
+        }
+        // An owner that was killed after a commit has left what its tables lack. Any other content is of a checkpoint to come.
+        if self.journal.is_pending(self.checkpoint_number())? {
+            let length = self.length(self.journal.path())?;
+            found.files.push(self.file(JOURNAL, length, Change::InPlace));
+        } else {
+            found.written.push((format!("{FOLDER}/{JOURNAL}"), Vec::new()));
+        }
+        found.written.push((format!("{FOLDER}/{}", lock::CHECKPOINT_LOCK), Vec::new()));
+        Ok(())
+    }
+
+    fn file(&self, name: &str, length: u64, change: Change) -> CheckpointFile {
+        let source = self.folder.join(FOLDER).join(name);
+        CheckpointFile { name: format!("{FOLDER}/{name}"), source, length, change, sha256: None }
+    }
+
+    fn length(&self, path: &Path) -> Result<u64> {
+        let length = self.disk.open(path, OpenMode::Read).and_then(|file| file.len());
+        length.map_err(|error| StateError::io(path, error))
+    }
+}

@@ -1,0 +1,394 @@
+//! Several nodes crawl one web together: they find what one finds, each thing once, and lose no unit of cash, whoever is
+//! killed, stopped or lied to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use archive_testweb::Config;
+use serde_json::Value;
+
+use crate::crawl::{everything, lively};
+use crate::support::captures::assert_same;
+use crate::support::program::{Finished, Running, start};
+use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
+
+/// How often a node is killed, unless `ARCHIVE_KILLS` says otherwise.
+const KILLS: u64 = 20;
+
+/// Kills come within this time after one another.
+const SPREAD_MICROS: u64 = 400_000;
+
+/// Longer than a node that was stopped may still write.
+const LEASE_AND_MORE: Duration = Duration::from_secs(12);
+
+/// A web of many sites that is the same whenever and however often it is asked.
+fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
+    let latency = Duration::from_millis(latency_ms);
+    Config { noise_share: 0.0, latency, sites: 16, ..lively(seed, 32, pages) }
+}
+
+/// Nodes that crawl one web together, each with its archive.
+struct Nodes<'a> {
+    served: &'a TestWeb,
+    seeds: Vec<String>,
+    store: tempfile::TempDir,
+    archives: Vec<Archive>,
+    mode: &'static str,
+}
+
+impl<'a> Nodes<'a> {
+    fn new(served: &'a TestWeb, count: usize) -> Self {
+        let archives = (0..count).map(|_| Archive::new()).collect();
+        let store = tempfile::tempdir().unwrap();
+        Self { served, seeds: served.web.seeds(2), store, archives, mode: "exchange" }
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.store.path().display())
+    }
+
+    /// The crawl of a node, counted from 0, not started.
+    fn crawl_in(&self, archive: &Archive, node: usize) -> Command {
+        let mut options = everything(self.served);
+        let partition = format!("{}/{}", node + 1, self.archives.len());
+        let more = ["--cluster", &self.url(), "--partition", &partition, "--cluster-mode", self.mode];
+        options.extend(more.map(str::to_owned));
+        archive.crawl(&self.seeds, &options)
+    }
+
+    fn crawl(&self, node: usize) -> Command {
+        self.crawl_in(&self.archives[node], node)
+    }
+
+    /// Lets all nodes crawl to the end, at the same time.
+    fn run(&self) -> Vec<Finished> {
+        let running: Vec<Running> =
+            (0..self.archives.len()).map(|node| start(&mut self.crawl(node))).collect();
+        running.into_iter().map(|node| node.wait().succeeded()).collect()
+    }
+
+    fn status(&self) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.args(["cluster", "status", "--json", "--cluster", &self.url()]);
+        let finished = start(&mut command).wait();
+        finished.json().pop().unwrap_or_else(|| panic!("{finished:?}"))
+    }
+
+    /// What all of them have captured: payload digests by URL, and captures beyond the first of each URL.
+    fn union(&self) -> (BTreeMap<String, [u8; 16]>, u64) {
+        union(self.archives.iter().map(|archive| archive.path.as_path()))
+    }
+
+    /// Fails unless every account of every partition and of what is on its way adds up.
+    fn balances(&self) {
+        self.archives
+            .iter()
+            .filter(|archive| archive.path.exists())
+            .for_each(|one| ledger_balances(&one.path));
+        let status = self.status();
+        assert_eq!(status["is_exact"], true, "{status}");
+        assert_eq!(status["found"], status["expected"]);
+    }
+
+    /// Objects in the shared store below a folder.
+    fn objects(&self, folder: &str) -> Vec<PathBuf> {
+        let (mut files, mut open) = (Vec::new(), vec![self.store.path().join(folder)]);
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+                if entry.path().is_dir() { open.push(entry.path()) } else { files.push(entry.path()) }
+            }
+        }
+        files.sort();
+        files
+    }
+}
+
+fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8; 16]>, u64) {
+    let (mut digests, mut overlap) = (BTreeMap::new(), 0);
+    for archive in archives {
+        for (url, captures) in captures(archive).0 {
+            overlap += captures.len() as u64 - 1;
+            overlap += u64::from(digests.insert(url, captures[0].digest).is_some());
+        }
+    }
+    (digests, overlap)
+}
+
+/// What one node captures in peace.
+fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
+    let archive = Archive::new();
+    start(&mut archive.crawl(&served.web.seeds(2), &everything(served))).wait().succeeded();
+    captures(&archive.path).are_single_answers();
+    let (digests, overlap) = union(std::iter::once(archive.path.as_path()));
+    assert_eq!(overlap, 0);
+    digests
+}
+
+/// Fails unless the nodes together have what one has.
+fn assert_union(found: &(BTreeMap<String, [u8; 16]>, u64), expected: &BTreeMap<String, [u8; 16]>) {
+    let urls = |digests: &BTreeMap<String, _>| digests.keys().cloned().collect::<BTreeSet<_>>();
+    assert_same(&urls(&found.0), &urls(expected), "captured together");
+    assert_eq!(found.0, *expected, "payload digests");
+    assert_eq!(found.1, 0, "captures beyond the first of a URL");
+}
+
+#[test]
+fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
+    let served = TestWeb::start(still(401, 600, 0));
+    let expected = alone(&served);
+    for count in [1, 2, 4] {
+        let nodes = Nodes::new(&served, count);
+        for finished in nodes.run() {
+            assert!(finished.errors.contains("nothing left to fetch"), "{}", finished.errors);
+        }
+        assert_union(&nodes.union(), &expected);
+        nodes.balances();
+        let status = nodes.status();
+        assert_eq!(status["in_flight"].as_array().unwrap().len(), 0, "{status}");
+        assert!(nodes.objects("exchange").is_empty() || count > 1);
+        let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
+        println!("{count} nodes: {shares:?} captures");
+        assert!(shares.iter().all(|share| *share > 0), "every partition has sites: {shares:?}");
+
+        // A finished crawl asks for nothing, whoever comes again.
+        let requests = served.server.requests();
+        nodes.run();
+        assert_eq!(served.server.requests(), requests);
+        nodes.balances();
+    }
+}
+
+#[test]
+fn nodes_killed_again_and_again_lose_nothing_and_repeat_nothing() {
+    let kills = kills(KILLS);
+    let mut dice = Dice::new("cluster");
+    let served = TestWeb::start(still(402, 800 * kills.div_ceil(40), 5));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 3);
+    let mut running: Vec<Running> = (0..3).map(|node| start(&mut nodes.crawl(node))).collect();
+    let mut in_time = 0;
+    for number in 1..=kills {
+        std::thread::sleep(Duration::from_micros(dice.below(SPREAD_MICROS)));
+        let node = dice.below(3) as usize;
+        in_time += u64::from(!running[node].has_ended());
+        running.remove(node).kill();
+        // What is told is exact at any time, unless a batch is committed and not yet written.
+        let status = nodes.status();
+        assert_ne!(status["is_exact"], false, "kill {number}: {status}");
+        running.insert(node, start(&mut nodes.crawl(node)));
+    }
+    println!("{in_time} of {kills} kills came in time");
+    assert!(in_time > kills / 2, "most kills have to find a node at work");
+    for (node, running) in running.into_iter().enumerate() {
+        let finished = running.wait().succeeded();
+        assert!(finished.errors.contains("nothing left to fetch"), "node {node}: {}", finished.errors);
+    }
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+    assert_eq!(nodes.status()["in_flight"].as_array().unwrap().len(), 0);
+    for archive in &nodes.archives {
+        archive.verify();
+        assert!(files_with(&archive.segments(), &[".open"]).is_empty(), "no segment is left open");
+    }
+}
+
+#[test]
+fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_partition() {
+    let served = TestWeb::start(still(403, 1200, 30));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 2);
+    let slow = |mut command: Command| {
+        command.args(["--workers", "4"]);
+        start(&mut command)
+    };
+    let mut old = slow(nodes.crawl(0));
+    let other = slow(nodes.crawl(1));
+    // It has sent something and has much to do.
+    let from = served.server.requests();
+    assert!(old.wait_until(|| served.server.requests() > from + 200));
+    old.signal("-STOP");
+    let copy = nodes.archives[0].copy();
+    let new = slow(nodes.crawl_in(&copy, 0));
+    std::thread::sleep(LEASE_AND_MORE);
+    let told = nodes.store.path().join("status/1/0000000001");
+    let before = fs::read(&told).unwrap();
+    old.signal("-CONT");
+    old.wait().refused(
+        1,
+        &["has taken partition 1 over (epoch 2, this one had 1)", "nothing more is written here"],
+    );
+    assert_eq!(fs::read(&told).unwrap(), before, "the old node tells nothing more");
+    new.wait().succeeded();
+    other.wait().succeeded();
+    assert_union(&union([copy.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);
+    assert_eq!(nodes.status()["is_exact"], true);
+    ledger_balances(&copy.path);
+
+    // What the old node has is a branch that nobody may go on with.
+    start(&mut nodes.crawl(0))
+        .wait()
+        .refused(1, &["knows nothing of", "go on with the one that the last node had"]);
+    let newest = nodes.objects("epochs/1");
+    assert_eq!(newest.len(), 2, "who is refused takes nothing over: {newest:?}");
+}
+
+#[test]
+fn batches_that_are_not_what_they_should_be_are_refused() {
+    let served = TestWeb::start(still(404, 300, 0));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 2);
+    // The first node ends early, and leaves what it has found for the other one.
+    start(nodes.crawl(0).args(["--limit", "20"])).wait().succeeded();
+    let sent = nodes.objects("exchange/2/1");
+    let first = sent.first().expect("something was sent").clone();
+    let name = |number: u64| first.with_file_name(format!("{number:010}"));
+    let last = sent.len() as u64;
+    let bytes = fs::read(&first).unwrap();
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&first, &damaged).unwrap();
+    start(&mut nodes.crawl(1))
+        .wait()
+        .refused(1, &["batch 1 from partition 1 to 2 is damaged", "exchange/2/1/0000000001"]);
+    fs::write(&first, "x".repeat((32 << 20) + 1)).unwrap();
+    start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2 is longer than"]);
+    fs::write(&first, "").unwrap();
+    start(&mut nodes.crawl(1))
+        .wait()
+        .refused(1, &["batch 1 from partition 1 to 2 does not begin as a batch does"]);
+    fs::remove_file(&first).unwrap();
+    fs::write(name(last + 1), &bytes).unwrap();
+    let missing = format!("is missing, while number {} is there", last + 1);
+    start(&mut nodes.crawl(1)).wait().refused(1, &["batch 1 from partition 1 to 2", &missing]);
+    // One from the future: its number comes next after all others, and it says of itself that it is another one.
+    fs::write(&first, &bytes).unwrap();
+    start(&mut nodes.crawl(1))
+        .wait()
+        .refused(1, &["says of itself that it is batch 1 from partition 1 to 2"]);
+    fs::remove_file(name(last + 1)).unwrap();
+
+    // All is as it was sent: the crawl goes on. What comes twice is taken once.
+    nodes.run();
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+    fs::create_dir_all(first.parent().unwrap()).unwrap();
+    fs::write(&first, &bytes).unwrap();
+    nodes.run();
+    assert!(!first.exists(), "what was received already is removed");
+    nodes.balances();
+    assert_union(&nodes.union(), &expected);
+}
+
+#[test]
+fn an_archive_stays_what_it_is_in_its_cluster() {
+    let served = TestWeb::start(still(405, 100, 0));
+    let nodes = Nodes::new(&served, 2);
+    nodes.run();
+    let url = nodes.url();
+    let crawl = |archive: &Archive, options: &[&str]| {
+        let mut all = everything(&served);
+        all.extend(options.iter().map(|option| (*option).to_owned()));
+        start(&mut archive.crawl(&nodes.seeds, &all)).wait()
+    };
+    let own = &nodes.archives[0];
+    crawl(own, &["--cluster", &url, "--partition", "1/3"]).refused(1, &["has 2 partitions, not 3"]);
+    crawl(own, &["--cluster", &url, "--partition", "2/2"]).refused(1, &["this archive is partition 1/2"]);
+    crawl(own, &["--cluster", &url, "--partition", "3/2"]).refused(2, &["'3/2' is not like 3/8"]);
+    crawl(own, &["--cluster", &url, "--partition", "1/2", "--cluster-mode", "firewall"])
+        .refused(1, &["has the mode exchange, not firewall"]);
+    crawl(own, &[]).refused(1, &["is a partition of a cluster; give --cluster and --partition 1/2"]);
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = format!("file://{}", other.path().display());
+    crawl(own, &["--cluster", &elsewhere, "--partition", "1/2"])
+        .refused(1, &["this archive is partition 1/2 of the cluster"]);
+    // An archive of its own is none, and another one for the same partition knows nothing of it.
+    let single = Archive::new();
+    crawl(&single, &["--limit", "3"]).succeeded();
+    crawl(&single, &["--cluster", &elsewhere, "--partition", "2/2"])
+        .refused(1, &["was not begun as a partition"]);
+    crawl(&Archive::new(), &["--cluster", &url, "--partition", "1/2"])
+        .refused(1, &["it is another archive or an old copy"]);
+    let foreign = nodes.union().0.into_keys().find(|url| !captures(&own.path).0.contains_key(url)).unwrap();
+    let why = own.run("why", &[&foreign]);
+    assert!(why.code != Some(0) || why.text().contains("another partition"), "{}", why.text());
+    nodes.balances();
+}
+
+#[test]
+fn a_partition_that_was_rebuilt_is_told_again_what_others_have_named() {
+    let served = TestWeb::start(still(406, 400, 0));
+    let expected = alone(&served);
+    let nodes = Nodes::new(&served, 2);
+    start(nodes.crawl(0).args(["--limit", "60"])).wait().succeeded();
+    // It has received much and fetched little of it.
+    start(nodes.crawl(1).args(["--limit", "5"])).wait().succeeded();
+    nodes.archives[1].run::<&str>("rebuild", &[]).succeeded();
+    ledger_balances(&nodes.archives[1].path);
+    nodes.run();
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+}
+
+#[test]
+fn firewalls_and_crossovers_send_nothing() {
+    let served = TestWeb::start(still(407, 300, 0));
+    let expected = alone(&served);
+    for mode in ["firewall", "crossover"] {
+        let nodes = Nodes { mode, ..Nodes::new(&served, 2) };
+        nodes.run();
+        let (found, overlap) = nodes.union();
+        assert!(nodes.objects("exchange").is_empty());
+        match mode {
+            "firewall" => assert!(found.len() < expected.len() && overlap == 0, "{} {overlap}", found.len()),
+            _ => assert!(found == expected && overlap > 0, "{} {overlap}", found.len()),
+        }
+        nodes.balances();
+    }
+}
+
+/// Sums of a figure of what all partitions have sent.
+fn sent(status: &Value, figure: &str) -> u64 {
+    let told = status["told"].as_array().unwrap().iter();
+    let marks = told.flat_map(|status| status["marks"]["sent"].as_object().unwrap().values());
+    marks.map(|mark| mark[figure].as_u64().unwrap()).sum()
+}
+
+#[test]
+#[ignore = "measures; prints a table and takes minutes"]
+fn what_several_nodes_cost_and_find() {
+    let served = TestWeb::start(still(408, 8000, 0));
+    let options = [everything(&served), vec!["--no-full-text".to_owned()]].concat();
+    let single = Archive::new();
+    let (finished, usage) = start(&mut single.crawl(&served.web.seeds(2), &options)).measure();
+    finished.succeeded();
+    let (expected, _) = union(std::iter::once(single.path.as_path()));
+    let of_one = usage.cpu_seconds * 1000.0 / expected.len() as f64;
+    println!("one node: {} captures, {of_one:.3} ms of processor time each", expected.len());
+    for (mode, count) in [("exchange", 2), ("exchange", 4), ("firewall", 4), ("crossover", 4)] {
+        let nodes = Nodes { mode, ..Nodes::new(&served, count) };
+        let begin = |node| start(nodes.crawl(node).arg("--no-full-text"));
+        let running: Vec<Running> = (0..count).map(begin).collect();
+        let measuring = running.into_iter().map(|node| std::thread::spawn(move || node.measure()));
+        let measuring: Vec<_> = measuring.collect();
+        let mut processor = 0.0;
+        for node in measuring {
+            let (finished, usage) = node.join().unwrap();
+            finished.succeeded();
+            processor += usage.cpu_seconds;
+        }
+        let ((found, overlap), status) = (nodes.union(), nodes.status());
+        let (distinct, fetched) = (found.len() as f64, (found.len() as u64 + overlap) as f64);
+        println!(
+            "{mode}, {count} nodes: overlap {:.3}, coverage {:.3}, {:.2} URLs and {:.1} bytes sent a capture, {:.3} ms each ({:.2} of one node)",
+            overlap as f64 / distinct,
+            distinct / expected.len() as f64,
+            sent(&status, "pages") as f64 / fetched,
+            sent(&status, "bytes") as f64 / fetched,
+            processor * 1000.0 / fetched,
+            processor * 1000.0 / fetched / of_one,
+        );
+    }
+}

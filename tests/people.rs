@@ -1,0 +1,305 @@
+//! The pages as people meet them: with eyes that need contrast, on small screens, by keys alone, without scripts.
+
+use std::fs;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::imports::import;
+use crate::runs::slow;
+use crate::support::browser::Browser;
+use crate::support::judges;
+use crate::support::program::start;
+use crate::support::served::Served;
+use crate::support::warc::answer;
+use crate::support::{Archive, TestWeb};
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+
+const WIDTHS: [u32; 3] = [360, 800, 1400];
+const THEMES: [&str; 2] = ["light", "dark"];
+
+/// Runs the rules of axe-core on a page, those for the size of what is clicked as well; gives what is serious.
+const JUDGE: &str = r#"
+const done = arguments[0];
+axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })
+  .then(({ violations }) => done(violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html, any }) => `${id}: ${html} ${any.map(({ message }) => message)}`))),
+  error => done([String(error)]));
+"#;
+
+/// What is wider than the page and does not scroll by itself.
+const TOO_WIDE: &str = r#"
+const { clientWidth, scrollWidth } = document.documentElement;
+if (scrollWidth <= clientWidth) return [];
+return [...document.querySelectorAll("body *")].filter(it =>
+  it.getBoundingClientRect().right > clientWidth + 1 && !it.closest(".wide, .skip, pre, svg")).map(it => `too wide: ${it.outerHTML.slice(0, 200)}`);
+"#;
+
+/// The name of what has the focus, and what is wrong with how that is shown.
+const FOCUS: &str = r#"
+const it = document.activeElement, style = getComputedStyle(it), box = it.getBoundingClientRect();
+const hasRing = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+const isSeen = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth && box.width > 1;
+const name = it.innerText || it.getAttribute("aria-label") || it.value || it.name || it.id || "";
+return [name.trim(), it === document.body ? "nothing has the focus" : !hasRing ? "no ring" : !isSeen ? "out of sight" : ""];
+"#;
+
+const FEED: &str = "<rss version=\"2.0\"><channel><title>Νέα</title><item><title>Πρώτο</title><link>http://versions.test/</link>\
+                    <pubDate>2026-01-03</pubDate><description>Κείμενο.</description></item></channel></rss>";
+const SITEMAP: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>http://versions.test/</loc>\
+                       <lastmod>2026-01-02</lastmod><changefreq>daily</changefreq><priority>0.8</priority></url></urlset>";
+const BOOKS: &str = "<books><book id=\"1\"><title>Βιβλίο</title></book></books>";
+
+/// An archive with something on every page of the application: a crawl and a refresh, versions, decisions of two people.
+pub(crate) fn archive() -> Archive {
+    let archive = Archive::new();
+    start(archive.command("demo").args(["--pages", "300", "--hosts", "12"])).wait().succeeded();
+    import(&archive, &[("versions.warc", versions())]);
+    for (place, site) in sites(&archive).iter().enumerate() {
+        for (by, rating) in [("anna", 1 + place % 4), ("ben", 4 - place % 2)] {
+            archive.run("review set", &[site, "--rating", &rating.to_string(), "--by", by]).succeeded();
+        }
+        let more = ["--verdict", "keep", "--tag", "@anna", "--reason", "Λόγος", "--by", "carl"];
+        archive.run("review set", &[&[site.as_str()], &more[..]].concat()).succeeded();
+    }
+    archive
+}
+
+/// Pages in Greek: two versions of one, a feed, a sitemap, another XML document.
+pub(crate) fn versions() -> Vec<u8> {
+    let page = |words: &str| format!("<title>Δύο εκδόσεις</title><p>{words}.</p><a href=/next>Επόμενο</a>");
+    let files = [
+        ("http://versions.test/", "text/html", page("ένα δύο τρία")),
+        ("http://versions.test/", "text/html", page("ένα τέσσερα τρία")),
+        ("http://versions.test/feed", "application/rss+xml", FEED.to_owned()),
+        ("http://versions.test/sitemap.xml", "application/xml", SITEMAP.to_owned()),
+        ("http://versions.test/books", "application/xml", BOOKS.to_owned()),
+    ];
+    let records = files.iter().enumerate().map(|(place, (url, kind, body))| {
+        let block = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}; charset=utf-8\r\n\r\n{body}");
+        answer(&format!("urn:test:{place}"), url, &format!("2026-0{}-03T03:03:21Z", place + 1), &[], &block)
+    });
+    records.collect::<Vec<_>>().concat()
+}
+
+/// Some sites of the demo.
+fn sites(archive: &Archive) -> Vec<String> {
+    let rows = archive.json("query", &["site pages > 3 order by importance, site limit 8 select site"]);
+    rows.iter()
+        .map(|row| row["site"].as_str().unwrap().to_owned())
+        .filter(|site| site != "versions.test")
+        .collect()
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// Addresses of all pages, each with what it can show; those of errors as well.
+pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
+    let query = |text: &str| format!("/query?q={}", encoded(text));
+    let waiting = archive.json("query", &["page captures = 0 and type = html limit 1 select url"]);
+    let waiting = waiting.first().and_then(|row| row["url"].as_str()).unwrap_or("http://versions.test/next");
+    let about = |path: &str, url: &str| format!("{path}?url={}", encoded(url));
+    let mut addresses: Vec<String> = [
+        "/",
+        "/search",
+        "/search?q=%22",
+        "/query",
+        "/pictures",
+        "/runs",
+        "/runs/1",
+        "/runs/2",
+        "/review?by=anna",
+        "/review?show=assigned&by=anna",
+        "/review?show=second&by=dora",
+        "/review?show=mine&by=anna",
+        "/review/site?name=versions.test",
+        "/review/scores",
+        "/site?name=versions.test",
+        "/nothing",
+        "/site?name=none.test",
+        "/page?url=none.test",
+        "/compare?url=http://versions.test/&from=x",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    addresses
+        .extend(["τέσσερα", "τέσσερο", "ωωωω τέσσερα"].map(|words| format!("/search?q={}", encoded(words))));
+    addresses.extend([
+        query("page captures > 0 limit 20 select url, status, type, importance, last_seen"),
+        query("count pages group by type"),
+        query("page tpye = xml"),
+        about("/page", "http://versions.test/"),
+        about("/page", "http://versions.test/feed"),
+        about("/page", waiting),
+        about("/compare", "http://versions.test/"),
+        about("/read", "http://versions.test/feed"),
+        about("/read", "http://versions.test/sitemap.xml"),
+        about("/read", "http://versions.test/books"),
+    ]);
+    addresses
+}
+
+/// What axe-core finds on a page, and what does not fit it, at all widths and in both themes.
+fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
+    browser.go(url);
+    browser.run(axe, &json!([]));
+    let mut found = Vec::new();
+    for width in WIDTHS {
+        for theme in THEMES {
+            browser.show(width, theme);
+            photograph(browser, &format!("{width} {theme} {url}"));
+            for what in [browser.run_later(JUDGE, &json!([])), browser.run(TOO_WIDE, &json!([]))] {
+                let what =
+                    what.as_array().unwrap().iter().map(|line| format!("{width} {theme} {url}: {line}"));
+                found.extend(what);
+            }
+        }
+    }
+    found
+}
+
+/// Leaves a picture of a page in the folder `$ARCHIVE_TEST_PICTURES`, for people to look at.
+fn photograph(browser: &Browser, name: &str) {
+    let Some(folder) = std::env::var_os("ARCHIVE_TEST_PICTURES").map(PathBuf::from) else { return };
+    let picture = browser.devtools("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
+    let bytes = base64::prelude::BASE64_STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();
+    let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).take(120).collect();
+    fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+}
+
+#[test]
+fn every_page_can_be_used_by_everybody() {
+    let (Some(axe), Some(browser)) = (judges::axe(), Browser::start(true)) else { return };
+    let archive = archive();
+    let served = Served::with(&archive, &["--review", "--by", "anna"]);
+    let mut found = Vec::new();
+    let mut paths = addresses(&archive);
+    paths.push("/search?q=library".to_owned());
+    for site in sites(&archive).iter().take(2) {
+        paths.extend([format!("/site?name={site}"), format!("/review/site?name={site}&by=anna")]);
+    }
+    for path in paths {
+        found.extend(judged(&browser, &axe, &format!("http://{}{path}", served.application)));
+    }
+    for path in ["/", "/web/2026/http://none.test/", "/nothing"] {
+        found.extend(judged(&browser, &axe, &format!("http://{}{path}", served.replay)));
+    }
+    let web = TestWeb::start(crate::crawl::lively(315, 4, 300));
+    let crawled = Archive::new();
+    let crawl = slow(&web, &crawled);
+    let running = Served::of(&crawled);
+    found.extend(judged(&browser, &axe, &format!("http://{}/runs/current", running.application)));
+    crawl.kill();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    // It does find what is wrong.
+    let url = format!("http://{}/", served.application);
+    browser.go(&url);
+    browser.run(
+        "document.querySelector('main').innerHTML += '<img src=a><div>x</div>'; \
+         document.querySelector('main').lastChild.style.width = '3000px'",
+        &json!([]),
+    );
+    browser.run(&axe, &json!([]));
+    browser.show(WIDTHS[0], THEMES[0]);
+    assert!(browser.run_later(JUDGE, &json!([])).to_string().contains("image-alt"));
+    assert!(browser.run(TOO_WIDE, &json!([])).to_string().contains("3000px"));
+}
+
+/// The name of what has the focus, which has to be seen.
+fn focused(browser: &Browser) -> String {
+    let told = browser.run(FOCUS, &json!([]));
+    assert_eq!(told[1], "", "{told}: {}", browser.source());
+    told[0].as_str().unwrap().to_owned()
+}
+
+/// Goes on by Tab to what has this name.
+fn tab_to(browser: &Browser, name: &str) {
+    let stops = std::iter::repeat_with(|| {
+        browser.press(TAB);
+        focused(browser)
+    });
+    let passed: Vec<String> = stops.take(200).take_while(|stop| !stop.contains(name)).collect();
+    assert!(passed.len() < 200, "Tab does not lead to {name}, but past {passed:?}");
+}
+
+/// To the content past what stands before it on every page.
+fn skip(browser: &Browser) {
+    browser.press(TAB);
+    assert_eq!(focused(browser), "Skip to content");
+    browser.press(ENTER);
+}
+
+#[test]
+fn keys_alone_lead_everywhere_with_scripts_and_without() {
+    let archive = archive();
+    let served = Served::with(&archive, &["--review", "--by", "anna"]);
+    let home = format!("http://{}", served.application);
+    let site = archive.json("query", &["site limit 1 select site"])[0]["site"].as_str().unwrap().to_owned();
+    for (has_scripts, by) in [(true, "dora"), (false, "emil")] {
+        let Some(browser) = Browser::start(has_scripts) else { return };
+        browser.go(&home);
+        let stops: Vec<String> = (0..8)
+            .map(|_| {
+                browser.press(TAB);
+                focused(&browser)
+            })
+            .collect();
+        assert_eq!(
+            stops,
+            ["Skip to content", "archive", "Query", "Runs", "Pictures", "Review", "q", "Search"]
+        );
+        // From a search to a result, its page, and what differs between its versions.
+        browser.go(&format!("{home}/search"));
+        tab_to(&browser, "q");
+        browser.press(&format!("τέσσερα{ENTER}"));
+        browser.wait_for("<mark>");
+        skip(&browser);
+        browser.press(TAB);
+        assert_eq!(focused(&browser), "Δύο εκδόσεις");
+        browser.press(ENTER);
+        browser.wait_for("Captures by month");
+        skip(&browser);
+        tab_to(&browser, "Compare the two that are chosen");
+        browser.press(ENTER);
+        browser.wait_for("<ins>");
+        // From the list of sites to a site and to one of its pages.
+        browser.go(&home);
+        skip(&browser);
+        tab_to(&browser, &site);
+        browser.press(ENTER);
+        browser.wait_for("Most important pages");
+        skip(&browser);
+        browser.press(&format!("{TAB}{TAB}{ENTER}"));
+        browser.wait_for("Captures by month");
+        // A decision.
+        browser.go(&format!("{home}/review/site?name=versions.test&by={by}"));
+        skip(&browser);
+        tab_to(&browser, "never");
+        browser.press(ENTER);
+        browser.wait_for(&format!("never ({by})"));
+    }
+}
+
+#[test]
+fn keys_that_decide_can_be_switched_off() {
+    let Some(browser) = Browser::start(true) else { return };
+    let archive = archive();
+    let served = Served::with(&archive, &["--review", "--by", "dora"]);
+    let page = format!("http://{}/review/site?name=versions.test", served.application);
+    browser.go(&page);
+    browser.click("#keys");
+    browser.go(&page);
+    browser.wait_for("aria-current=\"true\"");
+    browser.press("1k");
+    browser.click("#keys");
+    browser.press("2");
+    browser.wait_for("dora 2");
+    let decided = archive.json("review log", &[""; 0]);
+    let own: Vec<&Value> = decided.iter().filter(|line| line["by"] == "dora").collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+}

@@ -1,0 +1,194 @@
+//! A server that speaks S3, moto, and a way to it on which things go wrong.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::judges;
+
+/// So long the server has to begin.
+const START_MAX: Duration = Duration::from_secs(120);
+
+/// The bucket that tests use.
+pub(crate) const BUCKET: &str = "backup";
+
+/// The server.
+pub(crate) struct S3 {
+    server: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl S3 {
+    /// Starts a server with an empty bucket, if there is one on this machine.
+    pub(crate) fn start(folder: &Path) -> Option<Self> {
+        let judges = judges::find().filter(|judges| judges.have("moto_server"))?;
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let log = File::create(folder.join("moto.log")).unwrap();
+        let mut command = judges.program("moto_server");
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let server = Self { server: command.spawn().unwrap(), address };
+        let begun = Instant::now();
+        while !server.put_bucket() {
+            assert!(begun.elapsed() < START_MAX, "moto does not begin; see moto.log");
+            thread::sleep(Duration::from_millis(50));
+        }
+        Some(server)
+    }
+
+    fn put_bucket(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(self.address) else { return false };
+        let authority = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request";
+        let request = format!(
+            "PUT /{BUCKET} HTTP/1.1\r\nHost: {}\r\nAuthorization: {authority}, SignedHeaders=host, Signature=0\r\n\
+             Content-Length: 0\r\nConnection: close\r\n\r\n",
+            self.address
+        );
+        let mut answer = String::new();
+        stream.write_all(request.as_bytes()).is_ok()
+            && stream.read_to_string(&mut answer).is_ok()
+            && answer.starts_with("HTTP/1.1 200")
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        // It has ended by itself, or ends now.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Lets a command speak to a server.
+pub(crate) fn to(address: SocketAddr, command: &mut Command) -> &mut Command {
+    command
+        .env("AWS_ENDPOINT_URL", format!("http://{address}"))
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "secret-of-the-test")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_READ_TIMEOUT", "2s")
+        .env_remove("AWS_PROFILE")
+}
+
+/// What becomes of a request on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It arrives, and so does the answer.
+    Pass,
+    /// It does not arrive; this is answered instead, and the connection closed.
+    Answer(Vec<u8>),
+    /// It does not arrive, and nothing is answered.
+    Cut,
+    /// It arrives, and of the answer nothing does.
+    LoseAnswer,
+    /// It arrives, and of the answer so many bytes do.
+    CutAnswer(usize),
+    /// It does not arrive, and the connection stays open for so long.
+    Stall(Duration),
+}
+
+type Decide = dyn Fn(&str) -> Fate + Send + Sync;
+
+/// A way to a server.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    /// Leads to a server; `decide` sees the method and the path of each request.
+    pub(crate) fn start(server: SocketAddr, decide: impl Fn(&str) -> Fate + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (decide, log): (Arc<Decide>, _) = (Arc::new(decide), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (decide, log) = (Arc::clone(&decide), Arc::clone(&log));
+                // Whoever goes away in the middle ends only the own connection.
+                thread::spawn(move || drop(lead(&stream, server, &*decide, &log)));
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// The requests so far: method and path.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// A head and the body after it, by its length.
+fn message(reader: &mut impl BufRead, is_answer_to_head: bool) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    let (mut head, mut length, mut is_continued) = (Vec::new(), 0, false);
+    loop {
+        let mut line = Vec::new();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let text = String::from_utf8_lossy(&line).to_ascii_lowercase();
+        if let Some(value) = text.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        is_continued |= head.is_empty() && text.contains(" 100 ");
+        // A connection serves one request, so that each has a fate of its own.
+        if !text.starts_with("connection:") {
+            if line == b"\r\n" {
+                head.extend_from_slice(b"Connection: close\r\n");
+            }
+            head.extend_from_slice(&line);
+        }
+        if line == b"\r\n" && is_continued {
+            (head, length, is_continued) = (Vec::new(), 0, false);
+        } else if line == b"\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; if is_answer_to_head { 0 } else { length }];
+    reader.read_exact(&mut body)?;
+    Ok((head, body))
+}
+
+fn lead(
+    mut client: &TcpStream,
+    server: SocketAddr,
+    decide: &Decide,
+    log: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let (head, body) = message(&mut BufReader::new(client), false)?;
+    let text = String::from_utf8_lossy(&head).into_owned();
+    let line: String = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    log.lock().unwrap().push(line.clone());
+    let fate = decide(&line);
+    match &fate {
+        Fate::Answer(answer) => {
+            client.write_all(answer)?;
+            return client.shutdown(Shutdown::Write);
+        }
+        Fate::Cut => return client.shutdown(Shutdown::Both),
+        Fate::Stall(span) => {
+            thread::sleep(*span);
+            return client.shutdown(Shutdown::Both);
+        }
+        Fate::Pass | Fate::LoseAnswer | Fate::CutAnswer(_) => {}
+    }
+    let mut upstream = TcpStream::connect(server)?;
+    upstream.write_all(&head)?;
+    upstream.write_all(&body)?;
+    let (head, body) = message(&mut BufReader::new(&upstream), line.starts_with("HEAD"))?;
+    let answer = [head, body].concat();
+    let whole = answer.len();
+    let sent = match fate {
+        Fate::LoseAnswer => 0,
+        Fate::CutAnswer(bytes) => bytes.min(whole),
+        _ => whole,
+    };
+    client.write_all(&answer[..sent])?;
+    client.shutdown(Shutdown::Both)
+}

@@ -146,7 +146,9 @@ impl ChangeObservations {
     }
 
     fn make_room(&mut self) {
-        let full = self.visits == u16::MAX
+        // Of what visits have left the first is the largest; foreign bytes need not keep to that.
+        let counters = [self.visits, self.changes, self.dated_visits, self.dated_changes];
+        let full = counters.contains(&u16::MAX)
             || self.contradictions == u8::MAX
             || self.changed.iter().any(|count| count.unsigned_abs() >= CHANGED_MAX);
         if full {

@@ -186,12 +186,17 @@ impl Reader {
         self.chunks.get(block as usize * self.stamp.columns as usize + column as usize)
     }
 
-    /// The values of a column in a block.
-    pub(super) fn values(&self, block: u32, column: u32) -> Result<Vec<u64>, PreparedError> {
-        self.read(block, column).map_err(failed(&self.path))
+    /// What a function makes of the values of a column in a block.
+    pub(super) fn map<T: Clone>(
+        &self,
+        block: u32,
+        column: u32,
+        of: impl Fn(u64) -> T,
+    ) -> Result<Vec<T>, PreparedError> {
+        self.read(block, column, of).map_err(failed(&self.path))
     }
 
-    fn read(&self, block: u32, column: u32) -> io::Result<Vec<u64>> {
+    fn read<T: Clone>(&self, block: u32, column: u32, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
         let chunk = self.chunk(block, column).ok_or_else(damaged)?;
         let (width, rows) = (width(chunk.least, chunk.most), self.rows(block).len());
         let plain_bytes = rows * width;
@@ -208,7 +213,8 @@ impl Reader {
         if plain.len() != plain_bytes {
             return Err(damaged());
         }
-        Ok(widen(&plain, chunk.least, width, rows))
+        let least = chunk.least;
+        Ok(widen(&plain, width, rows, |value| of(least.wrapping_add(value))))
     }
 }
 
@@ -256,14 +262,13 @@ fn narrow(values: &[u64], least: u64, width: usize) -> Vec<u8> {
     bytes
 }
 
-fn widen(bytes: &[u8], least: u64, width: usize, rows: usize) -> Vec<u64> {
-    let from = |value: u64| least.wrapping_add(value);
+fn widen<T: Clone>(bytes: &[u8], width: usize, rows: usize, of: impl Fn(u64) -> T) -> Vec<T> {
     match width {
-        0 => vec![least; rows],
-        1 => bytes.iter().map(|byte| from(u64::from(*byte))).collect(),
-        2 => bytes.as_chunks().0.iter().map(|bytes| from(u64::from(u16::from_le_bytes(*bytes)))).collect(),
-        4 => bytes.as_chunks().0.iter().map(|bytes| from(u64::from(u32::from_le_bytes(*bytes)))).collect(),
-        _ => bytes.as_chunks().0.iter().map(|bytes| from(u64::from_le_bytes(*bytes))).collect(),
+        0 => vec![of(0); rows],
+        1 => bytes.iter().map(|byte| of(u64::from(*byte))).collect(),
+        2 => bytes.as_chunks().0.iter().map(|bytes| of(u64::from(u16::from_le_bytes(*bytes)))).collect(),
+        4 => bytes.as_chunks().0.iter().map(|bytes| of(u64::from(u32::from_le_bytes(*bytes)))).collect(),
+        _ => bytes.as_chunks().0.iter().map(|bytes| of(u64::from_le_bytes(*bytes))).collect(),
     }
 }
 
@@ -304,11 +309,11 @@ mod tests {
         let reader = Reader::open(&path).unwrap().unwrap();
         assert_eq!((reader.stamp(), reader.blocks(), reader.rows(1)), (STAMP, 2, BLOCK_ROWS..BLOCK_ROWS + 3));
         for (column, values) in (0..).zip(columns) {
-            let read = (0..2).flat_map(|block| reader.values(block, column).unwrap());
+            let read = (0..2).flat_map(|block| reader.map(block, column, |value| value).unwrap());
             assert_eq!(read.collect::<Vec<_>>(), values);
         }
         assert_eq!((reader.bounds(0, 0), reader.bounds(1, 0)), (0..=299, 68..=70));
-        assert!(reader.values(2, 0).is_err() && reader.values(1, 2).is_err());
+        assert!(reader.map(2, 0, |value| value).is_err() && reader.map(1, 2, |value| value).is_err());
     }
 
     #[test]
@@ -321,7 +326,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             let Ok(reader) = Reader::open(&path) else { return false };
             let reader = reader.unwrap();
-            (0..2).all(|block| (0..2).all(|column| reader.values(block, column).is_ok()))
+            (0..2).all(|block| (0..2).all(|column| reader.map(block, column, |_| ()).is_ok()))
         };
         assert!(is_whole(&good));
         for at in (0..good.len()).step_by(good.len() / 500) {

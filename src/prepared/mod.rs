@@ -177,7 +177,7 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         let Some(reader) = Reader::open(&store.path().join(file))? else { return Ok(()) };
         for block in 0..reader.blocks() {
             for column in 0..reader.stamp().columns {
-                reader.values(block, column)?;
+                reader.map(block, column, |_| ())?;
             }
         }
         Ok::<_, PreparedError>(())
@@ -196,7 +196,7 @@ pub fn sites(store: &Store) -> Result<Option<Vec<SiteSums>>, PreparedError> {
     for block in 0..reader.blocks() {
         let mut rows = vec![[0; sites::COLUMNS]; reader.rows(block).len()];
         for column in 0..sites::COLUMNS {
-            let values = reader.values(block, column as u32)?;
+            let values = reader.map(block, column as u32, |value| value)?;
             rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
         }
         sums.extend(rows.into_iter().map(SiteSums::of_values));
@@ -240,7 +240,20 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn values(&self, block: u32, column: Column) -> Result<Vec<u64>, PreparedError> {
-        self.0.values(block, column as u32)
+        self.map(block, column, |value| value)
+    }
+
+    /// What a function makes of the values of a column in a block.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn map<T: Clone>(
+        &self,
+        block: u32,
+        column: Column,
+        of: impl Fn(u64) -> T,
+    ) -> Result<Vec<T>, PreparedError> {
+        self.0.map(block, column as u32, of)
     }
 
     /// Everything about the pages of a block.
@@ -248,7 +261,8 @@ impl Prepared {
     /// # Errors
     /// When the file is damaged.
     pub fn block(&self, block: u32) -> Result<Block, PreparedError> {
-        let columns = (0..COLUMNS).map(|column| self.0.values(block, column)).collect::<Result<_, _>>()?;
+        let columns =
+            (0..COLUMNS).map(|column| self.0.map(block, column, |value| value)).collect::<Result<_, _>>()?;
         Ok(Block { first: self.urls(block).start, columns })
     }
 }

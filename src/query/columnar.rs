@@ -95,7 +95,7 @@ pub(super) struct Columnar<'a> {
 
 type Found<T> = Result<T, PreparedError>;
 
-/// Whether a page was captured, its importance, and its number: the best first.
+/// Whether a page was captured (or need not be), its importance, and its number: the best first.
 type Key = (Reverse<bool>, Reverse<u64>, UrlId);
 
 /// The best pages so far, and how many there were.
@@ -196,13 +196,21 @@ impl Columnar<'_> {
             return Ok((top, count));
         }
         let urls = self.prepared.urls(block);
+        // None of the block comes before those that are there: they are only counted.
+        let most = *self.prepared.bounds(block, Stored::Importance).end();
+        if top.last().is_some_and(|last| *last < (Reverse(true), Reverse(most), UrlId(urls.start))) {
+            return Ok((top, count + rows.count(urls.len())));
+        }
         let importance = self.prepared.values(block, Stored::Importance)?;
-        let kinds =
-            if captured_first { self.prepared.values(block, Stored::Kind)? } else { vec![0; urls.len()] };
-        for (row, ((id, importance), kind)) in urls.zip(importance).zip(kinds).enumerate() {
+        let is_captured = |kind| prepared::kind(kind).is_some();
+        let captured = if captured_first {
+            self.prepared.map(block, Stored::Kind, is_captured)?
+        } else {
+            vec![true; urls.len()]
+        };
+        for (row, ((id, importance), is_captured)) in urls.zip(importance).zip(captured).enumerate() {
             if rows.has(row) {
                 count += 1;
-                let is_captured = prepared::kind(kind).is_some();
                 top.push((Reverse(is_captured), Reverse(importance), UrlId(id)));
             }
         }
@@ -216,7 +224,6 @@ impl Columnar<'_> {
         {
             return Ok(rows);
         }
-        let kinds = self.prepared.values(block, Stored::Kind)?;
-        Ok(rows.and(Rows::Some(kinds.into_iter().map(prepared::is_page).collect())))
+        Ok(rows.and(Rows::Some(self.prepared.map(block, Stored::Kind, prepared::is_page)?)))
     }
 }

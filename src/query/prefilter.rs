@@ -3,7 +3,7 @@
 //! A test holds for every page for which its filter holds, mostly for no other.
 
 use std::cell::RefCell;
-use std::ops::{Bound, Not, RangeBounds};
+use std::ops::{Bound, Not, RangeBounds, RangeInclusive};
 
 use archive_storage::{MimeId, State, StateError, UrlId};
 
@@ -125,12 +125,12 @@ impl Test {
             Self::Not(test) => !test.rows(prepared, block)?,
             Self::Between(number, ranges) => number.between(ranges, prepared, block)?,
             Self::Of(column, are, otherwise) => {
-                let is = |value: &u64| are.get(*value as usize).copied().unwrap_or(*otherwise);
+                let is = |value: u64| are.get(value as usize).copied().unwrap_or(*otherwise);
                 let bounds = prepared.bounds(block, *column);
                 if bounds.start() == bounds.end() {
-                    if is(bounds.start()) { Rows::All } else { Rows::None }
+                    if is(*bounds.start()) { Rows::All } else { Rows::None }
                 } else {
-                    Rows::Some(prepared.values(block, *column)?.iter().map(is).collect())
+                    Rows::of(prepared.map(block, *column, is)?)
                 }
             }
         })
@@ -157,15 +157,51 @@ impl Number {
         if are_known && ranges.iter().any(|range| range.contains(&least) && range.contains(&most)) {
             return Ok(Rows::All);
         }
-        let is_in = |value: &u64| {
-            let is_known = *value > 0 || !self.zero_is_unknown;
-            is_known && ranges.iter().any(|range| range.contains(&(self.of)(*value)))
+        let least = u64::from(self.zero_is_unknown).max(*bounds.start());
+        let stored: Vec<_> = ranges.iter().map(|range| self.stored(range, least..=*bounds.end())).collect();
+        if let [range] = stored.as_slice() {
+            return Ok(Rows::of(prepared.map(block, self.column, |value| range.contains(&value))?));
+        }
+        let is_in = |value| stored.iter().any(|range| range.contains(&value));
+        Ok(Rows::of(prepared.map(block, self.column, is_in)?))
+    }
+
+    /// The stored numbers, among those within bounds, whose numbers are in a range.
+    fn stored(
+        &self,
+        (from, to): &(Bound<f64>, Bound<f64>),
+        within: RangeInclusive<u64>,
+    ) -> RangeInclusive<u64> {
+        let first_where = |holds: &dyn Fn(f64) -> bool| {
+            let (mut low, mut high) = (*within.start(), within.end().saturating_add(1));
+            while low < high {
+                let middle = u64::midpoint(low, high);
+                if holds((self.of)(middle)) { high = middle } else { low = middle + 1 }
+            }
+            low
         };
-        Ok(Rows::Some(prepared.values(block, self.column)?.iter().map(is_in).collect()))
+        let start = first_where(&|number| (*from, Bound::Unbounded).contains(&number));
+        let end = first_where(&|number| !(Bound::Unbounded, *to).contains(&number));
+        // Up to the one before `end`; nothing if that is below `start`.
+        end.checked_sub(1).map_or(1..=0, |last| start..=last)
     }
 }
 
 impl Rows {
+    fn of(rows: Vec<bool>) -> Self {
+        // Other columns of the block need not be read then.
+        if rows.contains(&true) { Self::Some(rows) } else { Self::None }
+    }
+
+    /// How many they are of all rows.
+    pub(super) fn count(&self, all: usize) -> u64 {
+        match self {
+            Self::All => all as u64,
+            Self::None => 0,
+            Self::Some(rows) => rows.iter().filter(|is_in| **is_in).count() as u64,
+        }
+    }
+
     /// Whether it has a row.
     pub(super) fn has(&self, row: usize) -> bool {
         match self {
@@ -181,7 +217,7 @@ impl Rows {
             (Self::All, rows) | (rows, Self::All) => rows,
             (Self::Some(mut rows), Self::Some(others)) => {
                 rows.iter_mut().zip(others).for_each(|(row, other)| *row &= other);
-                Self::Some(rows)
+                Self::of(rows)
             }
         }
     }

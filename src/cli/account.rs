@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde::Serialize;
 
-use super::{UsageError, output};
+use super::{UsageError, output, progress};
 
 /// A longer line is no password.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -100,6 +100,8 @@ fn password(name: &str) -> anyhow::Result<String> {
     if !io::stdin().is_terminal() {
         return line();
     }
+    // A bar would draw over what is asked.
+    progress::end();
     let typed = typed(&format!("Password of {name}: "))?;
     if typed != self::typed("The same again: ")? {
         return Err(UsageError("the two passwords differ; nothing was changed".to_owned()).into());

@@ -26,6 +26,9 @@ const PASSED: &str = "/static/pass";
 /// Cookies of a request that are looked at.
 const COOKIES_MAX: usize = 32;
 
+/// Bytes of a path that are written down.
+const PATH_TOLD: usize = 100;
+
 /// What costs much: other web pages may lead people there, and not ask for it themselves.
 const DEAR: [&str; 4] = ["/wacz", "/query", "/pictures", "/compare"];
 
@@ -123,7 +126,11 @@ impl Request<'_> {
                 LOGOUT => return Err(self.log_out(people, &who, address)),
                 path if who.role < Some(needed(path)) => {
                     let event = Event::of(What::Refused, who.name.as_deref());
-                    people.tell(&Event { address: Some(address), path: Some(path), ..event });
+                    people.tell(&Event {
+                        address: Some(address),
+                        path: path.get(..path.len().min(PATH_TOLD)),
+                        ..event
+                    });
                     return Err(self.refusal(403, "Your account may not see this."));
                 }
                 _ => {}
@@ -139,7 +146,11 @@ impl Request<'_> {
 
     /// Where they are. A web server on this machine that stands before this one is believed.
     fn address(&self, shared: &Shared) -> IpAddr {
-        let told = || self.field("x-forwarded-for")?.rsplit(',').next()?.trim().parse().ok();
+        let told = || {
+            // Whoever asks may have sent others; that server adds its own at the end.
+            let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+            last.rsplit(',').next()?.trim().parse().ok()
+        };
         let is_told = self.peer.is_loopback() && shared.place.public.is_some();
         is_told.then(told).flatten().unwrap_or(self.peer)
     }

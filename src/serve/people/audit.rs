@@ -66,6 +66,9 @@ pub(super) struct Audit {
 impl Audit {
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let mut file = open_regular(&path, OpenMode::Create)?;
+        if file.try_lock().is_err() {
+            return Err(io::Error::other("another server writes it"));
+        }
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         let length = file.seek(SeekFrom::End(0))?;
         let mut last = [b'\n'];
@@ -126,6 +129,8 @@ mod tests {
             .write(&Event { path: Some("/runs"), ..Event::of(What::Refused, Some("an\u{85}na\n")) })
             .unwrap();
         fs::write(&path, [&fs::read(&path).unwrap(), &b"{\"cut"[..]].concat()).unwrap();
+        assert!(Audit::open(path.clone()).unwrap_err().to_string().contains("another server"));
+        drop(audit);
         let mut audit = Audit::open(path.clone()).unwrap();
         audit.write(&Event::of(What::Failure, None)).unwrap();
         let text = fs::read_to_string(&path).unwrap();

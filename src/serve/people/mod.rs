@@ -191,7 +191,10 @@ impl People {
             return Err(Refused::TooMany);
         }
         let place = tokio::time::timeout(HASHING_WAIT, self.hashing.acquire()).await;
-        let Ok(Ok(_place)) = place else { return Err(Refused::Unable) };
+        let Ok(Ok(_place)) = place else {
+            lock(&self.attempts).forgive(name, address);
+            return Err(Refused::Unable);
+        };
         let (asked, password) = (name.to_owned(), password.to_owned());
         let verifying = tokio::task::spawn_blocking(move || accounts.verify(&asked, &password)).await;
         if !verifying.map_err(|_| Refused::Unable)? {
@@ -234,7 +237,7 @@ impl People {
         let written = tokio::task::block_in_place(|| lock(&self.audit).write(event));
         written
             .inspect_err(|error| {
-                tracing::error!("nobody can log in: the audit log cannot be written: {error}")
+                tracing::error!("nobody can log in: the audit log cannot be written: {error}");
             })
             .map_err(|_| Refused::Unable)
     }

@@ -193,7 +193,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (sentence, mut sites) = match show {
         Show::Next => {
             let opened = asked.opened;
-            let next = next(&opened.store, &opened.access, &reviewer.decisions, None, SITES, *t)?;
+            let next = next(opened.store, &opened.access, &reviewer.decisions, None, SITES, *t)?;
             (next.sentence(*t), next.rows.into_iter().map(|row| reviewer.found(row)).collect())
         }
         Show::Second => {

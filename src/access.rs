@@ -16,6 +16,10 @@
 //! [[rule]]
 //! prefix = ""                      # every URL
 //! for = "90d"                      # each capture is hidden for so long after it was made
+//!
+//! [[rule]]
+//! prefix = "fr,example"
+//! shown_to = "reviewer"            # hidden from all but reviewers and operators who are logged in (`archive serve`)
 //! ```
 //!
 //! A rule hides for good unless it has `until` or `for`. No rule shows what another one hides. A revisit is as hidden as
@@ -23,12 +27,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_storage::address::surt;
 use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::Spanned;
 use toml::value::Datetime;
 
@@ -70,6 +75,33 @@ pub enum AccessError {
     },
 }
 
+/// What a person with an account may do: each role also what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sees what the rules show.
+    Reader,
+    /// Decides on sites.
+    Reviewer,
+    /// Sees how crawls and the server run.
+    Operator,
+}
+
+impl Role {
+    /// All of them.
+    pub const EACH: [Self; 3] = [Self::Reader, Self::Reviewer, Self::Operator];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Reviewer => "reviewer",
+            Self::Operator => "operator",
+        }
+    }
+}
+
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,6 +120,9 @@ pub struct Rule {
     /// Each is hidden for so long after it was made.
     #[serde(default, rename = "for", deserialize_with = "span")]
     pub span: Option<Duration>,
+    /// People of this role, and of those above it, see them all the same.
+    #[serde(default)]
+    pub shown_to: Option<Role>,
 }
 
 #[derive(Deserialize)]
@@ -100,15 +135,22 @@ struct Rules {
 /// What may be shown of an archive.
 #[derive(Debug, Clone)]
 pub struct Access {
-    rules: Vec<Rule>,
+    rules: Arc<[Rule]>,
     now: DateTime<Utc>,
+    role: Option<Role>,
 }
 
 impl Access {
     /// Everything: for the archive's owner, and for what is not shown to anybody.
     #[must_use]
     pub fn unlimited() -> Self {
-        Self { rules: Vec::new(), now: Utc::now() }
+        Self { rules: Arc::default(), now: Utc::now(), role: None }
+    }
+
+    /// The same for a person of some role, or for somebody unknown.
+    #[must_use]
+    pub fn to(&self, role: Option<Role>) -> Self {
+        Self { role, ..self.clone() }
     }
 
     /// What the rules of the archive in `path` allow now. Without a file that is everything.
@@ -126,7 +168,7 @@ impl Access {
             let (line, column) = files::place(&text, at);
             AccessError::Mistake { path: path.clone(), line, column, problem }
         })?;
-        Ok(Self { rules, now: Utc::now() })
+        Ok(Self { rules: rules.into(), now: Utc::now(), role: None })
     }
 
     /// The rules, in the order of the file.
@@ -148,7 +190,8 @@ impl Access {
             return None;
         }
         let (key, time) = (surt(url), DateTime::from_timestamp_micros(time)?);
-        self.rules.iter().position(|rule| rule.covers(&key) && rule.hides(time, self.now))
+        let is_shown = |rule: &Rule| rule.shown_to.is_some_and(|least| self.role >= Some(least));
+        self.rules.iter().position(|rule| !is_shown(rule) && rule.covers(&key) && rule.hides(time, self.now))
     }
 
     /// Whether a capture may be shown.
@@ -284,11 +327,11 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(DateTime<Utc>, Da
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, RULES_MAX, Utc, parse, surt};
+    use super::{Access, RULES_MAX, Role, Utc, parse, surt};
     use chrono::TimeDelta;
 
     fn access(text: &str) -> Access {
-        Access { rules: parse(text).unwrap(), now: Utc::now() }
+        Access { rules: parse(text).unwrap().into(), now: Utc::now(), role: None }
     }
 
     #[test]
@@ -330,6 +373,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_hides_nothing_from_those_whom_it_names() {
+        let access = access(
+            "[[rule]]\nprefix = \"org,a\"\nshown_to = \"reviewer\"\n[[rule]]\nprefix = \"org,a)/b\"\n",
+        );
+        let hiding = |role, url: &str| access.to(role).hiding(url, 0);
+        for (role, found) in [
+            (None, Some(0)),
+            (Some(Role::Reader), Some(0)),
+            (Some(Role::Reviewer), None),
+            (Some(Role::Operator), None),
+        ] {
+            assert_eq!(hiding(role, "http://a.org/"), found, "{role:?}");
+        }
+        assert_eq!(
+            hiding(Some(Role::Operator), "http://a.org/b"),
+            Some(1),
+            "another rule hides it from everybody"
+        );
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_place() {
         for (text, at, problem) in [
             ("[[rule]]\nprefx = \"a\"\n", 9, "unknown field"),
@@ -340,6 +404,7 @@ mod tests {
             ("[[rule]]\nprefix = \"\"\nfrom = 2021-01-01\nto = 2020-01-01\n", 0, "later than"),
             ("[[rule]]\nprefix = \"\"\nfor = \"a while\"\n", 27, "is not a span of time"),
             ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01T00:00:00\n", 29, "with its zone"),
+            ("[[rule]]\nprefix = \"\"\nshown_to = \"boss\"\n", 32, "`reader`, `reviewer`, `operator`"),
         ] {
             let (found, message) = parse(text).unwrap_err();
             assert!(message.contains(problem), "{text}: {message}");

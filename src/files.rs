@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
@@ -118,6 +118,14 @@ impl WholeFile {
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    /// Lets nobody read it but whoever runs the program.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn keep_private(&self) -> io::Result<()> {
+        self.out.set_permissions(fs::Permissions::from_mode(0o600))
     }
 
     /// Replaces a file by one of these bytes.

@@ -4,9 +4,10 @@
 //! `crawl`, `query` and `review`;
 //! these use `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them stand on [`access`],
-//! [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate [`archive_storage`].
+//! [`accounts`], [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate [`archive_storage`].
 
 pub mod access;
+pub mod accounts;
 pub mod change;
 pub mod cluster;
 pub mod columns;

@@ -22,7 +22,7 @@ const WIDTHS: [u32; 3] = [360, 800, 1400];
 const THEMES: [&str; 2] = ["light", "dark"];
 
 /// Runs the rules of axe-core on a page, those for the size of what is clicked as well; gives what is serious.
-const JUDGE: &str = r#"
+pub(crate) const JUDGE: &str = r#"
 const done = arguments[0];
 axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })
   .then(({ violations }) => done(violations.filter(({ impact }) => ["serious", "critical"].includes(impact))

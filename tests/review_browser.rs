@@ -222,7 +222,7 @@ fn behind_another_web_server_people_have_its_names() {
         ),
         (&["--origin", "a.org", "--replay-origin", "https://b.org"], "'a.org' is not an origin"),
         (&["--origin", "https://a.org"], "--replay-origin"),
-        (&["--user-header", "X-User"], "--review"),
+        (&["--user-header", "X-User", "--password-file", "people"], "--password-file"),
     ] {
         let refused = archive.run("serve", options);
         assert!(!refused.status.success() && refused.errors.contains(why), "{}", refused.errors);

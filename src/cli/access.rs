@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::access::{Access, FILE, Rule};
+use archive::access::{Access, FILE, Role, Rule};
 use archive_storage::Store;
 use archive_storage::address::surt;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
@@ -33,6 +33,7 @@ The file access.toml:
   [[rule]]
   prefix = \"\"                       # every URL
   for = \"90d\"                       # each capture is hidden for so long after it was made
+  shown_to = \"reviewer\"             # but not from reviewers and operators who log in to archive serve
 
 Commands that ask for pages leave out a page while its newest capture is hidden, as that is what they tell of.
 Numbers of hosts, sites and the whole archive count everything.")]
@@ -54,6 +55,8 @@ struct Row {
     before: Option<String>,
     until: Option<String>,
     for_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_to: Option<Role>,
 }
 
 #[derive(Serialize)]
@@ -91,13 +94,14 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
             (None, Some(until)) => format!("until {}", local(Some(until))),
             (None, None) => "for good".to_owned(),
         };
+        let to = rule.shown_to.map_or_else(String::new, |role| format!(", shown to {}s", role.name()));
         let prefix = if rule.prefix.is_empty() { "every URL" } else { &rule.prefix };
         table.add_row([
             (number + 1).to_string(),
             prefix.to_owned(),
             local(rule.from),
             local(rule.before),
-            hidden,
+            hidden + &to,
         ]);
     }
     if args.json || access.is_unlimited() { Ok(()) } else { output::print(&table) }
@@ -146,6 +150,7 @@ impl Row {
             before: data(rule.before),
             until: data(rule.until),
             for_seconds: rule.span.map(|span| span.as_secs()),
+            shown_to: rule.shown_to,
         }
     }
 }

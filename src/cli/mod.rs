@@ -4,6 +4,7 @@
 //! 2 wrong usage (also a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped before the end.
 
 mod access;
+mod account;
 mod cash;
 mod cluster;
 mod copy;
@@ -105,6 +106,8 @@ enum Command {
     Repair(repair::Args),
     Repack(repack::Args),
     Access(access::Args),
+    #[command(subcommand)]
+    Account(account::Command),
     Erase(erase::Args),
     Stats(stats::Args),
     Verify(verify::Args),
@@ -176,6 +179,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Repair(args) => repair::run(&args),
         Command::Repack(args) => repack::run(&args),
         Command::Access(args) => access::run(&args),
+        Command::Account(command) => account::run(&command),
         Command::Erase(args) => erase::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::serve::{Options, Review, Server};
+use archive::serve::{Members, Options, Review, Server};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;
@@ -22,6 +22,7 @@ use super::{UsageError, interrupt, output};
   archive serve --review                # rate sites at /review
   archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
     --user-header X-Remote-User         # behind a web server with passwords
+  archive serve --listen 192.0.2.1:8070 --replay-listen 192.0.2.1:8071 --password-file people
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
@@ -29,7 +30,8 @@ use super::{UsageError, interrupt, output};
   curl 'http://127.0.0.1:8071/cdx?url=example.org&matchType=domain&output=json'
 
 Archived pages are shown at an origin of their own, because they are hostile: --replay-listen.
-Both addresses are of this machine alone; for others put a web server with passwords before it.")]
+Both addresses are of this machine alone, unless --password-file says who may log in (archive account), or --user-header
+how a web server with passwords names people.")]
 pub(crate) struct Args {
     /// Folder of an archive; may be repeated, then each further archive has addresses two ports higher
     #[arg(long, env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
@@ -40,7 +42,13 @@ pub(crate) struct Args {
     /// Where archived pages are, and Memento, CDX and WARC records
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
     replay_listen: SocketAddr,
-    /// Let whoever is on this machine decide on sites, at /review
+    /// Who may log in: a file made by `archive account set`. They decide under their own names
+    #[arg(long, value_name = "FILE", conflicts_with = "user_header")]
+    password_file: Option<PathBuf>,
+    /// Write down there who logs in, fails to, leaves and decides; else audit.jsonl in the archive's folder
+    #[arg(long, value_name = "FILE", requires = "password_file")]
+    audit_log: Option<PathBuf>,
+    /// Let people decide on sites, at /review: reviewers and operators, or without accounts whoever is on this machine
     #[arg(long)]
     review: bool,
     /// Show what others rated only to those who rated the site, too
@@ -59,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", value_parser = timegate)]
     timegate: Vec<String>,
     /// The field in which that web server says who asks; they decide under this name and no other
-    #[arg(long, value_name = "FIELD", requires = "review", value_parser = field)]
+    #[arg(long, value_name = "FIELD", value_parser = field)]
     user_header: Option<HeaderName>,
 }
 
@@ -87,12 +95,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         listen: args.listen,
         replay_listen: args.replay_listen,
         public: origins.map(|(origin, replay)| [origin, replay]).collect(),
-        review: args.review.then(|| Review {
-            by: args.by.clone(),
-            user_header: args.user_header.clone(),
-            is_blind: args.blind,
-        }),
+        review: args.review.then(|| Review { by: args.by.clone(), is_blind: args.blind }),
         timegates: args.timegate.clone(),
+        people: args.password_file.clone().map(|file| Members { file, audit: args.audit_log.clone() }),
+        user_header: args.user_header.clone(),
     };
     let server = match passed()? {
         sockets if sockets.is_empty() => Server::bind(&options)?,
@@ -101,6 +107,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let control = interrupt::install()?;
     for (path, [application, replay]) in server.addresses() {
         let name = if args.archive.len() > 1 { format!("{}: ", path.display()) } else { String::new() };
+        if args.password_file.is_some() && args.origin.is_empty() && !application.ip().is_loopback() {
+            output::note(format_args!(
+                "passwords come to {application} unencrypted; put a web server with TLS before it, with --origin"
+            ));
+        }
         output::line(&format!("{name}archive at http://{application}/, archived pages at http://{replay}/"))?;
     }
     server.run(&control);

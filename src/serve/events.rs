@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::page::{Reply, Speech, Which, told};
+use crate::access::Role;
 
 /// How often it is looked whether there is news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -74,15 +75,20 @@ impl Body for Events {
 ///
 /// # Errors
 /// The answer for whom nothing can be told.
-pub(super) async fn begin(shared: &Arc<Shared>, which: Which, t: Speech) -> Result<Events, Reply> {
+pub(super) async fn begin(
+    shared: &Arc<Shared>,
+    which: Which,
+    t: Speech,
+    role: Option<Role>,
+) -> Result<Events, Reply> {
     let Ok(place) = Arc::clone(&shared.limits.listeners).try_acquire_owned() else {
         return Err(Reply::problem(503, t, "Too many others are told of runs."));
     };
-    if look(shared, which, t).await.is_none() {
+    if look(shared, which, t, role).await.is_none() {
         return Err(Reply::problem(404, t, "There is no such run."));
     }
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(tell(Arc::clone(shared), which, t, sender, place));
+    tokio::spawn(tell(Arc::clone(shared), which, t, role, sender, place));
     Ok(Events(receiver))
 }
 
@@ -90,6 +96,7 @@ async fn tell(
     shared: Arc<Shared>,
     which: Which,
     t: Speech,
+    role: Option<Role>,
     sender: mpsc::Sender<Bytes>,
     _place: OwnedSemaphorePermit,
 ) {
@@ -97,7 +104,7 @@ async fn tell(
     let (begun, mut said, mut before) = (Instant::now(), Instant::now(), String::new());
     let mut is_over = false;
     while !is_over && begun.elapsed() < LIFE_MAX && !*ends.borrow_and_update() {
-        let now = look(&shared, which, t).await;
+        let now = look(&shared, which, t, role).await;
         let event = match now {
             Some((text, over)) if text != before => {
                 is_over = over;
@@ -123,10 +130,10 @@ async fn tell(
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
-async fn look(shared: &Arc<Shared>, which: Which, t: Speech) -> Option<(String, bool)> {
+async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
     let _place = shared.limits.answering.acquire().await.ok()?;
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || told(shared.archive.path(), which, t)).await.ok()?
+    tokio::task::spawn_blocking(move || told(shared.archive.path(), which, t, role)).await.ok()?
 }
 
 fn event(name: &str, text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,10 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
 use super::events::{self, Events};
+use super::gate;
+use super::opened::Seen;
 use super::page::{self, Asked, Reply, Speech};
+use super::people::{Event, What, Who};
 use super::{OpenError, Place, Shared};
 use crate::replay;
 
@@ -66,13 +69,13 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
     loop {
         // It is never closed.
         let Ok(place) = Arc::clone(&shared.limits.connections).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let _ = stream.set_nodelay(true);
         let shared = Arc::clone(shared);
-        let service = service_fn(move |request| answer(request, origin, Arc::clone(&shared)));
+        let service = service_fn(move |request| answer(request, peer.ip(), origin, Arc::clone(&shared)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME_MAX)
@@ -96,8 +99,7 @@ struct Told {
     replay: String,
     /// Names and applications of the other archives that are served.
     others: Vec<(String, String)>,
-    /// Who asks, as the web server before this one says.
-    user: Option<String>,
+    who: Who,
     path: String,
     speech: Speech,
     accept: Option<String>,
@@ -111,6 +113,7 @@ struct Told {
 
 async fn answer(
     request: Request<Incoming>,
+    peer: IpAddr,
     origin: Origin,
     shared: Arc<Shared>,
 ) -> Result<Response<Either<Full<Bytes>, Events>>, Infallible> {
@@ -118,7 +121,8 @@ async fn answer(
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let t = Speech::of(&path, field("accept-language").as_deref());
-    let sends = head.method == Method::POST && origin == Origin::Application && shared.review.is_some();
+    let takes = shared.review.is_some() || (shared.people.is_some() && gate::takes_form(&path));
+    let sends = head.method == Method::POST && origin == Origin::Application && takes;
     if !sends && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
@@ -141,17 +145,30 @@ async fn answer(
             Reply::refusal(403, t, "This form was sent by another page.", wants_json),
         ));
     }
-    let user = shared.review.as_ref().and_then(|review| field(review.user_header.as_ref()?.as_str()));
     let form = if sends { form(body, t).await } else { Ok(None) };
     let form = match form {
         Ok(form) => form,
+        Err(reply) => return Ok(response(origin, reply)),
+    };
+    let request = gate::Request {
+        origin,
+        head: &head.headers,
+        path: &path,
+        peer,
+        application: &application,
+        replay: &replay,
+        speech: t,
+        form: form.as_ref(),
+    };
+    let who = match request.enter(&shared).await {
+        Ok(who) => who,
         Err(reply) => return Ok(response(origin, reply)),
     };
     let told = Told {
         origin,
         application,
         replay,
-        user: user.filter(|user| !user.trim().is_empty()),
+        who,
         form,
         others: shared.others(&host),
         path,
@@ -167,7 +184,7 @@ async fn answer(
         && told.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
         && let Some(run) = page::told_run(&told.path)
     {
-        return Ok(match events::begin(&shared, run, t).await {
+        return Ok(match events::begin(&shared, run, t, told.who.role).await {
             Ok(events) => response(origin, Reply::events()).map(|_| Either::Right(events)),
             Err(reply) => response(origin, reply),
         });
@@ -184,6 +201,7 @@ async fn answer(
         return Ok(response(origin, Reply::problem(503, t, "The server ends.")));
     };
     let work = Arc::clone(&shared);
+    let decides = told.form.is_some().then(|| told.who.name.clone());
     let answering = tokio::task::spawn_blocking(move || told.answer(&work));
     let mut reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
         Ok(Ok(Ok(reply))) => reply,
@@ -191,6 +209,13 @@ async fn answer(
         Ok(Err(_)) => Reply::problem(500, t, "The answer could not be made; the server's log has more."),
         Err(_) => Reply::problem(503, t, "The answer took too long. Ask for less."),
     };
+    if let (Some(people), Some(name), true) = (&shared.people, &decides, reply.status < 400) {
+        people.tell(&Event::of(What::Decision, name.as_deref()));
+    }
+    if shared.people.is_some() && origin == Origin::Replay {
+        reply.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
+        reply.headers.push(("Cache-Control".to_owned(), "private, no-cache".to_owned()));
+    }
     let file = reply.file.take();
     let response = response(origin, reply);
     Ok(match (file, package) {
@@ -216,13 +241,13 @@ impl Told {
 
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
         let opened = if self.is_package() { shared.archive.alone()? } else { shared.archive.open()? };
+        let seen = Seen { store: &opened.store, access: opened.access.to(self.who.role) };
         match self.origin {
             Origin::Application => {
                 let form = self.form.as_deref();
-                let asked =
-                    Asked::new(&self.path, self.accept.as_deref(), self.speech, &opened, &self.replay);
-                let asked = asked.beside(&self.others);
-                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), self.user.as_deref(), form)))
+                let asked = Asked::new(&self.path, self.accept.as_deref(), self.speech, &seen, &self.replay);
+                let asked = asked.beside(&self.others).by(&self.who, shared.user_header.as_ref());
+                Ok(page::answer(&asked.reviewed(shared.review.as_ref(), form)))
             }
             Origin::Replay => {
                 let request = replay::Request {
@@ -236,7 +261,7 @@ impl Told {
                     language: *self.speech,
                     timegates: &shared.timegates,
                 };
-                Ok(match replay::answer(&opened.store, &opened.access, &request) {
+                Ok(match replay::answer(seen.store, &seen.access, &request) {
                     Ok(replay::Response { status, headers, body }) => {
                         Reply { status, headers, body, file: None }
                     }

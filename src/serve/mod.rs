@@ -8,9 +8,11 @@
 //! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]).
 
 mod events;
+mod gate;
 mod http;
 mod opened;
 mod page;
+mod people;
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -30,6 +32,8 @@ use url::Url;
 
 use self::opened::Archive;
 pub use self::opened::OpenError;
+use self::people::People;
+use crate::accounts::AccountsError;
 use crate::recorder::Control;
 
 /// Requests that are answered at once; others wait.
@@ -66,15 +70,29 @@ pub struct Options {
     pub review: Option<Review>,
     /// TimeGates of other archives, to which pages that are missing are linked.
     pub timegates: Vec<String>,
+    /// Who may come in, unless whoever reaches an address may.
+    pub people: Option<Members>,
+    /// The field in which a web server before this one says who asks; they decide under this name and no other.
+    pub user_header: Option<HeaderName>,
 }
 
-/// Reviewing in the browser. Whoever is on this machine may decide, under any name.
+/// The name of the audit log in an archive's folder.
+pub const AUDIT: &str = "audit.jsonl";
+
+/// People with accounts.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// Their file, [`crate::accounts`].
+    pub file: PathBuf,
+    /// Where it is written down what they do; else [`AUDIT`] in the folder of the first archive.
+    pub audit: Option<PathBuf>,
+}
+
+/// Reviewing in the browser. Without accounts whoever is on this machine may decide, under any name.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// Who decides, unless another name is given on the page.
     pub by: String,
-    /// The field in which a web server before this one says who asks; nobody may then choose a name.
-    pub user_header: Option<HeaderName>,
     /// Whether what others rated is shown only to those who rated, too.
     pub is_blind: bool,
 }
@@ -88,9 +106,20 @@ pub enum ServeError {
     Open(#[from] OpenError),
     /// Other machines are not to see it.
     #[error(
-        "{0} is not an address of this machine alone; serve on 127.0.0.1, and let a web server with passwords and TLS stand before it"
+        "{0} is not an address of this machine alone: say by --password-file who may log in, or by --user-header how a web server with passwords before it names people"
     )]
     Public(SocketAddr),
+    /// Nobody can log in.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// What people do could not be written down.
+    #[error("cannot write the audit log {}: {source}; --audit-log names another place", path.display())]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The address cannot be had.
     #[error("cannot listen at {address}: {source}")]
     Listen {
@@ -148,6 +177,10 @@ struct Shared {
     places: Arc<[Place]>,
     review: Option<Review>,
     timegates: Vec<String>,
+    people: Option<Arc<People>>,
+    user_header: Option<HeaderName>,
+    /// Whether other machines reach it.
+    is_public: bool,
     limits: Arc<Limits>,
 }
 
@@ -183,7 +216,7 @@ impl Server {
         for number in 0..count {
             for first in [options.listen, options.replay_listen] {
                 let address = following(first, number).ok_or(ServeError::Ports(count, first))?;
-                is_of_this_machine(address)?;
+                options.check_reach(address)?;
                 let bound = std::net::TcpListener::bind(address);
                 sockets.push(bound.map_err(|source| ServeError::Listen { address, source })?);
             }
@@ -214,7 +247,7 @@ impl Server {
         let mut listeners = Vec::new();
         for socket in sockets {
             let address = socket.local_addr().map_err(ServeError::Start)?;
-            is_of_this_machine(address)?;
+            options.check_reach(address)?;
             let listen = || {
                 socket.set_nonblocking(true)?;
                 let _inside = runtime.enter();
@@ -229,6 +262,12 @@ impl Server {
             ends: watch::Sender::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
+        let people = options.people.as_ref().zip(options.archives.first());
+        let people = people.map(|(members, first)| {
+            let audit = members.audit.clone().unwrap_or_else(|| first.join(AUDIT));
+            People::new(members.file.clone(), audit).map(Arc::new)
+        });
+        let people = people.transpose()?;
         let mut public = public.into_iter();
         let place = |(archive, pair): (&PathBuf, &[(SocketAddr, TcpListener)])| Place {
             name: archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned(),
@@ -246,6 +285,9 @@ impl Server {
                 places: Arc::clone(&places),
                 review: options.review.clone(),
                 timegates: options.timegates.clone(),
+                people: people.clone(),
+                user_header: options.user_header.clone(),
+                is_public: [place.application, place.replay].iter().any(|it| !it.ip().is_loopback()),
                 limits: Arc::clone(&limits),
             });
             for origin in [http::Origin::Application, http::Origin::Replay] {
@@ -304,8 +346,12 @@ async fn accept(sites: &[Site], connections: &http::Connections) {
     .await;
 }
 
-fn is_of_this_machine(address: SocketAddr) -> Result<(), ServeError> {
-    if address.ip().is_loopback() { Ok(()) } else { Err(ServeError::Public(address)) }
+impl Options {
+    /// Refuses an address that other machines reach unless people have to say who they are.
+    fn check_reach(&self, address: SocketAddr) -> Result<(), ServeError> {
+        let asks = self.people.is_some() || self.user_header.is_some();
+        if asks || address.ip().is_loopback() { Ok(()) } else { Err(ServeError::Public(address)) }
+    }
 }
 
 /// The address of a further archive; nothing where there is no port of that number.

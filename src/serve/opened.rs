@@ -47,6 +47,12 @@ pub(super) struct Opened {
     pub(super) access: Access,
 }
 
+/// The same for whoever asks.
+pub(super) struct Seen<'a> {
+    pub(super) store: &'a Store,
+    pub(super) access: Access,
+}
+
 /// What opens an archive for requests.
 #[derive(Debug)]
 pub(super) struct Archive {

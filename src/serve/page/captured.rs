@@ -60,7 +60,7 @@ struct Row {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let (store, access) = (asked.opened.store, &asked.opened.access);
     let state = store.state();
     let id = find(asked)?;
     let url = state.url(id)?;

@@ -2,6 +2,7 @@
 
 mod captured;
 mod compare;
+mod login;
 mod package;
 mod picture;
 mod pictures;
@@ -18,6 +19,7 @@ use std::fs::File;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use hyper::header::HeaderName;
 use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
@@ -26,7 +28,9 @@ pub(super) use self::speech::Speech;
 use crate::texts::Language;
 
 use super::Review;
-use super::opened::Opened;
+use super::opened::Seen;
+use super::people::Who;
+use crate::access::Role;
 use crate::query::RowsError;
 use crate::selection::utc;
 
@@ -43,14 +47,15 @@ pub(super) struct Asked<'a> {
     parameters: Vec<(String, String)>,
     wants_json: bool,
     speech: Speech,
-    opened: &'a Opened,
+    opened: &'a Seen<'a>,
     /// The origin of the replay.
     replay: &'a str,
     /// Names and applications of the other archives that are served.
     others: &'a [(String, String)],
     review: Option<&'a Review>,
-    /// Who asks, as the web server before this one says.
-    user: Option<&'a str>,
+    who: Option<&'a Who>,
+    /// The field in which a web server before this one says who asks.
+    user_header: Option<&'a HeaderName>,
     /// What was sent with a form, if one was sent.
     form: Option<Vec<(String, String)>>,
 }
@@ -113,7 +118,7 @@ impl<'a> Asked<'a> {
         path: &'a str,
         accept: Option<&str>,
         speech: Speech,
-        opened: &'a Opened,
+        opened: &'a Seen<'a>,
         replay: &'a str,
     ) -> Self {
         let length = path.len();
@@ -126,8 +131,31 @@ impl<'a> Asked<'a> {
             None => wants_json(accept),
         };
         let speech = if wants_json { speech.of_data() } else { speech };
-        let (review, user, form) = (None, None, None);
-        Self { path, length, parameters, wants_json, speech, opened, replay, others: &[], review, user, form }
+        let (review, who, user_header, form) = (None, None, None, None);
+        Self {
+            path,
+            length,
+            parameters,
+            wants_json,
+            speech,
+            opened,
+            replay,
+            others: &[],
+            review,
+            who,
+            user_header,
+            form,
+        }
+    }
+
+    /// The same with who asks, and the field by which a web server before this one tells that.
+    pub(super) fn by(self, who: &'a Who, user_header: Option<&'a HeaderName>) -> Self {
+        Self { who: Some(who), user_header, ..self }
+    }
+
+    /// Whether whoever asks may see what is for people of a role; without accounts everybody may.
+    fn may(&self, role: Role) -> bool {
+        self.who.and_then(|who| who.role).is_none_or(|own| own >= role)
     }
 
     /// The same beside other archives.
@@ -135,14 +163,9 @@ impl<'a> Asked<'a> {
         Self { others, ..self }
     }
 
-    /// The same where people may decide, with who asks and what was sent with a form.
-    pub(super) fn reviewed(
-        mut self,
-        review: Option<&'a Review>,
-        user: Option<&'a str>,
-        form: Option<&[u8]>,
-    ) -> Self {
-        (self.review, self.user) = (review, user);
+    /// The same where people may decide, with what was sent with a form.
+    pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
+        self.review = review;
         self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
         // A form says which language its page speaks: what is said of it, as data too, is shown there.
         let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
@@ -287,7 +310,8 @@ pub(super) use runs::{Which, told, told_run};
 
 fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
-    let reviews = asked.is_some_and(|asked| asked.review.is_some());
+    let reviews = asked.is_some_and(|asked| asked.review.is_some() && asked.may(Role::Reviewer));
+    let is_member = asked.is_some_and(|asked| asked.who.is_some_and(|who| who.role.is_some()));
     html! {
         (DOCTYPE)
         html lang=(t.tag()) {
@@ -305,9 +329,10 @@ fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -
                     nav aria-label=(t.say("Main")) {
                         a .home href=(t.address("/", &[])) { "archive" }
                         a href=(t.address("/query", &[])) { (t.say("Query")) }
-                        a href=(t.address("/runs", &[])) { (t.say("Runs")) }
+                        @if asked.is_none_or(|asked| asked.may(Role::Operator)) { a href=(t.address("/runs", &[])) { (t.say("Runs")) } }
                         a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
                         @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
+                        @if is_member { a href=(t.address("/logout", &[])) { (t.say("Log out")) } }
                     }
                     form role="search" action="/search" {
                         (t.kept())

@@ -37,7 +37,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             return Err(Problem::Wrong(t.say(what).to_owned()));
         }
     };
-    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let (store, access) = (asked.opened.store, &asked.opened.access);
     let pages = match Question::new(store, access.clone(), &text, Utc::now()) {
         Err(error) if error.is_mistake() => return Err(Problem::Mistake(error.to_string())),
         question => question?.pages()?,

@@ -55,7 +55,7 @@ struct Bar {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let store = &asked.opened.store;
+    let store = asked.opened.store;
     let rules = RefreshRules::kept(store.state())?;
     let (pages, each_page_of) = pages(asked, &rules)?;
     let rule = rules.policy.rule();
@@ -83,7 +83,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 
 /// Pages with copies, and how many each of them stands for.
 fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usize), Problem> {
-    let store = &asked.opened.store;
+    let store = asked.opened.store;
     let (state, now) = (store.state(), Utc::now());
     let step = usize::try_from(state.totals().fetched).unwrap_or(usize::MAX).div_ceil(PAGES_MAX).max(1);
     let (credits, weights) = (Credits::open(state)?, Weights::read(store.path(), &rules.weight)?);

@@ -23,7 +23,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     if text.is_empty() {
         return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)));
     }
-    let mut question = match Question::new(&asked.opened.store, asked.opened.access.clone(), text, Utc::now())
+    let mut question = match Question::new(asked.opened.store, asked.opened.access.clone(), text, Utc::now())
     {
         Err(error) if error.is_mistake() => return Ok(mistaken(asked, text, &error)),
         question => question?,

@@ -25,7 +25,7 @@ struct Read {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    let (store, access) = (&asked.opened.store, &asked.opened.access);
+    let (store, access) = (asked.opened.store, &asked.opened.access);
     let t = asked.speech;
     let id = captured::find(asked)?;
     let url = store.state().url(id)?;

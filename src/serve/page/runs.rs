@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::picture::Picture;
 use super::{Asked, Problem, Reply, Speech, utc};
-use crate::access::Access;
+use crate::access::{Access, Role};
 use crate::ledger::Refusal;
 use crate::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
 
@@ -129,8 +129,13 @@ pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
 }
 
 /// What is to be seen of a run now, and whether that is all there will be; nothing if it cannot be said.
-pub(in crate::serve) fn told(archive: &Path, which: Which, t: Speech) -> Option<(String, bool)> {
-    let told = find(archive, &Access::read(archive).ok()?, which).ok()??;
+pub(in crate::serve) fn told(
+    archive: &Path,
+    which: Which,
+    t: Speech,
+    role: Option<Role>,
+) -> Option<(String, bool)> {
+    let told = find(archive, &Access::read(archive).ok()?.to(role), which).ok()??;
     let is_over = told.stage != Stage::UnderWay && which != Which::Current;
     Some((shown(t, &told).into_string(), is_over))
 }

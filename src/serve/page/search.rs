@@ -77,7 +77,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         let typed = Typed::parse(words).map_err(mistaken)?;
         data.from = asked.parameter("from").parse().unwrap_or(0).min(RESULTS_MAX - RESULTS);
         let options = Options { limit: data.from + RESULTS + 1, facets: true, ..Options::default() };
-        let found = match find::find(&asked.opened.store, asked.opened.access.clone(), &typed, options) {
+        let found = match find::find(asked.opened.store, asked.opened.access.clone(), &typed, options) {
             Err(FindError::NoIndex) => {
                 let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
                 return Err(Problem::Missing(t.say(what).to_owned()));

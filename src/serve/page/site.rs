@@ -43,7 +43,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (t, name) = (asked.speech, asked.parameter("name"));
     let quoted = Quoted(name);
     let ask =
-        |text: String| Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
+        |text: String| Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now());
     let question = ask(format!("site site = {quoted}"))?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let Some(site) = sites.into_iter().next() else {

@@ -37,7 +37,7 @@ impl Speech {
     }
 
     /// The same where somebody chose a language; a tag of none that is known chooses nothing.
-    pub(super) fn choosing(self, tag: &str) -> Self {
+    pub(in crate::serve) fn choosing(self, tag: &str) -> Self {
         Language::of_tag(tag).map_or(self, |language| Self { language, is_chosen: true })
     }
 

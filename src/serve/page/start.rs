@@ -136,7 +136,7 @@ fn span(state: &State) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
 
 fn sites(asked: &Asked<'_>) -> Result<Vec<Site>, Problem> {
     let text = format!("site limit {LISTED}");
-    let question = Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
+    let question = Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let site = |site: crate::query::SiteRow| Site {
         site: site.name,
@@ -150,7 +150,7 @@ fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
     let text = format!(
         "page versions > 1 order by changed desc limit {LISTED} select url, title, changed, importance"
     );
-    let question = Question::new(&asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
+    let question = Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
     let change = |row: Vec<Value>| match row.as_slice() {
         [Value::Text(url), title, changed, importance] => Some(Change {
             url: url.clone(),

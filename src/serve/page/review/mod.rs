@@ -95,8 +95,8 @@ impl<'a> Reviewer<'a> {
         let t = asked.speech;
         let missing = || Problem::Missing(t.say("There is no reviewing here.").to_owned());
         let review = asked.review.ok_or_else(missing)?;
-        let name = match (&review.user_header, asked.user) {
-            (Some(_), Some(user)) => user,
+        let name = match (asked.user_header, asked.who.and_then(|who| who.name.as_deref())) {
+            (_, Some(user)) => user,
             (Some(header), None) => {
                 let what = "The web server before this one does not say who you are: it has to set {}.";
                 return Err(Problem::Refused(t.fill(what, &[header])));
@@ -193,7 +193,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (sentence, mut sites) = match show {
         Show::Next => {
             let opened = asked.opened;
-            let next = next(&opened.store, &opened.access, &reviewer.decisions, None, SITES, *t)?;
+            let next = next(opened.store, &opened.access, &reviewer.decisions, None, SITES, *t)?;
             (next.sentence(*t), next.rows.into_iter().map(|row| reviewer.found(row)).collect())
         }
         Show::Second => {
@@ -277,7 +277,7 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
 fn who(asked: &Asked<'_>, by: &str) -> Markup {
     let t = asked.speech;
     html! {
-        @if asked.user.is_some() { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
+        @if asked.who.is_some_and(|who| who.name.is_some()) { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
             form .name action="/review" {
                 (t.kept())
                 label { (t.say("You decide as")) " " input name="by" value=(by) maxlength="100"; }
@@ -310,7 +310,7 @@ fn site_address(t: Speech, site: &str, by: &str) -> String {
 
 /// The page with its script, and with a frame for an archived page.
 fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
-    let mut reply = reply.with_script(Some(asked.replay));
+    let mut reply = reply.with_script(Some(&format!("'self' {}", asked.replay)));
     // A form says where it comes from only if its page lets it.
     reply.headers.push(("Referrer-Policy".to_owned(), "same-origin".to_owned()));
     reply

@@ -23,7 +23,7 @@ pub(in super::super) fn scores(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }
     let opened = asked.opened;
     let measures = MEASURES.map(str::to_owned);
-    let data = Scores::of(&opened.store, &opened.access, &reviewer.decisions, &measures, HALVES, RNG)?;
+    let data = Scores::of(opened.store, &opened.access, &reviewer.decisions, &measures, HALVES, RNG)?;
     Ok(reviewing(
         asked,
         asked.reply(t.say("Scores"), &data, || {

@@ -58,7 +58,7 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let missing = || Problem::Missing(t.fill("The archive knows no site “{}”.", &[&name]));
     let id = opened.store.state().find_site(name)?.ok_or_else(missing)?;
     let among = std::iter::once(id).collect();
-    let found = next(&opened.store, &opened.access, &reviewer.decisions, Some(&among), 1, *t)?.rows.pop();
+    let found = next(opened.store, &opened.access, &reviewer.decisions, Some(&among), 1, *t)?.rows.pop();
     let mut samples: Vec<(String, Option<String>)> = Vec::new();
     let mut row = match found {
         Some(found) => {
@@ -69,7 +69,7 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     if samples.is_empty() {
         let query = format!("page site = {} and status = 200 select url, title limit 5", Quoted(name));
-        let question = Question::new(&opened.store, opened.access.clone(), &query, Utc::now())?;
+        let question = Question::new(opened.store, opened.access.clone(), &query, Utc::now())?;
         samples.extend(question.answer()?.rows.into_iter().filter_map(|row| {
             let mut texts =
                 row.into_iter().map(|value| if let Value::Text(text) = value { Some(text) } else { None });
@@ -122,7 +122,7 @@ fn neighbours(
 /// The most important pages of a site which whoever asks may see.
 fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
     let query = format!("page site = {} and captures > 0 order by importance limit {PAGES}", Quoted(name));
-    Ok(Question::new(&asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
+    Ok(Question::new(asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
 }
 
 fn shown(asked: &Asked<'_>, data: &Site) -> Markup {

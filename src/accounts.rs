@@ -1,0 +1,314 @@
+//! Who may log in to `archive serve`: a file with a line a person, `name:role:$argon2id$…`.
+//!
+//! A line is made by `archive account set`. The hash says itself what it costs; whoever runs the program reads the file and nobody else.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use archive_storage::backend::{OpenMode, open_regular};
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Argon2, Params};
+
+use crate::access::Role;
+use crate::files::WholeFile;
+
+/// A longer file is refused.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// People in a file.
+pub const ACCOUNTS_MAX: usize = 1000;
+
+/// Characters of a name.
+pub const NAME_CHARS_MAX: usize = 64;
+
+/// Characters of a password at least, and bytes at most.
+const PASSWORD_CHARS_MIN: usize = 12;
+const PASSWORD_BYTES_MAX: usize = 1000;
+
+/// What a hash may cost: KiB of memory, rounds, lanes. Every attempt to log in costs as much.
+const MEMORY_KIB_MAX: u32 = 128 << 10;
+const ROUNDS_MAX: u32 = 10;
+const LANES_MAX: u32 = 8;
+
+/// Why nobody can log in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountsError {
+    /// The file cannot be read or written.
+    #[error("cannot use the accounts in {}: {source}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others of this machine can read it.
+    #[error("{} can be read or written by others (its mode is {mode:o}); keep it private: chmod 600 {}", path.display(), path.display())]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// There is a mistake in it.
+    #[error("{}, line {line}: {problem}; nobody can log in until it is mended", path.display())]
+    Mistake {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// What a person gave cannot be an account.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// A person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// How they log in, and the name under which they decide.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The hash of their password, as argon2 writes it.
+    hash: String,
+}
+
+/// All who may log in.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts(Vec<Account>);
+
+impl Accounts {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not private, or has a mistake.
+    pub fn read(path: &Path) -> Result<Self, AccountsError> {
+        let unusable = |source| AccountsError::Unusable { path: path.to_owned(), source };
+        let file = open_regular(path, OpenMode::Read).map_err(unusable)?;
+        let mode = file.metadata().map_err(unusable)?.permissions().mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(AccountsError::NotPrivate { path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(unusable)?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(unusable(io::Error::other(format!("it is longer than {BYTES_MAX} bytes"))));
+        }
+        parse(&text).map_err(|(line, problem)| AccountsError::Mistake {
+            path: path.to_owned(),
+            line,
+            problem,
+        })
+    }
+
+    /// Everybody, in the order of the file.
+    #[must_use]
+    pub fn all(&self) -> &[Account] {
+        &self.0
+    }
+
+    /// The account of a name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Account> {
+        self.0.iter().find(|account| account.name == name)
+    }
+
+    /// Adds a person to a file, or changes them; a file that is not there is made. Says whether they are new.
+    ///
+    /// # Errors
+    /// When the name or the password cannot be one, and as [`Accounts::read`].
+    pub fn set(path: &Path, name: &str, role: Role, password: &str) -> Result<bool, AccountsError> {
+        let wrong = |problem| AccountsError::Wrong(problem);
+        check_name(name).map_err(wrong)?;
+        if password.chars().count() < PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
+            return Err(wrong(format!(
+                "a password has at least {PASSWORD_CHARS_MIN} characters and at most {PASSWORD_BYTES_MAX} bytes"
+            )));
+        }
+        let hash = Argon2::default().hash_password(password.as_bytes());
+        let hash =
+            hash.map_err(|error| wrong(format!("this password cannot be hashed: {error}")))?.to_string();
+        let account = Account { name: name.to_owned(), role, hash };
+        change(path, |accounts| {
+            if let Some(known) = accounts.iter_mut().find(|known| known.name == name) {
+                *known = account;
+                return Ok(false);
+            }
+            if accounts.len() >= ACCOUNTS_MAX {
+                return Err(wrong(format!("there are {ACCOUNTS_MAX} accounts, and there may not be more")));
+            }
+            accounts.push(account);
+            Ok(true)
+        })
+    }
+
+    /// Takes a person out of a file.
+    ///
+    /// # Errors
+    /// When there is none of that name, and as [`Accounts::read`].
+    pub fn remove(path: &Path, name: &str) -> Result<(), AccountsError> {
+        change(path, |accounts| match accounts.iter().position(|known| known.name == name) {
+            Some(place) => {
+                accounts.remove(place);
+                Ok(())
+            }
+            None => Err(AccountsError::Wrong(format!("{} has no account '{name}'", path.display()))),
+        })
+    }
+
+    /// Whether somebody of this name has this password. A name that nobody has costs as much time as another one.
+    #[must_use]
+    pub fn verify(&self, name: &str, password: &str) -> bool {
+        let found = self.find(name);
+        let Some(account) = found.or(self.0.first()) else { return false };
+        let fits = PasswordHash::new(&account.hash)
+            .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok());
+        found.is_some() && fits
+    }
+}
+
+impl Account {
+    /// The line of the file. Whatever changes of a person changes it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!("{}:{}:{}", self.name, self.role.name(), self.hash)
+    }
+}
+
+/// Changes a file under its lock.
+fn change<T>(
+    path: &Path,
+    edit: impl FnOnce(&mut Vec<Account>) -> Result<T, AccountsError>,
+) -> Result<T, AccountsError> {
+    let unusable = |source| AccountsError::Unusable { path: path.to_owned(), source };
+    // Who names a link means the file that it leads to.
+    let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut file = WholeFile::begin(&end).map_err(unusable)?;
+    file.keep_private().map_err(unusable)?;
+    let Accounts(mut accounts) = if end.exists() { Accounts::read(&end)? } else { Accounts::default() };
+    let changed = edit(&mut accounts)?;
+    let lines: String = accounts.iter().map(|account| account.line() + "\n").collect();
+    file.write_all(lines.as_bytes()).and_then(|()| file.commit()).map_err(unusable)?;
+    Ok(changed)
+}
+
+/// The people of a file, or the line of its first mistake, and what it is.
+fn parse(text: &str) -> Result<Accounts, (usize, String)> {
+    let mut accounts = Accounts::default();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {
+        let account = parse_line(line).map_err(|problem| (number, problem))?;
+        if accounts.find(&account.name).is_some() {
+            return Err((number, format!("there is a second account '{}'", account.name)));
+        }
+        if accounts.0.len() == ACCOUNTS_MAX {
+            return Err((number, format!("there are more than {ACCOUNTS_MAX} accounts")));
+        }
+        accounts.0.push(account);
+    }
+    Ok(accounts)
+}
+
+fn parse_line(line: &str) -> Result<Account, String> {
+    let mut parts = line.splitn(3, ':');
+    let [Some(name), Some(role), Some(hash)] = [(); 3].map(|()| parts.next()) else {
+        return Err("it is not like name:role:$argon2id$…, as `archive account set` writes it".to_owned());
+    };
+    check_name(name)?;
+    let known = Role::EACH.into_iter().find(|known| known.name() == role);
+    let role = known.ok_or_else(|| "a role is reader, reviewer or operator".to_owned())?;
+    check_hash(hash)?;
+    Ok(Account { name: name.to_owned(), role, hash: hash.to_owned() })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_name = !name.is_empty()
+        && name.chars().count() <= NAME_CHARS_MAX
+        && name.trim() == name
+        && !name.chars().any(|letter| letter.is_control() || letter == ':');
+    let why = || format!("a name has 1 to {NAME_CHARS_MAX} characters, no colon, and no spaces at its ends");
+    is_name.then_some(()).ok_or_else(why)
+}
+
+fn check_hash(hash: &str) -> Result<(), String> {
+    let known = PasswordHash::new(hash)
+        .ok()
+        .filter(|hash| hash.algorithm.as_str() == "argon2id" && hash.salt.is_some() && hash.hash.is_some());
+    let costs = known.as_ref().and_then(|hash| Params::try_from(hash).ok());
+    let costs = costs.ok_or("its password is not hashed by argon2id; `archive account set` does so")?;
+    let is_bounded =
+        costs.m_cost() <= MEMORY_KIB_MAX && costs.t_cost() <= ROUNDS_MAX && costs.p_cost() <= LANES_MAX;
+    let why = format!("its hash costs more than m={MEMORY_KIB_MAX},t={ROUNDS_MAX},p={LANES_MAX}");
+    is_bounded.then_some(()).ok_or(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ACCOUNTS_MAX, Accounts, NAME_CHARS_MAX, parse};
+    use crate::access::Role;
+
+    const HASH: &str =
+        "$argon2id$v=19$m=8,t=1,p=1$AAECAwQFBgcICQoLDA0ODw$AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+    #[test]
+    fn people_are_added_changed_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("people");
+        assert!(Accounts::set(&path, "anna", Role::Reviewer, "correct horse").unwrap());
+        assert!(Accounts::set(&path, "βen", Role::Reader, "battery staple").unwrap());
+        let first = Accounts::read(&path).unwrap();
+        assert!(first.verify("anna", "correct horse") && first.verify("βen", "battery staple"));
+        for (name, password) in
+            [("anna", "battery staple"), ("anna", ""), ("carl", "correct horse"), ("", "")]
+        {
+            assert!(!first.verify(name, password), "{name} {password}");
+        }
+        assert!(!Accounts::set(&path, "anna", Role::Operator, "another horse").unwrap());
+        let second = Accounts::read(&path).unwrap();
+        assert_eq!((second.all().len(), second.all()[0].role), (2, Role::Operator));
+        assert!(second.verify("anna", "another horse") && !second.verify("anna", "correct horse"));
+        Accounts::remove(&path, "anna").unwrap();
+        assert!(Accounts::remove(&path, "anna").unwrap_err().to_string().contains("no account 'anna'"));
+        assert_eq!(Accounts::read(&path).unwrap().all().len(), 1);
+        for (name, password, why) in [
+            ("anna", "too short", "at least 12 characters"),
+            ("anna", &"x".repeat(1001), "at most 1000 bytes"),
+            ("an:na", "correct horse", "no colon"),
+            (" anna", "correct horse", "no spaces"),
+            ("an\nna", "correct horse", "no colon"),
+            (&"x".repeat(NAME_CHARS_MAX + 1), "correct horse", "1 to 64 characters"),
+        ] {
+            let refused = Accounts::set(&path, name, Role::Reader, password).unwrap_err().to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        let good = format!("anna:reader:{HASH}\n");
+        for (line, problem) in [
+            ("anna", "it is not like"),
+            (&good, "second account 'anna'"),
+            (&format!("ben:king:{HASH}"), "a role is"),
+            (&format!(":reader:{HASH}"), "a name has"),
+            ("ben:reader:secret", "is not hashed"),
+            ("ben:reader:$argon2id$v=19$m=8,t=1,p=1", "is not hashed"),
+            (&format!("ben:reader:{}", HASH.replace("2id", "2i")), "is not hashed"),
+            (&format!("ben:reader:{}", HASH.replace("m=8", "m=131073")), "costs more"),
+            (&format!("ben:reader:{}", HASH.replace("t=1", "t=11")), "costs more"),
+        ] {
+            let (number, found) = parse(&format!("{good}\n{line}\n")).unwrap_err();
+            assert!(found.contains(problem) && number == 3, "{line}: {number}: {found}");
+        }
+        let costly = HASH.replace("m=8,t=1,p=1", "m=131072,t=10,p=8");
+        assert!(parse(&format!("{good}ben:operator:{costly}")).is_ok());
+        let many: String = (0..ACCOUNTS_MAX).map(|number| format!("p{number}:reader:{HASH}\n")).collect();
+        assert_eq!(parse(&many).unwrap().all().len(), ACCOUNTS_MAX);
+        assert_eq!(parse(&(many + "more:reader:" + HASH)).unwrap_err().0, ACCOUNTS_MAX + 1);
+    }
+}

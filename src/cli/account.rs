@@ -1,0 +1,146 @@
+//! `archive account`: who may log in to `archive serve`.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use archive::access::Role;
+use archive::accounts::Accounts;
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde::Serialize;
+
+use super::{UsageError, output, progress};
+
+/// A longer line is no password.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// Say who may log in to `archive serve --password-file FILE`.
+///
+/// The file has a line a person: name, role, and a hash of the password (argon2id). Readers see what access.toml shows; reviewers also
+/// decide on sites, with --review; operators also see runs and metrics. A server takes a change over within a second, and logs out whom it is about.
+#[derive(Subcommand)]
+#[command(after_help = "Examples:
+  archive account set anna --role reviewer --file people
+  archive account set robot --role reader --file people < password.txt
+  archive account list --file people
+  archive account remove anna --file people")]
+pub(crate) enum Command {
+    /// Add a person, or give them another role and password
+    Set {
+        /// The name by which they log in and decide
+        name: String,
+        /// What they may do
+        #[arg(long, value_parser = PossibleValuesParser::new(Role::EACH.map(Role::name)))]
+        role: String,
+        /// The file; it is made if it is not there. The password is asked for, or read from standard input
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Show who may log in, and as what
+    List {
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+        /// One JSON object a person
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a person
+    Remove {
+        /// Their name
+        name: String,
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    role: Role,
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Set { name, role, file } => {
+            let role = Role::EACH.into_iter().find(|known| known.name() == role);
+            let role = role.context("there is no such role")?;
+            let is_new = Accounts::set(file, name, role, &password(name)?)?;
+            let what = if is_new { "may log in now" } else { "has changed and is logged out" };
+            output::note(format_args!("{name} ({}) {what}", role.name()));
+        }
+        Command::List { file, json } => {
+            let accounts = Accounts::read(file)?;
+            let mut table = output::table(&["name", "role"]);
+            for account in accounts.all() {
+                if *json {
+                    output::json_line(&Row { name: &account.name, role: account.role })?;
+                } else {
+                    table.add_row([account.name.as_str(), account.role.name()]);
+                }
+            }
+            if !json {
+                output::print(&table)?;
+            }
+        }
+        Command::Remove { name, file } => {
+            Accounts::remove(file, name)?;
+            output::note(format_args!("{name} may not log in any more"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A password: typed twice at a terminal, which does not show it, or the first line of standard input.
+fn password(name: &str) -> anyhow::Result<String> {
+    if !io::stdin().is_terminal() {
+        return line();
+    }
+    // A bar would draw over what is asked.
+    progress::end();
+    let typed = typed(&format!("Password of {name}: "))?;
+    if typed != self::typed("The same again: ")? {
+        return Err(UsageError("the two passwords differ; nothing was changed".to_owned()).into());
+    }
+    Ok(typed)
+}
+
+fn typed(prompt: &str) -> anyhow::Result<String> {
+    let mut errors = io::stderr();
+    write!(errors, "{prompt}")?;
+    errors.flush()?;
+    let _silence = Silence::begin().context("cannot keep the terminal from showing the password")?;
+    let line = line();
+    writeln!(errors)?;
+    line
+}
+
+fn line() -> anyhow::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().take(LINE_BYTES_MAX).read_line(&mut line).context("cannot read the password")?;
+    Ok(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Silence(Termios);
+
+impl Silence {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        // The terminal was there a moment ago; there is nobody else to tell.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
+    }
+}

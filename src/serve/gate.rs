@@ -1,0 +1,300 @@
+//! Who may come in: what a request says of who sends it, and where those go who have not said it.
+//!
+//! With accounts a browser has a cookie for each of the two origins. That of the application is given for a password. That of archived
+//! pages is given for a ticket, which the application hands to whoever is logged in there by leading them to the other origin: it is good
+//! once, for some seconds and for one address, and archived pages, which may not ask the application anything, never see it. The
+//! second cookie opens archived pages and nothing else, and scripts read neither. Programs send their password with each request.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use url::form_urlencoded;
+
+use super::Shared;
+use super::http::Origin;
+use super::page::{Reply, Speech, wants_json};
+use super::people::{Event, People, Refused, What, Who};
+use crate::access::Role;
+
+/// Where people log in and out, and where the two origins hand them to each other.
+const LOGIN: &str = "/login";
+const LOGOUT: &str = "/logout";
+const PASS: &str = "/pass";
+const PASSED: &str = "/static/pass";
+
+/// Cookies of a request that are looked at.
+const COOKIES_MAX: usize = 32;
+
+/// Bytes of a path that are written down.
+const PATH_TOLD: usize = 100;
+
+/// What costs much: other web pages may lead people there, and not ask for it themselves.
+const DEAR: [&str; 4] = ["/wacz", "/query", "/pictures", "/compare"];
+
+/// A request at the gate.
+pub(super) struct Request<'a> {
+    pub(super) origin: Origin,
+    pub(super) head: &'a HeaderMap,
+    /// Path and query.
+    pub(super) path: &'a str,
+    pub(super) peer: IpAddr,
+    pub(super) application: &'a str,
+    pub(super) replay: &'a str,
+    pub(super) speech: Speech,
+    /// What was sent with a form.
+    pub(super) form: Option<&'a Bytes>,
+}
+
+/// Whether a form may be sent to an address for the sake of accounts.
+pub(super) fn takes_form(path: &str) -> bool {
+    matches!(bare(path), LOGIN | LOGOUT)
+}
+
+fn bare(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default()
+}
+
+impl Request<'_> {
+    fn field(&self, name: &str) -> Option<&str> {
+        self.head.get(name)?.to_str().ok()
+    }
+
+    /// Finds out who asks.
+    ///
+    /// # Errors
+    /// The answer for whoever does not come in, or comes to log in or out.
+    pub(super) async fn enter(&self, shared: &Shared) -> Result<Who, Reply> {
+        if self.origin == Origin::Application && DEAR.contains(&bare(self.path)) && self.is_of_another_page()
+        {
+            let what = "Another web page may not ask for this; follow a link, or type the address.";
+            return Err(self.refusal(403, what));
+        }
+        match &shared.people {
+            Some(people) => self.of_people(people, self.address(shared)).await,
+            None => self.vouched(shared),
+        }
+    }
+
+    /// Whether another web page asks, other than by a link that somebody followed. Programs and old browsers do not say.
+    fn is_of_another_page(&self) -> bool {
+        let is_other =
+            self.field("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        let is_link =
+            self.field("sec-fetch-dest") == Some("document") && self.field("sec-fetch-user") == Some("?1");
+        is_other && !is_link
+    }
+
+    /// Who asks, as the web server before this one says.
+    fn vouched(&self, shared: &Shared) -> Result<Who, Reply> {
+        let name = shared.user_header.as_ref().and_then(|header| self.field(header.as_str()));
+        let name = name.filter(|name| !name.trim().is_empty()).map(str::to_owned);
+        if name.is_none() && shared.is_public && !self.is_open() {
+            return Err(self.refusal(403, "The web server before this one does not say who you are."));
+        }
+        Ok(Who { name, ..Who::default() })
+    }
+
+    async fn of_people(&self, people: &std::sync::Arc<People>, address: IpAddr) -> Result<Who, Reply> {
+        if self.is_open() {
+            return Ok(Who::default());
+        }
+        if self.origin == Origin::Replay && bare(self.path) == PASSED {
+            return Err(self.redeem(people));
+        }
+        if self.origin == Origin::Application && bare(self.path) == LOGIN {
+            return Err(self.log_in(people, address).await);
+        }
+        let is_replay = self.origin == Origin::Replay;
+        let cookies = self.head.get_all("cookie").iter().filter_map(|field| field.to_str().ok());
+        let cookies = cookies.flat_map(|field| field.split(';')).filter_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            (name == self.cookie_name()).then_some(value)
+        });
+        let who = match people.by_cookie(cookies.take(COOKIES_MAX), is_replay) {
+            Some(who) => who,
+            None => match self.field("authorization") {
+                Some(field) => {
+                    people.by_password(field, address).await.map_err(|why| self.turned_away(why))?
+                }
+                None => return Err(self.unknown()),
+            },
+        };
+        if self.origin == Origin::Application {
+            match bare(self.path) {
+                PASS => return Err(self.pass(people, &who)),
+                LOGOUT => return Err(self.log_out(people, &who, address)),
+                path if who.role < Some(needed(path)) => {
+                    let event = Event::of(What::Refused, who.name.as_deref());
+                    people.tell(&Event {
+                        address: Some(address),
+                        path: path.get(..path.len().min(PATH_TOLD)),
+                        ..event
+                    });
+                    return Err(self.refusal(403, "Your account may not see this."));
+                }
+                _ => {}
+            }
+        }
+        Ok(who)
+    }
+
+    /// What everybody gets.
+    fn is_open(&self) -> bool {
+        self.origin == Origin::Application && matches!(bare(self.path), "/health" | "/style.css")
+    }
+
+    /// Where they are. A web server on this machine that stands before this one is believed.
+    fn address(&self, shared: &Shared) -> IpAddr {
+        let told = || {
+            // Whoever asks may have sent others; that server adds its own at the end.
+            let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+            last.rsplit(',').next()?.trim().parse().ok()
+        };
+        let is_told = self.peer.is_loopback() && shared.place.public.is_some();
+        is_told.then(told).flatten().unwrap_or(self.peer)
+    }
+
+    fn is_secure(&self) -> bool {
+        self.application.starts_with("https://") && self.replay.starts_with("https://")
+    }
+
+    fn cookie_name(&self) -> String {
+        let name = if self.origin == Origin::Application { "archive" } else { "archive-pages" };
+        format!("{}{name}", if self.is_secure() { "__Host-" } else { "" })
+    }
+
+    /// A cookie that no script reads. That of archived pages comes along when somebody follows a link from the application on another site.
+    fn cookie(&self, value: &str) -> (String, String) {
+        let site = if self.origin == Origin::Application { "Strict" } else { "Lax" };
+        let secure = if self.is_secure() { "; Secure" } else { "" };
+        let end = if value.is_empty() { "; Max-Age=0" } else { "" };
+        let value = format!("{}={value}; Path=/; HttpOnly; SameSite={site}{secure}{end}", self.cookie_name());
+        ("Set-Cookie".to_owned(), value)
+    }
+
+    fn refusal(&self, status: u16, what: &'static str) -> Reply {
+        Reply::refusal(status, self.speech, what, self.wants_data())
+    }
+
+    fn wants_data(&self) -> bool {
+        wants_json(self.field("accept")) || self.parameter("format").as_deref() == Some("json")
+    }
+
+    /// A field of the form, or else of the query.
+    fn parameter(&self, name: &str) -> Option<String> {
+        let query = self.path.split_once('?').map_or("", |(_, query)| query).as_bytes();
+        let sent = self.form.map_or(query, |form| form);
+        form_urlencoded::parse(sent).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+
+    /// Where somebody wanted to go: an address of this server, for it is put behind one of its origins.
+    fn aim(&self) -> String {
+        let is_path = |to: &String| to.starts_with('/') && to.bytes().all(|byte| byte.is_ascii_graphic());
+        self.parameter("to").filter(is_path).unwrap_or_else(|| "/".to_owned())
+    }
+
+    /// The answer to whoever has not said who they are: people are led to where they can.
+    fn unknown(&self) -> Reply {
+        let is_page = match self.field("sec-fetch-mode") {
+            Some(mode) => mode == "navigate",
+            None => self.field("accept").is_some_and(|accept| accept.contains("text/html")),
+        };
+        if !is_page || self.form.is_some() {
+            let mut reply = self.refusal(401, "Log in first.");
+            // A browser would ask for the password by itself, and keep it.
+            if self.field("sec-fetch-mode").is_none() {
+                let realm = "Basic realm=\"archive\", charset=\"UTF-8\"";
+                reply.headers.push(("WWW-Authenticate".to_owned(), realm.to_owned()));
+            }
+            return reply;
+        }
+        if self.origin == Origin::Application && self.field("sec-fetch-site") == Some("cross-site") {
+            // A browser sends no cookie with a link from elsewhere; it does when this page asks again.
+            let mut reply = Reply::problem(200, self.speech, "One moment.");
+            reply.headers.push(("Refresh".to_owned(), "0".to_owned()));
+            return reply;
+        }
+        let to: String = form_urlencoded::byte_serialize(self.path.as_bytes()).collect();
+        let place = if self.origin == Origin::Application { LOGIN } else { PASS };
+        Reply::see_other(&format!("{}{place}?to={to}", self.application))
+    }
+
+    fn turned_away(&self, why: Refused) -> Reply {
+        let (status, what) = said(why);
+        let mut reply = self.refusal(if why == Refused::Wrong { 401 } else { status }, what);
+        if why == Refused::TooMany {
+            reply.headers.push(("Retry-After".to_owned(), "900".to_owned()));
+        }
+        reply
+    }
+
+    async fn log_in(&self, people: &std::sync::Arc<People>, address: IpAddr) -> Reply {
+        let to = self.aim();
+        if self.form.is_none() {
+            return Reply::login(200, self.speech, &to, self.replay, None);
+        }
+        let t = self.parameter("lang").map_or(self.speech, |tag| self.speech.choosing(&tag));
+        let sent = |name: &str| self.parameter(name).unwrap_or_default();
+        match people.log_in(&sent("name"), &sent("password"), address).await {
+            Ok(id) => {
+                let mut reply = Reply::see_other(&format!("{}{to}", self.application));
+                reply.headers.push(self.cookie(&id));
+                reply
+            }
+            Err(why) => {
+                let (status, what) = said(why);
+                let mut reply = Reply::login(status, t, &to, self.replay, Some(what));
+                reply.headers.extend(
+                    self.turned_away(why).headers.into_iter().filter(|(name, _)| name == "Retry-After"),
+                );
+                reply
+            }
+        }
+    }
+
+    fn log_out(&self, people: &People, who: &Who, address: IpAddr) -> Reply {
+        if self.form.is_none() {
+            return Reply::logout(self.speech, who.name.as_deref().unwrap_or_default());
+        }
+        people.log_out(who, address);
+        let mut reply = Reply::see_other(&format!("{}{LOGIN}", self.application));
+        reply.headers.push(self.cookie(""));
+        reply
+    }
+
+    /// Leads somebody to an archived page with a ticket.
+    fn pass(&self, people: &People, who: &Who) -> Reply {
+        match people.ticket(who, &self.aim()) {
+            Some(ticket) => Reply::see_other(&format!("{}{PASSED}?ticket={ticket}", self.replay)),
+            None => self.unknown(),
+        }
+    }
+
+    /// Takes a ticket at the origin of archived pages.
+    fn redeem(&self, people: &People) -> Reply {
+        let Some((cookie, path)) = self.parameter("ticket").and_then(|ticket| people.redeem(&ticket)) else {
+            return self.refusal(403, "This ticket is used or too old. Go back and try again.");
+        };
+        let mut reply = Reply::see_other(&format!("{}{path}", self.replay));
+        reply.headers.push(self.cookie(&cookie));
+        reply
+    }
+}
+
+/// What somebody has to be for a page of the application.
+fn needed(path: &str) -> Role {
+    match path.split('/').nth(1) {
+        Some("runs" | "runs.js" | "metrics") => Role::Operator,
+        Some("review" | "review.js") => Role::Reviewer,
+        _ => Role::Reader,
+    }
+}
+
+fn said(why: Refused) -> (u16, &'static str) {
+    match why {
+        Refused::Wrong => (403, "Name or password is wrong."),
+        Refused::TooMany => (429, "There were too many wrong passwords. Wait a quarter of an hour."),
+        Refused::Unable => (503, "Nobody can log in at the moment; the server's log has more."),
+    }
+}

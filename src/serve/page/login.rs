@@ -1,0 +1,64 @@
+//! Where people say who they are, and where they leave.
+
+use maud::html;
+
+use super::{Reply, Speech};
+
+impl Reply {
+    /// The way to another address.
+    pub(in crate::serve) fn see_other(to: &str) -> Self {
+        let mut reply = Self::of(303, "text/plain", "");
+        let fields = [("Location", to), ("Referrer-Policy", "no-referrer")];
+        reply.headers.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        reply
+    }
+
+    /// The page where somebody logs in, who wants to go to an address then.
+    pub(in crate::serve) fn login(
+        status: u16,
+        t: Speech,
+        to: &str,
+        replay: &str,
+        mistake: Option<&'static str>,
+    ) -> Self {
+        let title = t.say("Log in");
+        let content = html! {
+            h1 { (title) }
+            @if let Some(mistake) = mistake { p #mistake .mistake role="alert" { (t.say(mistake)) } }
+            form .query method="post" action="/login" {
+                (t.kept())
+                input type="hidden" name="to" value=(to);
+                label for="name" { (t.say("Name")) }
+                input #name name="name" autocomplete="username" autocapitalize="none" required autofocus aria-describedby=[mistake.map(|_| "mistake")];
+                label for="password" { (t.say("Password")) }
+                input #password name="password" type="password" autocomplete="current-password" required;
+                button { (title) }
+            }
+        };
+        // Whoever wanted an archived page is led to it by the answer to the form.
+        Self::html(status, t, title, None, &content).with_form(Some(replay))
+    }
+
+    /// The page where somebody logs out.
+    pub(in crate::serve) fn logout(t: Speech, name: &str) -> Self {
+        let title = t.say("Log out");
+        let content = html! {
+            h1 { (title) }
+            p { (t.markup("You are logged in as {}.", &[html! { strong { (name) } }])) }
+            form method="post" action="/logout" { (t.kept()) button { (title) } }
+        };
+        Self::html(200, t, title, None, &content).with_form(None)
+    }
+
+    /// The same with what a page needs whose form is sent here, and may lead to the origin of archived pages.
+    fn with_form(mut self, replay: Option<&str>) -> Self {
+        let policy = format!(
+            "default-src 'none'; style-src 'self'; form-action 'self' {}; base-uri 'none'; frame-ancestors 'none'",
+            replay.unwrap_or_default()
+        );
+        // A form says where it comes from only if its page lets it.
+        let fields = [("Content-Security-Policy", policy.as_str()), ("Referrer-Policy", "same-origin")];
+        self.headers.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        self
+    }
+}

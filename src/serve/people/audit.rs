@@ -1,0 +1,151 @@
+//! What people did, a JSON object a line: who came in and who did not, who left, what was refused, who decided.
+//!
+//! Each line is on disk before what it tells of goes on. A full file is put aside; so many of these are kept, and no more.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use archive_storage::backend::{OpenMode, open_regular};
+use chrono::{SecondsFormat, Utc};
+use serde::Serialize;
+
+/// A file that would become longer is put aside. Copies of an archive take files up to this length as they are.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Files that were put aside: `.1` is the newest.
+const ASIDE_MAX: u32 = 8;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::serve) enum What {
+    Login,
+    Failure,
+    Limited,
+    Logout,
+    Refused,
+    Decision,
+}
+
+/// A line. Nothing that was typed stands in it but names of accounts.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::serve) struct Event<'a> {
+    pub(in crate::serve) event: What,
+    /// Whose account it was about; nothing where there is none of the name that was given.
+    pub(in crate::serve) name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::serve) address: Option<IpAddr>,
+    /// What was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::serve) path: Option<&'a str>,
+}
+
+impl<'a> Event<'a> {
+    pub(in crate::serve) fn of(event: What, name: Option<&'a str>) -> Self {
+        Self { event, name, address: None, path: None }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    #[serde(flatten)]
+    event: &'a Event<'a>,
+}
+
+#[derive(Debug)]
+pub(super) struct Audit {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Audit {
+    pub(super) fn open(path: PathBuf) -> io::Result<Self> {
+        let mut file = open_regular(&path, OpenMode::Create)?;
+        if file.try_lock().is_err() {
+            return Err(io::Error::other("another server writes it"));
+        }
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        let length = file.seek(SeekFrom::End(0))?;
+        let mut last = [b'\n'];
+        if length > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        let mut audit = Self { path, file, length };
+        if last != [b'\n'] {
+            // What a crash has cut off stays a line of its own.
+            audit.append(b"\n")?;
+        }
+        Ok(audit)
+    }
+
+    pub(super) fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let mut line = serde_json::to_vec(&Line { time, event })?;
+        line.push(b'\n');
+        if self.length + line.len() as u64 > BYTES_MAX {
+            self.put_aside()?;
+        }
+        self.append(&line)
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file.write_all(line)?;
+        self.file.sync_data()?;
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    fn put_aside(&mut self) -> io::Result<()> {
+        let aside = |number: u32| {
+            let mut name = self.path.as_os_str().to_owned();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        };
+        for number in (1..ASIDE_MAX).rev().filter(|number| aside(*number).exists()) {
+            fs::rename(aside(number), aside(number + 1))?;
+        }
+        fs::rename(&self.path, aside(1))?;
+        *self = Self::open(self.path.clone())?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_bounded_private_and_a_line_an_event() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let mut audit = Audit::open(path.clone()).unwrap();
+        audit
+            .write(&Event { path: Some("/runs"), ..Event::of(What::Refused, Some("an\u{85}na\n")) })
+            .unwrap();
+        fs::write(&path, [&fs::read(&path).unwrap(), &b"{\"cut"[..]].concat()).unwrap();
+        assert!(Audit::open(path.clone()).unwrap_err().to_string().contains("another server"));
+        drop(audit);
+        let mut audit = Audit::open(path.clone()).unwrap();
+        audit.write(&Event::of(What::Failure, None)).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        let told: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!((&told["event"], &told["path"]), (&"refused".into(), &"/runs".into()));
+        assert!(lines[2].ends_with("\"event\":\"failure\",\"name\":null}"), "{text}");
+        for _ in 0..ASIDE_MAX + 2 {
+            audit.length = BYTES_MAX;
+            audit.write(&Event::of(What::Login, Some("anna"))).unwrap();
+        }
+        let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap()).collect();
+        names.sort_by_key(fs::DirEntry::file_name);
+        assert_eq!(names.len(), 1 + ASIDE_MAX as usize);
+        assert!(names.iter().all(|entry| entry.metadata().unwrap().permissions().mode() & 0o077 == 0));
+    }
+}

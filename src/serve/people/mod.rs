@@ -1,0 +1,264 @@
+//! People with accounts: their passwords, sessions, attempts to log in, and what is written down of them.
+//!
+//! Passwords are looked at nowhere else, a few at a time, for each costs memory and time by design. The file of accounts is read again
+//! within a second; whoever is changed or removed there is logged out by that. While it has a mistake nobody comes in.
+
+mod attempts;
+mod audit;
+mod sessions;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use self::attempts::Attempts;
+use self::audit::Audit;
+pub(super) use self::audit::{Event, What};
+use self::sessions::Sessions;
+use crate::access::Role;
+use crate::accounts::{Account, Accounts, AccountsError};
+
+/// So long a file of accounts counts as it was read.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// Passwords that are looked at at once, and how long others wait for that.
+const HASHING_MAX: usize = 2;
+const HASHING_WAIT: Duration = Duration::from_secs(10);
+
+/// A program that sends its password with each request is believed for so long, and so many of them.
+const BELIEVED: Duration = Duration::from_secs(300);
+const BELIEVED_MAX: usize = 256;
+
+/// A number that nobody may guess, or a digest of one.
+type Key = [u8; 32];
+
+/// Who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Who {
+    /// Their name, if somebody has vouched for it.
+    pub(super) name: Option<String>,
+    /// What they may do; without accounts nobody has a role.
+    pub(super) role: Option<Role>,
+    /// Their session, if they came by one.
+    pub(super) session: Option<Key>,
+}
+
+/// Why somebody does not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Wrong name or password.
+    Wrong,
+    /// There were too many wrong ones from the same address, or for the same name.
+    TooMany,
+    /// It cannot be looked at now.
+    Unable,
+}
+
+/// All that is known of people.
+#[derive(Debug)]
+pub(super) struct People {
+    path: PathBuf,
+    loaded: Mutex<(Arc<Accounts>, Instant)>,
+    sessions: Mutex<Sessions>,
+    attempts: Mutex<Attempts>,
+    /// Digests of what programs sent, with whom they were and until when.
+    believed: Mutex<HashMap<Key, (Who, Key, Instant)>>,
+    hashing: Semaphore,
+    audit: Mutex<Audit>,
+    secret: Key,
+}
+
+impl People {
+    pub(super) fn new(path: PathBuf, audit: PathBuf) -> Result<Self, super::ServeError> {
+        let accounts = Accounts::read(&path)?;
+        let audit =
+            Audit::open(audit.clone()).map_err(|source| super::ServeError::Audit { path: audit, source })?;
+        Ok(Self {
+            path,
+            loaded: Mutex::new((Arc::new(accounts), Instant::now())),
+            sessions: Mutex::default(),
+            attempts: Mutex::default(),
+            believed: Mutex::default(),
+            hashing: Semaphore::new(HASHING_MAX),
+            audit: Mutex::new(audit),
+            secret: random().map_err(super::ServeError::Start)?,
+        })
+    }
+
+    /// Everybody, as the file has been at most half a second ago.
+    fn accounts(&self) -> Result<Arc<Accounts>, AccountsError> {
+        let mut loaded = lock(&self.loaded);
+        if loaded.1.elapsed() >= FRESH {
+            *loaded = (Arc::new(Accounts::read(&self.path)?), Instant::now());
+        }
+        Ok(Arc::clone(&loaded.0))
+    }
+
+    fn current(&self) -> Option<Arc<Accounts>> {
+        self.accounts().inspect_err(|error| tracing::error!("nobody can log in: {error}")).ok()
+    }
+
+    /// The account of a name, if it is as it was.
+    fn unchanged(&self, name: &str, line: &Key) -> Option<Role> {
+        let accounts = self.current()?;
+        accounts
+            .find(name)
+            .filter(|account| digest(account.line().as_bytes()) == *line)
+            .map(|account| account.role)
+    }
+
+    /// Who has a session of one of these cookies; `of_pages` are those of archived pages, which open nothing else.
+    pub(super) fn by_cookie<'c>(
+        &self,
+        mut cookies: impl Iterator<Item = &'c str>,
+        of_pages: bool,
+    ) -> Option<Who> {
+        let (session, name, line) = cookies.find_map(|cookie| {
+            let id = BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?;
+            lock(&self.sessions).find(&digest(&id), of_pages, Instant::now())
+        })?;
+        let Some(role) = self.unchanged(&name, &line) else {
+            lock(&self.sessions).end(&session);
+            return None;
+        };
+        Some(Who { name: Some(name), role: Some(role), session: Some(session) })
+    }
+
+    /// Who sends a password with a request, as programs do (`Authorization: Basic`).
+    pub(super) async fn by_password(self: &Arc<Self>, field: &str, address: IpAddr) -> Result<Who, Refused> {
+        let key = digest(&[&self.secret, field.as_bytes()].concat());
+        let known = lock(&self.believed).get(&key).filter(|(.., until)| Instant::now() < *until).cloned();
+        if let Some((who, line, _)) = known
+            && self.unchanged(who.name.as_deref().unwrap_or_default(), &line).is_some()
+        {
+            return Ok(who);
+        }
+        let sent =
+            field.get(..6).filter(|scheme| scheme.eq_ignore_ascii_case("basic ")).ok_or(Refused::Wrong)?;
+        let sent = BASE64_STANDARD.decode(field[sent.len()..].trim()).map_err(|_| Refused::Wrong)?;
+        let sent = String::from_utf8(sent).map_err(|_| Refused::Wrong)?;
+        let (name, password) = sent.split_once(':').ok_or(Refused::Wrong)?;
+        let account = self.check(name, password, address).await?;
+        let who = Who { name: Some(account.name.clone()), role: Some(account.role), session: None };
+        let mut believed = lock(&self.believed);
+        if believed.len() >= BELIEVED_MAX {
+            believed.clear();
+        }
+        believed.insert(key, (who.clone(), digest(account.line().as_bytes()), Instant::now() + BELIEVED));
+        Ok(who)
+    }
+
+    /// Lets somebody in; gives the cookie of their session.
+    pub(super) async fn log_in(
+        self: &Arc<Self>,
+        name: &str,
+        password: &str,
+        address: IpAddr,
+    ) -> Result<String, Refused> {
+        let account = self.check(name, password, address).await?;
+        let id = random().map_err(|_| Refused::Unable)?;
+        let line = digest(account.line().as_bytes());
+        lock(&self.sessions).begin(digest(&id), account.name, line, Instant::now());
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(id))
+    }
+
+    /// Looks at a name and a password, and writes down what came of it.
+    async fn check(
+        self: &Arc<Self>,
+        name: &str,
+        password: &str,
+        address: IpAddr,
+    ) -> Result<Account, Refused> {
+        let accounts = self.current().ok_or(Refused::Unable)?;
+        // What is no name may be a password in the wrong place.
+        let known = accounts.find(name).cloned();
+        let event = |what| Event {
+            address: Some(address),
+            ..Event::of(what, known.as_ref().map(|it| it.name.as_str()))
+        };
+        let attempt = lock(&self.attempts).begin(name, address, Instant::now());
+        if let Err(is_first) = attempt {
+            if is_first {
+                self.write(&event(What::Limited))?;
+            }
+            return Err(Refused::TooMany);
+        }
+        let place = tokio::time::timeout(HASHING_WAIT, self.hashing.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            lock(&self.attempts).forgive(name, address);
+            return Err(Refused::Unable);
+        };
+        let (asked, password) = (name.to_owned(), password.to_owned());
+        let verifying = tokio::task::spawn_blocking(move || accounts.verify(&asked, &password)).await;
+        if !verifying.map_err(|_| Refused::Unable)? {
+            self.write(&event(What::Failure))?;
+            return Err(Refused::Wrong);
+        }
+        self.write(&event(What::Login))?;
+        lock(&self.attempts).forgive(name, address);
+        known.ok_or(Refused::Wrong)
+    }
+
+    /// Ends the session of whoever asks, and what it has opened.
+    pub(super) fn log_out(&self, who: &Who, address: IpAddr) {
+        if let Some(session) = &who.session {
+            lock(&self.sessions).end(session);
+            self.tell(&Event { address: Some(address), ..Event::of(What::Logout, who.name.as_deref()) });
+        }
+    }
+
+    /// A ticket to an address among the archived pages: it is good once, and for a few seconds.
+    pub(super) fn ticket(&self, who: &Who, path: &str) -> Option<String> {
+        let (session, id) = (who.session?, random().ok()?);
+        lock(&self.sessions).add_ticket(digest(&id), session, path.to_owned(), Instant::now());
+        Some(BASE64_URL_SAFE_NO_PAD.encode(id))
+    }
+
+    /// The cookie that a ticket is worth, and where it leads to.
+    pub(super) fn redeem(&self, ticket: &str) -> Option<(String, String)> {
+        let id = BASE64_URL_SAFE_NO_PAD.decode(ticket).ok()?;
+        let mut sessions = lock(&self.sessions);
+        let (session, path) = sessions.take_ticket(&digest(&id), Instant::now())?;
+        // The same for each origin of a session: nothing more has to be kept, and nobody can tell one from the other.
+        let cookie = digest(&[self.secret, session].concat());
+        sessions.open_pages(session, digest(&cookie));
+        Some((BASE64_URL_SAFE_NO_PAD.encode(cookie), path))
+    }
+
+    /// Writes down what must not happen unseen.
+    fn write(&self, event: &Event<'_>) -> Result<(), Refused> {
+        let written = tokio::task::block_in_place(|| lock(&self.audit).write(event));
+        written
+            .inspect_err(|error| {
+                tracing::error!("nobody can log in: the audit log cannot be written: {error}");
+            })
+            .map_err(|_| Refused::Unable)
+    }
+
+    /// Writes down what has happened already.
+    pub(super) fn tell(&self, event: &Event<'_>) {
+        // The log has said why, and nobody logs in any more.
+        let _ = self.write(event);
+    }
+}
+
+fn lock<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn digest(bytes: &[u8]) -> Key {
+    Sha256::digest(bytes).into()
+}
+
+fn random() -> std::io::Result<Key> {
+    let mut key = Key::default();
+    getrandom::fill(&mut key)?;
+    Ok(key)
+}

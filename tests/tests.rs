@@ -67,4 +67,5 @@ mod terminal;
 mod texts;
 mod unchanged;
 mod validating;
+mod versions;
 mod why;

@@ -68,4 +68,5 @@ mod terminal;
 mod texts;
 mod unchanged;
 mod validating;
+mod versions;
 mod why;

@@ -178,6 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
     args.cash.apply(&mut store, options.obey_decisions)?;
+    args.fetch.versions.apply(&args.archive.path)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

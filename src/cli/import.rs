@@ -14,7 +14,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
 use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, memory};
+use super::options::{ArchiveArgs, VersionsArgs, memory};
 use super::{EXIT_STOPPED, interrupt, is_disk_full, open, output, progress, repack, sentence};
 
 /// Notes that people see; all of them are in the JSON.
@@ -55,6 +55,8 @@ pub(crate) struct Args {
     /// Don't make texts searchable
     #[arg(long)]
     no_full_text: bool,
+    #[command(flatten)]
+    versions: VersionsArgs,
     /// Repack the whole archive at the end, as `archive repack` does, not only the segments that the import wrote
     #[arg(long, conflicts_with = "no_repack")]
     repack: bool,
@@ -96,6 +98,7 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, None)?;
+    args.versions.apply(&args.archive.path)?;
     let before: HashSet<SegmentId> = store.closed_segments().iter().map(|info| info.id).collect();
     let options = Options {
         files: args.files.clone(),

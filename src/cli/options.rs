@@ -11,6 +11,7 @@ use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
+use archive::search;
 use archive::selection::CrawlPolicy;
 use archive_storage::Clock;
 use chrono::{DateTime, Utc};
@@ -122,11 +123,28 @@ pub(crate) struct FetchArgs {
     /// Do not index text for searching
     #[arg(long)]
     no_full_text: bool,
+    #[command(flatten)]
+    pub(crate) versions: VersionsArgs,
     /// Fetch without regard to what people decided (`archive review`)
     #[arg(long)]
     pub(crate) no_decisions: bool,
     #[command(flatten)]
     clock: ClockArgs,
+}
+
+/// Which versions are searched.
+#[derive(clap::Args)]
+pub(crate) struct VersionsArgs {
+    /// From now on make older versions of pages searchable as of a time, too (`archive search --as-of`); =false: the newest only
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) index_versions: Option<bool>,
+}
+
+impl VersionsArgs {
+    /// Notes the choice with an archive, whose owner the caller is.
+    pub(crate) fn apply(&self, archive: &Path) -> Result<(), search::Error> {
+        self.index_versions.map_or(Ok(()), |keep| search::keep_versions(archive, keep))
+    }
 }
 
 /// Where reports may go.

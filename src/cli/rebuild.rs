@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::open::SegmentArgs;
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, VersionsArgs};
 use super::{open, output, progress};
 
 /// Make catalogue, URL table, histories, links, importance and full-text index anew from the segments.
@@ -21,11 +21,14 @@ state stays as it is): run `archive repair`.
 
 Examples:
   archive rebuild
+  archive rebuild --index-versions     # older versions become searchable: archive search --as-of
   archive rebuild --archive /srv/web.archive --json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    versions: VersionsArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -48,7 +51,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::finish_erase(path)?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = progress::counting(known, "captures");
-    let outcome = rebuild::run(path, open::options(SegmentArgs::default(), None), &mut |captures| {
+    let options = open::options(SegmentArgs::default(), None);
+    let outcome = rebuild::run(path, options, args.versions.index_versions, &mut |captures| {
         bar.set_position(captures);
     });
     progress::end();

@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     open::check_exists(&args.archive.path)?;
     let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
+    args.fetch.versions.apply(&args.archive.path)?;
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);
@@ -122,7 +123,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     drop(credits);
     let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };
     // A run that was killed left the index as it was: the next one catches up, even with nothing to fetch.
-    let is_behind = search::is_unsealed(&args.archive.path.join(search::FOLDER));
+    let is_behind = [search::FOLDER, search::VERSIONS_FOLDER]
+        .iter()
+        .any(|index| search::is_unsealed(&args.archive.path.join(index)));
     if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty() && !is_behind) {
         // Where nothing was changed there is nothing to make durable.
         if is_new || store.state().dirty_bytes() > 0 {

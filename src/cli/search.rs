@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find};
+use archive::query::end_of;
 use archive::search::Snippet;
 use archive_storage::Store;
-use chrono::{Local, SecondsFormat};
+use chrono::{DateTime, Local, SecondsFormat, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -19,6 +20,7 @@ use super::{UsageError, output};
   archive search open access
   archive search '\"open access\" -journal site:example.org after:2025'
   archive search directive KeepAlive --limit 3 --json
+  archive search open access --as-of 2025-12-31      # what pages said then (archive rebuild --index-versions)
 
   \"…\"                  these words in a row
   -word, -\"…\"          not this
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// How much a page's importance counts; 0 for not at all
     #[arg(long, value_name = "X", default_value_t = IMPORTANCE_WEIGHT)]
     importance: f64,
+    /// Search what pages said at this time (2026-01-31, which means its end, 2026-01-31T10:00Z, '30 days ago')
+    #[arg(long, value_name = "TIME")]
+    as_of: Option<String>,
     /// Count pages by site, year, type and language, too
     #[arg(long)]
     facets: bool,
@@ -73,6 +78,9 @@ struct Row<'a> {
     importance: f64,
     snippet: Option<&'a str>,
     time: Option<String>,
+    /// In a search as of a time: since when the page is something else, or gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     all_words: bool,
 }
 
@@ -93,11 +101,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
     let store = Store::read_only(&args.archive.path)?;
-    let options =
-        Options { limit: args.limit, all: args.all, importance_weight: args.importance, facets: args.facets };
+    let before = args.as_of.as_deref().map(|time| {
+        let problem = "is no time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
+        end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
+    });
+    let options = Options {
+        limit: args.limit,
+        all: args.all,
+        importance_weight: args.importance,
+        facets: args.facets,
+        before: before.transpose()?,
+    };
     let results = find(&store, args.reader.access(&args.archive.path)?, &typed, options)?;
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
+    }
+    if results.behind > 0 {
+        let captures = output::count(results.behind, "capture");
+        output::note(format_args!(
+            "what {captures} replaced is not searched yet: the next run, or `archive rebuild`, adds it"
+        ));
     }
     if args.json {
         return json(&results);
@@ -120,6 +143,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn json(results: &Results) -> anyhow::Result<ExitCode> {
+    let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     for hit in &results.hits {
         output::json_line(&Row {
             url: &hit.url,
@@ -128,7 +152,8 @@ fn json(results: &Results) -> anyhow::Result<ExitCode> {
             score: hit.score,
             importance: hit.importance,
             snippet: hit.snippet.as_ref().map(|snippet| snippet.text.as_str()),
-            time: hit.time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            time: hit.time.map(text),
+            until: hit.until.map(text),
             all_words: hit.has_all,
         })?;
     }
@@ -148,9 +173,10 @@ fn print(hit: &Hit) -> anyhow::Result<()> {
     if let Some(snippet) = &hit.snippet {
         output::coloured_line(&marked(snippet, bold))?;
     }
-    let time = hit.time.map(|time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string());
+    let moment = |time: DateTime<Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
     let mut facts = vec![format!("importance {:.2}", hit.importance)];
-    facts.extend(time.map(|time| format!("as of {time}")));
+    facts.extend(hit.time.map(|time| format!("as of {}", moment(time))));
+    facts.extend(hit.until.map(|time| format!("until {}", moment(time))));
     facts.extend(
         (!hit.also.is_empty()).then(|| format!("also {}", output::count(hit.also.len() as u64, "URL"))),
     );

@@ -52,6 +52,8 @@ struct Stats {
     clock: f64,
     /// Captures that the full-text index does not have yet; none without an index.
     index_behind: Option<u64>,
+    /// Captures of which the index of older versions does not know yet what they replaced; none without such an index.
+    versions_behind: Option<u64>,
     /// Whether queries have prepared columns of this checkpoint, and need not read the tables.
     is_prepared: bool,
     top_sites: Vec<TopSite>,
@@ -97,7 +99,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         first: first.map(data_time),
         last: last.map(data_time),
         clock: credits.pages().clock(),
-        index_behind: index_behind(&store),
+        index_behind: index_behind(&store, search::FOLDER),
+        versions_behind: index_behind(&store, search::VERSIONS_FOLDER),
         is_prepared: Prepared::open(&store)?.is_some(),
         top_sites: top_sites(&store)?,
     };
@@ -126,6 +129,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(behind) = stats.index_behind.filter(|behind| *behind > 0) {
         table.add_row(["captures not in the full-text index yet", &HumanCount(behind).to_string()]);
     }
+    if let Some(behind) = stats.versions_behind.filter(|behind| *behind > 0) {
+        table.add_row(["captures not in the index of older versions yet", &HumanCount(behind).to_string()]);
+    }
     output::print(&table)?;
     let mut table = output::table(&["importance", "most important sites", "pages"]);
     output::align(&mut table, &[0, 2], CellAlignment::Right);
@@ -138,8 +144,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn index_behind(store: &Store) -> Option<u64> {
-    let index = Reader::open(&store.path().join(search::FOLDER)).ok()?;
+fn index_behind(store: &Store, folder: &str) -> Option<u64> {
+    let index = Reader::open(&store.path().join(folder)).ok()?;
     Some(store.state().totals().captures.saturating_sub(index.watermark()))
 }
 

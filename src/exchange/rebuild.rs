@@ -70,7 +70,8 @@ pub struct Rebuilt {
     pub has_lost_settings: bool,
 }
 
-/// Rebuilds the archive in `path`; `progress` gets how many captures were credited so far.
+/// Rebuilds the archive in `path`; `progress` gets how many captures were credited so far. Older versions are searchable
+/// afterwards if `versions` says so, or as before.
 ///
 /// # Errors
 /// When another process owns the archive, segments are missing or wait in the quarantine, and when the disk refuses; the old
@@ -78,16 +79,18 @@ pub struct Rebuilt {
 pub fn run(
     path: &Path,
     options: SegmentOptions,
+    versions: Option<bool>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Rebuilt, RebuildError> {
     segment::check_repaired(path)?;
-    remake(path, options, progress)
+    remake(path, options, versions, progress)
 }
 
 /// The same for a repair that has still to bring back what is in the quarantine.
 pub(super) fn remake(
     path: &Path,
     options: SegmentOptions,
+    versions: Option<bool>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Rebuilt, RebuildError> {
     let mut rebuild = Rebuild::begin(path, options)?;
@@ -131,6 +134,10 @@ pub(super) fn remake(
     if path.join(search::FOLDER).is_dir() {
         let index = rebuild.folder().join(search::FOLDER);
         recorder::index_all(rebuild.store(), &index)?;
+    }
+    if versions.unwrap_or_else(|| path.join(search::VERSIONS_FOLDER).is_dir()) {
+        let index = rebuild.folder().join(search::VERSIONS_FOLDER);
+        recorder::index_all_versions(rebuild.store(), &index)?;
     }
     // Columns name pages by the numbers of the old state, and go with it.
     let folder = rebuild.folder();

@@ -23,7 +23,7 @@ use archive_storage::{Owner, Rebuild, SegmentId, Store, catalogued};
 
 use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
-use super::verify::index_damage;
+use super::verify::{INDEXES, index_damage};
 use crate::columns::{self, ColumnError};
 use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
@@ -116,7 +116,7 @@ pub fn run(
         repaired.did("state", format!("{problem}; made anew from the segments"));
     }
     if state_problem.is_some() || was_open || is_waiting {
-        let rebuilt = rebuild::remake(path, options.clone(), &mut |_| {})?;
+        let rebuilt = rebuild::remake(path, options.clone(), None, &mut |_| {})?;
         repaired.rebuilt = true;
         if rebuilt.has_lost_settings {
             let done = "the crawl's scope could not be read, if it had one; give it again with the next `archive crawl`";
@@ -126,13 +126,15 @@ pub fn run(
     for entry in aside.iter_mut().filter(|entry| entry.lost.is_none()) {
         bring_back(path, options, entry, &mut repaired)?;
     }
-    let damage = index_damage(&Store::read_only(path)?);
-    // What was brought back may be the text of a page that was found unchanged later.
-    if !damage.is_empty() || is_waiting && path.join(search::FOLDER).is_dir() {
-        make_index(path, options)?;
-    }
-    if let Some(first) = damage.first() {
-        repaired.did(search::FOLDER, format!("{first}; made anew from the segments"));
+    for (folder, name) in INDEXES {
+        let damage = index_damage(&Store::read_only(path)?, folder);
+        // What was brought back may be the text of a page that was found unchanged later.
+        if !damage.is_empty() || is_waiting && path.join(folder).is_dir() {
+            make_index(path, options, name)?;
+        }
+        if let Some(first) = damage.first() {
+            repaired.did(folder, format!("{first}; made anew from the segments"));
+        }
     }
     if is_waiting {
         // Only now nothing has to be done again.
@@ -142,13 +144,16 @@ pub fn run(
     Ok(repaired)
 }
 
-/// Makes the full-text index anew and puts it in place at once.
-fn make_index(path: &Path, options: &SegmentOptions) -> Result<(), RepairError> {
+/// Makes a full-text index anew and puts it in place at once.
+fn make_index(path: &Path, options: &SegmentOptions, name: &str) -> Result<(), RepairError> {
     let store = recorder::open(path, options.clone())?.store;
-    let new = path.join("rebuild").join(search::NAME);
+    let new = path.join("rebuild").join(name);
     remove_folder(&new)?;
-    recorder::index_all(&store, &new)?;
-    store.state().exchange(&new, search::NAME)?;
+    match name {
+        search::NAME => recorder::index_all(&store, &new)?,
+        _ => recorder::index_all_versions(&store, &new)?,
+    }
+    store.state().exchange(&new, name)?;
     remove_folder(&path.join("rebuild"))
 }
 

@@ -39,8 +39,10 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     }
     // A state that cannot be opened is among the findings.
     if let Ok(store) = Store::read_only(path) {
-        for what in index_damage(&store) {
-            verified.find(None, None, format!("{}: {what}; `archive repair` makes it anew", search::FOLDER));
+        for (folder, _) in INDEXES {
+            for what in index_damage(&store, folder) {
+                verified.find(None, None, format!("{folder}: {what}; `archive repair` makes it anew"));
+            }
         }
         for (_, what) in prepared::damage(&store) {
             verified.find(None, None, format!("{what}; `archive repair` removes it"));
@@ -66,9 +68,13 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     Ok(verified)
 }
 
-/// What is wrong with the full-text index, if there is one and nobody is writing to it.
-pub(super) fn index_damage(store: &Store) -> Vec<String> {
-    let folder = store.path().join(search::FOLDER);
+/// The full-text indexes: their folders in an archive's, and their names in the state's.
+pub(super) const INDEXES: [(&str, &str); 2] =
+    [(search::FOLDER, search::NAME), (search::VERSIONS_FOLDER, search::VERSIONS_NAME)];
+
+/// What is wrong with a full-text index, if there is one and nobody is writing to it.
+pub(super) fn index_damage(store: &Store, folder: &str) -> Vec<String> {
+    let folder = store.path().join(folder);
     // A crawl under way replaces files of its index all the time.
     if !folder.is_dir() || Owner::is_taken(store.path()).unwrap_or(false) {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Searching as people do it: words in, pages with a piece of their text out.
 //!
-//! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::Reader::find`]); the conditions in it are those of
-//! the query language. Importance moves pages among the best, and what has the same content is one result. [`said`] reads older
-//! versions, of which the index knows nothing.
+//! [`Typed`] reads what was typed. The index ranks pages by it ([`crate::search::View::find`]); the conditions in it are those of
+//! the query language. Importance moves pages among the best, and what has the same content is one result. A search as of a time is
+//! one of the versions that stood then. [`said`] reads all versions of a page, and needs no index.
 
 mod said;
 mod typed;
@@ -16,8 +16,8 @@ pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
-use crate::query::{self, ArchiveRows, PageRow, PageText, Plan, Question, Rows, RowsError};
-use crate::search::{self, Found, Reader, Snippet, TextQuery};
+use crate::query::{self, ArchiveRows, AsOf, PageRow, PageText, Plan, Question, Rows, RowsError};
+use crate::search::{self, Found, Reader, Snippet, TextQuery, View};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -39,11 +39,13 @@ pub struct Options {
     pub importance_weight: f64,
     /// Whether pages are counted by site, year, type and language: this looks at each that was found.
     pub facets: bool,
+    /// Only what was captured before counts; none for what is newest.
+    pub before: Option<DateTime<Utc>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { limit: 10, all: false, importance_weight: IMPORTANCE_WEIGHT, facets: false }
+        Self { limit: 10, all: false, importance_weight: IMPORTANCE_WEIGHT, facets: false, before: None }
     }
 }
 
@@ -78,8 +80,10 @@ pub struct Hit {
     pub importance: f64,
     /// The part of its text that answers best, if it has a text.
     pub snippet: Option<Snippet>,
-    /// When its newest version was captured first.
+    /// When its version was captured first.
     pub time: Option<DateTime<Utc>>,
+    /// When it was captured first that the page is something else since, or gone, in a search as of a time.
+    pub until: Option<DateTime<Utc>>,
     /// Whether it has all words.
     pub has_all: bool,
 }
@@ -93,12 +97,17 @@ pub struct Results {
     pub facets: Vec<(&'static str, Vec<(String, u64)>)>,
     /// Words that may have been meant in the place of those that no page has.
     pub meant: Vec<(String, String)>,
+    /// Captures of which the index of older versions does not know yet what they replaced, in a search as of a time.
+    pub behind: u64,
 }
 
 /// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
+    /// The archive has no index of older versions.
+    #[error(transparent)]
+    NoVersions(search::Error),
     /// The archive has no index.
     #[error("this archive has no full-text index; it is made by `archive crawl` without --no-full-text")]
     NoIndex,
@@ -124,30 +133,51 @@ impl From<RowsError> for FindError {
 
 impl From<search::Error> for FindError {
     fn from(error: search::Error) -> Self {
-        if matches!(error, search::Error::Missing { .. }) { Self::NoIndex } else { Self::Index(error) }
+        match error {
+            search::Error::Missing { .. } => Self::NoIndex,
+            search::Error::NoVersions => Self::NoVersions(error),
+            error => Self::Index(error),
+        }
     }
 }
 
 /// A page that fits, not yet as people see it.
 struct Ranked {
     row: PageRow,
-    newest: Option<Capture>,
+    /// By which its version is known.
+    capture: Option<Capture>,
     has_all: bool,
     score: f64,
     also: Vec<UrlId>,
 }
 
-/// Searches an archive as of its last checkpoint, without pages that `access` hides.
+/// Where is searched.
+struct Search<'a> {
+    store: &'a Store,
+    rows: &'a dyn Rows,
+    view: View<'a>,
+}
+
+/// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
 ///
 /// # Errors
 /// When there is no index, and whatever cannot be read.
 pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> Result<Results, FindError> {
-    let index = Reader::open(&store.path().join(search::FOLDER))?;
-    let Question { rows, plan, .. } = Question::new(store, access, &typed.query(), Utc::now())?;
+    let view = match options.before {
+        Some(before) => View::past(store, access.clone(), before)?,
+        None => Reader::open(&store.path().join(search::FOLDER))?.into(),
+    };
+    let Question { rows: today, plan, .. } = Question::new(store, access, &typed.query(), Utc::now())?;
+    let past = options.before.map(|before| AsOf { rows: &today, before });
+    let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
     let limit = options.limit.min(RESULTS_MAX);
-    let mut found = index.find(&typed.find)?;
+    let mut found = view.find(&typed.find)?;
     found.retain(|found| found.has_all || !options.all);
-    let counts = if options.facets { counted(&rows, &plan, &mut found)? } else { Counts::default() };
+    let counts = match options.facets {
+        true => counted(&today, past.as_ref(), &plan, &mut found)?,
+        false => Counts::default(),
+    };
+    let search = Search { store, rows, view };
     found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
 
     let mut ranked = Vec::new();
@@ -156,28 +186,36 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
             break;
         }
         let Some(row) = rows.page(page)? else { continue };
-        if !plan.selects(&rows, row)? {
+        if !plan.selects(rows, row)? {
             continue;
         }
         let score = scored(f64::from(score), row.importance, options.importance_weight);
-        let newest = store.state().visit(page)?.and_then(|visit| visit.last_capture);
-        let newest = newest.map(|id| store.state().capture(id)).transpose()?;
-        ranked.push(Ranked { row, newest, has_all, score, also: Vec::new() });
+        ranked.push(Ranked { row, capture: search.capture(page)?, has_all, score, also: Vec::new() });
     }
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
     best.truncate(limit);
-    let hits = best.into_iter().map(|ranked| hit(store, &rows, &index, typed, ranked));
-    let hits = hits.collect::<Result<_, _>>()?;
-    Ok(Results { hits, facets: counts.facets(), meant: meant(&index, typed)? })
+    let hits = best.into_iter().map(|ranked| search.hit(typed, ranked)).collect::<Result<_, _>>()?;
+    let (meant, behind) = (meant(&search.view, typed)?, search.view.behind());
+    Ok(Results { hits, facets: counts.facets(), meant, behind })
 }
 
 /// Counts all pages that were found and fit, and leaves no others.
-fn counted(rows: &ArchiveRows<'_>, plan: &Plan, found: &mut Vec<Found>) -> Result<Counts, FindError> {
+fn counted(
+    today: &ArchiveRows<'_>,
+    past: Option<&AsOf<'_>>,
+    plan: &Plan,
+    found: &mut Vec<Found>,
+) -> Result<Counts, FindError> {
+    let rows: &dyn Rows = past.map_or(today, |past| past);
     let mut counts = Counts::default();
     let mut fitting = HashSet::new();
-    for row in rows.pages_of(found.iter().map(|found| found.page).collect()) {
-        let row = row?;
+    for row in today.pages_of(found.iter().map(|found| found.page).collect()) {
+        let row = match past {
+            Some(past) => past.row(row?)?,
+            None => Some(row?),
+        };
+        let Some(row) = row else { continue };
         if plan.selects(rows, row)? {
             counts.add(rows, &row)?;
             fitting.insert(row.id);
@@ -188,11 +226,11 @@ fn counted(rows: &ArchiveRows<'_>, plan: &Plan, found: &mut Vec<Found>) -> Resul
 }
 
 /// Words that may have been meant.
-fn meant(index: &Reader, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
+fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
     let mut meant = Vec::new();
     let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
     for word in texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX) {
-        meant.extend(index.similar(&word)?.map(|other| (word, other)));
+        meant.extend(view.similar(&word)?.map(|other| (word, other)));
     }
     Ok(meant)
 }
@@ -202,7 +240,7 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
     let mut places: HashMap<[u8; 16], usize> = HashMap::new();
     let mut best: Vec<Ranked> = Vec::new();
     for page in ranked {
-        let digest = page.newest.map(|capture| capture.digest);
+        let digest = page.capture.map(|capture| capture.digest);
         let place = digest.and_then(|digest| places.get(&digest)).and_then(|place| best.get_mut(*place));
         if let Some(first) = place {
             first.also.push(page.row.id);
@@ -214,36 +252,43 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
     best
 }
 
-/// A page as people see it.
-fn hit(
-    store: &Store,
-    rows: &ArchiveRows<'_>,
-    index: &Reader,
-    typed: &Typed,
-    ranked: Ranked,
-) -> Result<Hit, FindError> {
-    let Ranked { row, newest, has_all, score, also } = ranked;
-    let text = match newest {
-        Some(capture) => change::text_of(store, &capture)?,
-        None => String::new(),
-    };
-    let mut texts = search::words(&typed.find.words);
-    texts.extend(typed.find.phrases.iter().cloned());
-    let mut snippet = index.snippet(&TextQuery { all: false, texts }, &text)?;
-    if let Some(snippet) = &mut snippet {
-        // In one line; what is marked stays where it is.
-        snippet.text = snippet.text.replace('\n', " ");
+impl Search<'_> {
+    /// The capture by which the version of a page is known.
+    fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
+        if let Some(standing) = self.view.standing() {
+            return standing.capture(page);
+        }
+        let newest = self.store.state().visit(page)?.and_then(|visit| visit.last_capture);
+        newest.map(|id| self.store.state().capture(id)).transpose()
     }
-    Ok(Hit {
-        url: store.state().url(row.id)?,
-        also: also.into_iter().map(|id| store.state().url(id)).collect::<Result<_, _>>()?,
-        title: rows.text(&row, PageText::Title)?.unwrap_or_default().into_owned(),
-        score,
-        importance: row.importance,
-        snippet,
-        time: row.changed,
-        has_all,
-    })
+
+    /// A page as people see it.
+    fn hit(&self, typed: &Typed, ranked: Ranked) -> Result<Hit, FindError> {
+        let Ranked { row, capture, has_all, score, also } = ranked;
+        let text = match capture {
+            Some(capture) => change::text_of(self.store, &capture)?,
+            None => String::new(),
+        };
+        let mut texts = search::words(&typed.find.words);
+        texts.extend(typed.find.phrases.iter().cloned());
+        let mut snippet = self.view.snippet(&TextQuery { all: false, texts }, &text)?;
+        if let Some(snippet) = &mut snippet {
+            // In one line; what is marked stays where it is.
+            snippet.text = snippet.text.replace('\n', " ");
+        }
+        let until = self.view.standing().zip(capture).map(|(standing, capture)| standing.until(&capture));
+        Ok(Hit {
+            url: self.store.state().url(row.id)?,
+            also: also.into_iter().map(|id| self.store.state().url(id)).collect::<Result<_, _>>()?,
+            title: self.rows.text(&row, PageText::Title)?.unwrap_or_default().into_owned(),
+            score,
+            importance: row.importance,
+            snippet,
+            time: row.changed,
+            until: until.transpose()?.flatten(),
+            has_all,
+        })
+    }
 }
 
 /// Pages by what they are.
@@ -255,7 +300,7 @@ struct Counts {
 impl Counts {
     const NAMES: [&str; 4] = ["site", "year", "type", "language"];
 
-    fn add(&mut self, rows: &ArchiveRows<'_>, row: &PageRow) -> Result<(), RowsError> {
+    fn add(&mut self, rows: &dyn Rows, row: &PageRow) -> Result<(), RowsError> {
         let text = |text| Ok::<_, RowsError>(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
         let values = [
             text(PageText::Site)?,

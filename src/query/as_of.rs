@@ -27,7 +27,7 @@ type Iter<'a, T> = Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>;
 
 impl AsOf<'_> {
     /// A page as it was; none if it was not captured by then.
-    fn row(&self, page: PageRow) -> Result<Option<PageRow>, RowsError> {
+    pub(crate) fn row(&self, page: PageRow) -> Result<Option<PageRow>, RowsError> {
         let (Some(first), Some(last)) = (page.first_seen, page.last_seen) else { return Ok(None) };
         if first >= self.before {
             return Ok(None);

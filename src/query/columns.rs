@@ -522,8 +522,7 @@ impl Column {
     pub(crate) fn is_of_today(self) -> bool {
         matches!(
             self,
-            Self::Score
-                | Self::Refusal
+            Self::Refusal
                 | Self::Redirect
                 | Self::ChangeRate
                 | Self::Rating

@@ -61,6 +61,7 @@ impl Library {
             let document = Document {
                 page: UrlId(id as u32),
                 replaces: false,
+                version: None,
                 url: url.into(),
                 title: parsed.title,
                 text: parsed.text,

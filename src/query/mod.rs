@@ -58,6 +58,7 @@ mod model;
 mod tests;
 
 pub use archive::{ArchiveRows, ArchiveRowsError};
+pub(crate) use as_of::AsOf;
 pub use columns::ColumnKind;
 pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use elements::NODES_LOOKED_AT_MAX;
@@ -106,6 +107,13 @@ pub trait FullText {
     }
 }
 
+/// The texts of a time, and nothing of their elements.
+impl FullText for search::View<'_> {
+    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
+        Ok(self.search(query)?)
+    }
+}
+
 impl FullText for search::Reader {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
@@ -118,6 +126,23 @@ impl FullText for search::Reader {
     fn structures(&self) -> Result<Structures, RowsError> {
         Ok(search::Reader::structures(self)?)
     }
+}
+
+/// The first instant after a time written as in `as of`: of a day, its end; nothing if it is no time.
+#[must_use]
+pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
+    let nothing: &[String] = &[];
+    let context = Context {
+        now: Utc::now(),
+        zone: Zone::Local,
+        page_columns: nothing,
+        site_columns: nothing,
+        topics: nothing,
+    };
+    let text = format!("page as of {time}");
+    let query = archive_grammar::parse(&text).ok()?;
+    let says_no_more = archive_grammar::Query { as_of: None, ..query.clone() } == Default::default();
+    Plan::new(&query, &text, &context).ok().filter(|_| says_no_more)?.as_of
 }
 
 /// Why a query could not be answered.
@@ -151,6 +176,9 @@ pub enum Error {
         "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
     )]
     NoIndex,
+    /// The query searches text as of a time, and the archive has no index of older versions.
+    #[error(transparent)]
+    NoVersions(search::Error),
     /// The store cannot be read.
     #[error("cannot read the archive")]
     Rows(#[source] RowsError),

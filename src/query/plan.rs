@@ -157,6 +157,15 @@ impl Plan {
             })
     }
 
+    /// Whether the plan searches texts of pages.
+    pub(super) fn reads_texts(&self) -> bool {
+        self.searches.iter().any(|search| match search {
+            Search::Text { .. } => true,
+            Search::Pages(_, plan) => plan.reads_texts(),
+            _ => false,
+        })
+    }
+
     /// Whether the plan asks for sites, not pages, and not for numbers of them.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Answer, ArchiveRows, Context, Error, FullText, Plan};
 use crate::access::Access;
-use crate::search::{self, Reader};
+use crate::search::{self, Reader, View};
 
 /// The pages that a query for pages finds, in its order and within its limits.
 ///
@@ -52,7 +52,7 @@ impl<'a> Question<'a> {
     /// [`Error::NoIndex`] where it needs the full text of an archive that has none, and what cannot be read.
     pub fn answer(&self) -> Result<Answer, Error> {
         let index = self.index()?;
-        self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+        self.plan.run(&self.rows, index.as_deref())
     }
 
     /// The pages that it finds, in its order and within its limits; of a query for sites or hosts all pages of these, and
@@ -62,15 +62,25 @@ impl<'a> Question<'a> {
     /// As [`Question::answer`].
     pub fn pages(&self) -> Result<Vec<UrlId>, Error> {
         let index = self.index()?;
-        self.plan.pages_found(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+        self.plan.pages_found(&self.rows, index.as_deref())
     }
 
-    fn index(&self) -> Result<Option<Reader>, Error> {
+    fn index(&self) -> Result<Option<Box<dyn FullText + '_>>, Error> {
         if !self.plan.searches_text() {
             return Ok(None);
         }
+        if let Some(before) = self.plan.as_of {
+            return match View::past(self.store, self.rows.access.clone(), before) {
+                Ok(view) => Ok(Some(Box::new(view))),
+                Err(error @ search::Error::NoVersions) if self.plan.reads_texts() => {
+                    Err(Error::NoVersions(error))
+                }
+                Err(search::Error::NoVersions | search::Error::Missing { .. }) => Ok(None),
+                Err(error) => Err(Error::Search(error.into())),
+            };
+        }
         match Reader::open(&self.store.path().join(search::FOLDER)) {
-            Ok(reader) => Ok(Some(reader)),
+            Ok(reader) => Ok(Some(Box::new(reader))),
             Err(search::Error::Missing { .. }) => Ok(None),
             Err(error) => Err(Error::Search(error.into())),
         }

@@ -356,7 +356,6 @@ fn explains_what_does_not_fit() {
         "page links to (link)",
         "page links to (page select count)",
         "page same content as (page as of 2026)",
-        "page text contains x as of 2026",
         "host as of 2026",
         "page refusal = robots as of 2026",
         "page as of xml",

@@ -1,21 +1,24 @@
 //! The full-text index beside the recording: pages are handed over, and what a crash kept out of the index is read again
 //! from the archive.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use archive_storage::warc::HttpHead;
-use archive_storage::{CaptureId, CaptureKind, Store, UrlId};
-use crossbeam::channel::{Sender, bounded};
+use archive_storage::{Capture, CaptureId, Store, UrlId};
+use crossbeam::channel::{Receiver, Sender, bounded};
 use url::Url;
 
 use super::{Memory, RecorderError, Said, Text};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::reading::{Crew, Page, Reader, Work};
-use crate::search::{Document, Error, FOLDER, Options, Writer};
+use crate::search::{
+    Document, Error, FOLDER, Options, VERSIONS_FOLDER, Writer, is_searched, newest_searched, older_versions,
+};
 
 /// Pages that wait for the indexing thread.
 const WAITING_MAX: usize = 64;
@@ -103,6 +106,51 @@ pub(crate) fn index_all(store: &Store, folder: &Path) -> Result<(), RecorderErro
     Ok(writer.close()?)
 }
 
+/// Adds older versions to the index of them, if the archive keeps one.
+pub(super) fn index_versions(store: &Store, memory: Memory) -> Result<(), RecorderError> {
+    let folder = store.path().join(VERSIONS_FOLDER);
+    if folder.is_dir() { versions(store, &folder, memory) } else { Ok(()) }
+}
+
+/// Makes an index of all older versions of an archive in a folder.
+pub(crate) fn index_all_versions(store: &Store, folder: &Path) -> Result<(), RecorderError> {
+    versions(store, folder, Memory::default())
+}
+
+fn versions(store: &Store, folder: &Path, memory: Memory) -> Result<(), RecorderError> {
+    let mut writer = Writer::open(folder, Options { of_versions: true, ..options(store, memory) })?;
+    let (from, captures) = (writer.watermark(), store.state().totals().captures);
+    if from < captures {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(memory.documents());
+        let mut pages = HashSet::new();
+        let mut pipeline = Pipeline::start(store, &mut writer, threads)?;
+        for number in from..captures {
+            let page = store.state().capture(CaptureId(u32::try_from(number).unwrap_or(u32::MAX)))?.url;
+            if pages.insert(page) {
+                pipeline.add_versions(page, from)?;
+            }
+        }
+        pipeline.finish()?;
+        writer.commit(captures)?;
+    }
+    Ok(writer.close()?)
+}
+
+/// Adds what is left of the older versions of a page, of which some captures are gone, to an index that has nothing of it.
+pub(crate) fn index_versions_again(
+    store: &Store,
+    folder: &Path,
+    pages: impl IntoIterator<Item = UrlId>,
+) -> Result<(), RecorderError> {
+    let mut writer =
+        Writer::open(folder, Options { of_versions: true, ..options(store, Memory::default()) })?;
+    let mut pipeline = Pipeline::start(store, &mut writer, 1)?;
+    pages.into_iter().try_for_each(|page| pipeline.add_versions(page, 0))?;
+    pipeline.finish()?;
+    writer.commit(writer.watermark())?;
+    Ok(writer.close()?)
+}
+
 /// Parses stored pages for the index.
 #[derive(Clone)]
 struct Parsing {
@@ -117,13 +165,15 @@ struct Stored {
     page: Page,
     /// Whether it takes the place of no other version.
     is_first: bool,
+    /// The number of an older version.
+    version: Option<u64>,
 }
 
 impl Work for Parsing {
     type Item = Stored;
     type Job = Stored;
     type Read = Parsed;
-    type Done = Option<(UrlId, String, Text)>;
+    type Done = Option<(UrlId, String, Option<u64>, Text)>;
 
     fn take(item: Stored) -> Option<Result<Stored, Self::Done>> {
         Some(Ok(item))
@@ -134,60 +184,106 @@ impl Work for Parsing {
     }
 
     fn finish(&mut self, job: Stored, mut parsed: Parsed) -> Self::Done {
-        Text::take(&mut parsed, job.is_first.then_some(&self.said)).map(|text| (job.id, job.url, text))
+        let text = Text::take(&mut parsed, job.is_first.then_some(&self.said));
+        text.map(|text| (job.id, job.url, job.version, text))
+    }
+}
+
+/// Reads and parses stored captures for an index.
+struct Pipeline<'a> {
+    store: &'a Store,
+    writer: &'a mut Writer,
+    items: Sender<Stored>,
+    parsed: Receiver<<Parsing as Work>::Done>,
+    _crew: Crew<Parsing>,
+    /// Captures that are being parsed, and how many may be.
+    under_way: usize,
+    threads: usize,
+}
+
+impl<'a> Pipeline<'a> {
+    /// With one thread documents come into the index in the order in which they are added.
+    fn start(store: &'a Store, writer: &'a mut Writer, threads: usize) -> Result<Self, RecorderError> {
+        let ((items, stored), (sender, parsed)) = (bounded(threads), bounded(threads));
+        let parsing = Parsing { said: Said::default() };
+        let crew = Crew::start(parsing, threads, store.path(), Limits::default(), &stored, &sender)
+            .map_err(RecorderError::Thread)?;
+        Ok(Self { store, writer, items, parsed, _crew: crew, under_way: 0, threads })
+    }
+
+    /// Adds a capture that is searched, unless it is a robots.txt or its payload is not in the archive.
+    fn add(&mut self, capture: &Capture, version: Option<u64>) -> Result<(), RecorderError> {
+        let state = self.store.state();
+        if state.page(capture.url)?.flags.has_any(page_flags::ROBOTS) {
+            return Ok(());
+        }
+        let url = state.url(capture.url)?;
+        let Ok(parsed_url) = Url::parse(&url) else { return Ok(()) };
+        let record = self.store.record(capture.location)?;
+        let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
+        let Some(payload) = self.store.payload(capture)? else { return Ok(()) };
+        let (status, key) = (capture.status, capture.digest);
+        let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
+        let captures = state.visit(capture.url)?.map_or(0, |visit| visit.captures);
+        let is_first = captures <= 1;
+        if self.under_way == self.threads {
+            self.take_parsed()?;
+        }
+        let stored = Stored { id: capture.url, url, page, is_first, version };
+        self.items.send(stored).map_err(|_| RecorderError::ThreadEnded)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Adds the older versions of a page that an index of the first `captures` captures does not have.
+    fn add_versions(&mut self, page: UrlId, captures: u64) -> Result<(), RecorderError> {
+        // Most pages were captured once.
+        if self.store.state().visit(page)?.is_some_and(|visit| visit.captures > 1) {
+            for (version, capture) in older_versions(self.store.state(), page, captures)? {
+                self.add(&capture, Some(version))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_parsed(&mut self) -> Result<(), RecorderError> {
+        self.under_way -= 1;
+        if let Some((page, url, version, text)) =
+            self.parsed.recv().map_err(|_| RecorderError::ThreadEnded)?
+        {
+            let document = text.document(self.store.state(), page, &url)?;
+            let replaces = version.is_none();
+            self.writer.add(&Document { version, replaces, ..document })?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), RecorderError> {
+        while self.under_way > 0 {
+            self.take_parsed()?;
+        }
+        Ok(())
     }
 }
 
 /// Adds what was captured since the index was last committed.
 fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
-    let captures = store.state().totals().captures;
-    let from = writer.watermark();
+    let (from, captures) = (writer.watermark(), store.state().totals().captures);
     if from >= captures {
         return Ok(());
     }
-    // One page is parsed while the next comes from disk: the newest version of a page has to come last, and more would take memory.
-    let ((items, stored), (sender, parsed)) = (bounded(1), bounded(1));
-    let parsing = Parsing { said: Said::default() };
-    let _crew = Crew::start(parsing, 1, store.path(), Limits::default(), &stored, &sender)
-        .map_err(RecorderError::Thread)?;
-    drop((stored, sender));
-    let mut under_way = false;
-    let add_parsed = |writer: &mut Writer| match parsed.recv() {
-        Ok(Some((page, url, text))) => Ok(writer.add(&text.document(store.state(), page, &url)?)?),
-        Ok(None) => Ok(()),
-        Err(_) => Err(RecorderError::ThreadEnded),
-    };
+    // One page is parsed while the next comes from disk: more would take memory.
+    let mut pipeline = Pipeline::start(store, writer, 1)?;
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));
         let capture = store.state().capture(id)?;
-        // A page that is a copy of another one has a text of its own to be found by.
-        let is_resource = capture.kind == CaptureKind::Resource;
-        let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
-        let is_searched = is_resource || is_version && capture.status == 200;
-        if !is_searched {
-            continue;
+        // Captures may have come in late.
+        if is_searched(&capture)
+            && newest_searched(store.state(), capture.url, captures)?.is_some_and(|(newest, _)| newest == id)
+        {
+            pipeline.add(&capture, None)?;
         }
-        if store.state().page(capture.url)?.flags.has_any(page_flags::ROBOTS) {
-            continue;
-        }
-        let url = store.state().url(capture.url)?;
-        let Ok(parsed_url) = Url::parse(&url) else { continue };
-        let record = store.record(capture.location)?;
-        let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
-        let Some(payload) = store.payload(&capture)? else { continue };
-        let (status, key) = (capture.status, capture.digest);
-        let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
-        if std::mem::replace(&mut under_way, true) {
-            add_parsed(writer)?;
-        }
-        let captures_of_page = store.state().visit(capture.url)?.map_or(0, |visit| visit.captures);
-        let is_first = captures_of_page <= 1;
-        items
-            .send(Stored { id: capture.url, url, page, is_first })
-            .map_err(|_| RecorderError::ThreadEnded)?;
     }
-    if under_way {
-        add_parsed(writer)?;
-    }
+    pipeline.finish()?;
     Ok(writer.commit(captures)?)
 }

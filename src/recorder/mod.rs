@@ -36,10 +36,11 @@ use self::indexer::Indexer;
 use self::syncing::Syncing;
 use crate::ledger::{Candidate, Credits, Outcome};
 use crate::originals;
+use crate::search::newest_searched;
 
 pub use control::Control;
 pub use error::RecorderError;
-pub(crate) use indexer::index_all;
+pub(crate) use indexer::{index_all, index_all_versions, index_versions_again};
 pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
 pub(crate) use text::{Said, Text};
@@ -146,15 +147,22 @@ impl<'a> Recorder<'a> {
         (std::mem::take(&mut self.appending), self.credits.take_paying())
     }
 
-    /// Hands a document's text to the index, unless its page has a newer capture or there is no index.
+    /// Hands a document's text to the index, unless its page has a newer one or there is no index.
     pub(crate) fn index(&mut self, capture: CaptureId, url: &str, text: Text) -> Result<(), RecorderError> {
-        let Some(index) = &mut self.index else { return Ok(()) };
+        if self.index.is_none() {
+            return Ok(());
+        }
         let page = self.store.state().capture(capture)?.url;
         let visit = self.store.state().visit(page)?;
-        let Some(visit) = visit.filter(|visit| visit.last_capture == Some(capture)) else { return Ok(()) };
+        let Some(visit) = visit else { return Ok(()) };
+        if visit.last_capture != Some(capture)
+            && newest_searched(self.state(), page, u64::MAX)?.is_none_or(|(newest, _)| newest != capture)
+        {
+            return Ok(());
+        }
         let mut document = text.document(self.store.state(), page, url)?;
         document.replaces = visit.captures > 1;
-        index.add(Box::new(document))
+        self.index.as_mut().map_or(Ok(()), |index| index.add(Box::new(document)))
     }
 
     /// Whether it is time for a checkpoint.
@@ -238,11 +246,10 @@ impl<'a> Recorder<'a> {
         Ok(self.store.checkpoint_waiting()?)
     }
 
-    /// Commits what is left for the index, and ends its thread.
+    /// Commits what is left for the index, ends its thread, and adds what was replaced to the index of older versions.
     pub(crate) fn close_index(&mut self) -> Result<(), RecorderError> {
-        match self.index.take() {
-            Some(index) => index.finish(self.store.state().totals().captures),
-            None => Ok(()),
-        }
+        let Some(index) = self.index.take() else { return Ok(()) };
+        index.finish(self.store.state().totals().captures)?;
+        indexer::index_versions(self.store, self.memory)
     }
 }

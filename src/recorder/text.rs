@@ -67,7 +67,8 @@ impl Text {
         }
         let url = url.to_owned();
         let links = known;
-        Ok(Document { page, replaces: true, url, title, text, headings, elements, structure, links })
+        let (replaces, version) = (true, None);
+        Ok(Document { page, replaces, version, url, title, text, headings, elements, structure, links })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_storage::quietly;
+use archive_storage::{StateError, quietly};
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
@@ -17,6 +17,14 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// The archive keeps no index of older versions.
+    #[error(
+        "this archive's index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable"
+    )]
+    NoVersions,
+    /// What pages were at a time cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// Another process is writing to it.
     #[error("the full-text index in {} is being written by another process", folder.display())]
     Locked {

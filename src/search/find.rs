@@ -17,15 +17,16 @@ use std::collections::{HashMap, HashSet};
 use archive_storage::UrlId;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::Bm25Weight;
+use tantivy::query::{Bm25StatisticsProvider as _, Bm25Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
-use super::error::{Error, guarded};
+use super::TextQuery;
+use super::error::Error;
 use super::labels::Label;
-use super::reader::Reader;
+use super::schema::{Fields, VERSION};
+use super::view::{Searchers, View};
 use super::words::words;
-use super::{TextQuery, schema::Fields};
 
 /// Words of a search; what follows them is left out.
 pub const FIND_WORDS_MAX: usize = 32;
@@ -110,27 +111,33 @@ struct Cursor {
     weight: Option<(Bm25Weight, FieldNormReader)>,
 }
 
-impl Reader {
+impl View<'_> {
     /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that are
     /// known only by what links to them say are among them.
     ///
     /// # Errors
     /// When the index cannot be read.
     pub fn find(&self, find: &Find) -> Result<Vec<Found>, Error> {
-        guarded(self.folder(), || self.find_unguarded(find))
+        self.guarded(|| self.find_unguarded(find))
     }
 
     fn find_unguarded(&self, find: &Find) -> Result<Vec<Found>, Error> {
         let error = |source| Error::of(self.folder(), source);
-        let searcher = self.searcher();
+        let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
         let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
         let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
-        let wanted = wanted(&searcher, self.fields(), &typed).map_err(error)?;
+        let wanted = wanted(&searchers, fields, &typed).map_err(error)?;
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
-        for segment in searcher.segment_readers() {
-            read_pages(segment, self.fields(), &wanted, &mut pages).map_err(error)?;
-            read_links(segment, self.fields(), &wanted, &mut linked).map_err(error)?;
+        for segment in searchers.0.iter().flat_map(Searcher::segment_readers) {
+            let mut found = Vec::new();
+            read_pages(segment, fields, &wanted, &mut found).map_err(error)?;
+            for (page, version, evidence) in found {
+                if self.counts(page, version)? {
+                    pages.push((page, evidence));
+                }
+            }
+            self.read_links(segment, fields, &wanted, &mut linked)?;
         }
         for (page, evidence) in &mut pages {
             evidence.links = linked.remove(page).unwrap_or_default();
@@ -161,23 +168,21 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn similar(&self, word: &str) -> Result<Option<String>, Error> {
-        guarded(self.folder(), || {
-            self.similar_unguarded(word).map_err(|source| Error::of(self.folder(), source))
-        })
+        self.guarded(|| self.similar_unguarded(word).map_err(|source| Error::of(self.folder(), source)))
     }
 
     fn similar_unguarded(&self, word: &str) -> tantivy::Result<Option<String>> {
-        let (searcher, field) = (self.searcher(), self.fields().body);
-        for field in [field, self.fields().title, self.fields().labels, self.fields().links] {
-            if searcher.doc_freq(&Term::from_field_text(field, word))? > 0 {
+        let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
+        for field in [fields.body, fields.title, fields.labels, fields.links] {
+            if searchers.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
             }
         }
         let Some(first) = word.chars().next() else { return Ok(None) };
         let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
         let mut frequencies: HashMap<String, u64> = HashMap::new();
-        for segment in searcher.segment_readers() {
-            let index = segment.inverted_index(field)?;
+        for segment in searchers.0.iter().flat_map(Searcher::segment_readers) {
+            let index = segment.inverted_index(fields.body)?;
             let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
             let mut read = 0;
             while words.advance() && read < SIMILAR_READ_MAX {
@@ -200,11 +205,47 @@ impl Reader {
         let found = self.search(&TextQuery { all, texts })?;
         Ok(found.into_iter().map(|(page, _)| page).collect())
     }
+
+    /// What the links of a segment's documents that count say of other pages.
+    fn read_links(
+        &self,
+        segment: &SegmentReader,
+        fields: Fields,
+        wanted: &[Wanted],
+        linked: &mut HashMap<UrlId, Fit>,
+    ) -> Result<(), Error> {
+        let error = |source| Error::of(self.folder(), source);
+        let mut cursors = Vec::new();
+        for (word, one) in wanted.iter().enumerate() {
+            cursors.extend(open(segment, fields.links, word, one).map_err(error)?);
+        }
+        let columns = segment.fast_fields();
+        let (pages, targets) = (columns.u64("page").map_err(error)?, columns.u64("targets").map_err(error)?);
+        let versions = columns.column_opt::<u64>(VERSION).map_err(error)?;
+        let mut positions = Vec::new();
+        while let Some(document) = first(&cursors) {
+            let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
+            let found = labels_of(&mut cursors, document, &mut positions);
+            let page = pages.first(document).filter(|_| is_alive).and_then(|page| u32::try_from(page).ok());
+            let version = versions.as_ref().and_then(|column| column.first(document));
+            if page.map_or(Ok(false), |page| self.counts(UrlId(page), version))? {
+                let of_document: Vec<u64> = targets.values_for_doc(document).collect();
+                each_label(found, wanted, |line, fit| {
+                    let target =
+                        of_document.get(line as usize).and_then(|target| u32::try_from(*target).ok());
+                    if let Some(target) = target {
+                        linked.entry(UrlId(target)).or_default().take(fit);
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Each word once, with its share.
-fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
-    let documents = searcher.num_docs() as f32;
+fn wanted(searchers: &Searchers, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
+    let documents = searchers.0.iter().map(Searcher::num_docs).sum::<u64>() as f32;
     let mut wanted: Vec<Wanted> = Vec::new();
     for word in typed {
         if wanted.iter().any(|known| known.word == *word) {
@@ -212,13 +253,13 @@ fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Res
         }
         let mut frequency = 0;
         for field in [fields.title, fields.body, fields.url, fields.labels, fields.links] {
-            frequency = frequency.max(searcher.doc_freq(&Term::from_field_text(field, word))?);
+            frequency = frequency.max(searchers.doc_freq(&Term::from_field_text(field, word))?);
         }
         let frequency = frequency as f32;
         let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
         let mut weights = Vec::new();
         for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
-            let bm25 = Bm25Weight::for_terms(searcher, &[Term::from_field_text(field, word)])?;
+            let bm25 = Bm25Weight::for_terms(searchers, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }
         wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights });
@@ -273,7 +314,7 @@ fn read_pages(
     segment: &SegmentReader,
     fields: Fields,
     wanted: &[Wanted],
-    pages: &mut Vec<(UrlId, Evidence)>,
+    pages: &mut Vec<(UrlId, Option<u64>, Evidence)>,
 ) -> tantivy::Result<()> {
     let (mut texts, mut labels) = (Vec::new(), Vec::new());
     for (word, one) in wanted.iter().enumerate() {
@@ -286,6 +327,7 @@ fn read_pages(
         labels.extend(open(segment, fields.labels, word, one)?);
     }
     let numbers = segment.fast_fields().u64("page")?;
+    let versions = segment.fast_fields().column_opt::<u64>(VERSION)?;
     let mut positions = Vec::new();
     // What has a word in a label has it in its title or text.
     while let Some(document) = first(&texts) {
@@ -303,38 +345,9 @@ fn read_pages(
         if let Some(page) =
             numbers.first(document).filter(|_| is_alive).and_then(|page| u32::try_from(page).ok())
         {
-            pages.push((UrlId(page), evidence));
+            let version = versions.as_ref().and_then(|column| column.first(document));
+            pages.push((UrlId(page), version, evidence));
         }
-    }
-    Ok(())
-}
-
-/// What the links of a segment's documents say of other pages.
-fn read_links(
-    segment: &SegmentReader,
-    fields: Fields,
-    wanted: &[Wanted],
-    linked: &mut HashMap<UrlId, Fit>,
-) -> tantivy::Result<()> {
-    let mut cursors = Vec::new();
-    for (word, one) in wanted.iter().enumerate() {
-        cursors.extend(open(segment, fields.links, word, one)?);
-    }
-    let targets = segment.fast_fields().u64("targets")?;
-    let mut positions = Vec::new();
-    while let Some(document) = first(&cursors) {
-        let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
-        let found = labels_of(&mut cursors, document, &mut positions);
-        if !is_alive {
-            continue;
-        }
-        let of_document: Vec<u64> = targets.values_for_doc(document).collect();
-        each_label(found, wanted, |line, fit| {
-            let target = of_document.get(line as usize).and_then(|target| u32::try_from(*target).ok());
-            if let Some(target) = target {
-                linked.entry(UrlId(target)).or_default().take(fit);
-            }
-        });
     }
     Ok(())
 }

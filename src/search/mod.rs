@@ -1,4 +1,4 @@
-//! The full-text index: which pages have which words in their newest version.
+//! The full-text index: which pages have which words in their newest version, and, where the archive wants that, in older ones.
 //!
 //! One [`Writer`] at a time, in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
 //! any process, see the last commit. The index is derived: it can be removed and built anew from the archive, and what a
@@ -19,8 +19,11 @@ mod labels;
 mod phrase;
 mod reader;
 mod schema;
+mod snippet;
 mod structures;
 mod terms;
+mod versions;
+mod view;
 mod words;
 mod writer;
 
@@ -31,8 +34,13 @@ pub use error::Error;
 pub use files::{check, is_unsealed};
 pub use find::{FIND_WORDS_MAX, Find, Found};
 pub use phrase::Phrase;
-pub use reader::{Reader, SNIPPET_CHARACTERS_MAX, Snippet};
+pub use reader::Reader;
+pub use snippet::{SNIPPET_CHARACTERS_MAX, Snippet};
 pub use structures::Structures;
+pub use versions::{
+    Standing, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,
+};
+pub use view::View;
 pub use words::{WORD_BYTES_MAX, words};
 pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
 

@@ -1,6 +1,5 @@
 //! Reading: what was committed last, also while the crawler writes on in another process.
 
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
-use tantivy::snippet::SnippetGenerator;
+use tantivy::query::Bm25StatisticsProvider;
 use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::elements::{self, ElementQuery};
@@ -16,9 +15,6 @@ use super::error::{Error, guarded};
 use super::schema::{self, Fields};
 use super::structures::Structures;
 use super::{TextQuery, terms, writer};
-
-/// Characters of a snippet.
-pub const SNIPPET_CHARACTERS_MAX: usize = 200;
 
 /// Times an index is opened that was exchanged for another while it was.
 const OPENINGS_MAX: u32 = 8;
@@ -37,15 +33,6 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("folder", &self.folder).field("watermark", &self.watermark).finish()
     }
-}
-
-/// The part of a text that answers a search best.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snippet {
-    /// The part, at most [`SNIPPET_CHARACTERS_MAX`] characters.
-    pub text: String,
-    /// Where in it the words searched for stand, in bytes.
-    pub found: Vec<Range<usize>>,
 }
 
 /// Which folder it is, whatever its name.
@@ -81,7 +68,7 @@ impl Reader {
         // The watermark first: a commit in between then only makes the reader know more than it says.
         let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
-        let (_, fields) = Fields::schema();
+        let (_, fields) = Fields::schema(false);
         Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state })
     }
 
@@ -110,10 +97,6 @@ impl Reader {
         &self.folder
     }
 
-    pub(super) fn fields(&self) -> Fields {
-        self.fields
-    }
-
     pub(super) fn searcher(&self) -> Searcher {
         self.reader.searcher()
     }
@@ -129,9 +112,21 @@ impl Reader {
     /// # Errors
     /// When the index cannot be read.
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
+        let found = self.hits(query, &self.searcher())?;
+        Ok(found.into_iter().map(|(page, _, bm25)| (page, bm25)).collect())
+    }
+
+    /// Every document that `query` finds: its page, an older version's number, and BM25 by the numbers of `statistics`.
+    pub(super) fn hits(
+        &self,
+        query: &TextQuery,
+        statistics: &dyn Bm25StatisticsProvider,
+    ) -> Result<Vec<Hit>, Error> {
         let query = terms::compile(query, self.fields);
         guarded(&self.folder, || {
-            self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+            let searcher = self.reader.searcher();
+            let found = searcher.search_with_statistics_provider(&query, &EveryHit, statistics);
+            found.map_err(|source| Error::of(&self.folder, source))
         })
     }
 
@@ -144,7 +139,7 @@ impl Reader {
         let found = guarded(&self.folder, || {
             self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
         })?;
-        Ok(found.into_iter().map(|(page, _)| page).collect())
+        Ok(found.into_iter().map(|(page, ..)| page).collect())
     }
 
     /// What XML documents are as a whole.
@@ -156,58 +151,50 @@ impl Reader {
             Structures::read(&self.reader.searcher()).map_err(|source| Error::of(&self.folder, source))
         })
     }
-
-    /// The part of `text` that answers `query` best; none when nothing in it does. The index has no texts: they come
-    /// from the archive.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn snippet(&self, query: &TextQuery, text: &str) -> Result<Option<Snippet>, Error> {
-        let query = terms::compile(query, self.fields);
-        let mut generator = SnippetGenerator::create(&self.reader.searcher(), &*query, self.fields.body)
-            .map_err(|source| Error::of(&self.folder, source))?;
-        generator.set_max_num_chars(SNIPPET_CHARACTERS_MAX);
-        let snippet = generator.snippet(text);
-        let found = snippet.highlighted().to_vec();
-        Ok((!snippet.is_empty()).then(|| Snippet { text: snippet.fragment().to_owned(), found }))
-    }
 }
 
-/// Collects every page with its score.
+/// A page, the number of an older version of it, and a score.
+pub(super) type Hit = (UrlId, Option<u64>, f32);
+
+/// Collects every document with its score.
 struct EveryHit;
 
 /// The hits of one segment.
 struct SegmentHits {
     page: Column<u64>,
-    hits: Vec<(UrlId, f32)>,
+    version: Option<Column<u64>>,
+    hits: Vec<Hit>,
 }
 
 impl Collector for EveryHit {
-    type Fruit = Vec<(UrlId, f32)>;
+    type Fruit = Vec<Hit>;
     type Child = SegmentHits;
 
     fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentHits> {
-        Ok(SegmentHits { page: segment.fast_fields().u64("page")?, hits: Vec::new() })
+        let columns = segment.fast_fields();
+        let version = columns.column_opt(schema::VERSION)?;
+        Ok(SegmentHits { page: columns.u64("page")?, version, hits: Vec::new() })
     }
 
     fn requires_scoring(&self) -> bool {
         true
     }
 
-    fn merge_fruits(&self, segments: Vec<Vec<(UrlId, f32)>>) -> tantivy::Result<Vec<(UrlId, f32)>> {
+    fn merge_fruits(&self, segments: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
         Ok(segments.into_iter().flatten().collect())
     }
 }
 
 impl SegmentCollector for SegmentHits {
-    type Fruit = Vec<(UrlId, f32)>;
+    type Fruit = Vec<Hit>;
 
     fn collect(&mut self, document: DocId, score: Score) {
         let page = self.page.first(document).and_then(|page| u32::try_from(page).ok());
-        self.hits.extend(page.map(|page| (UrlId(page), score)));
+        let version = self.version.as_ref().and_then(|column| column.first(document));
+        self.hits.extend(page.map(|page| (UrlId(page), version, score)));
     }
 
-    fn harvest(self) -> Vec<(UrlId, f32)> {
+    fn harvest(self) -> Vec<Hit> {
         self.hits
     }
 }

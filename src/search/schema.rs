@@ -17,10 +17,13 @@ const LABEL_TOKENIZER: &str = "labels-1";
 /// The same for elements, whose words are made before.
 const ELEMENT_TOKENIZER: &str = "elements-1";
 
+/// The column of an older version's number: see `versions`.
+pub(crate) const VERSION: &str = "version";
+
 /// Where a document's parts go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
-    /// The page's number: one document each.
+    /// The page's number: one document each, but for older versions.
     pub(crate) page: Field,
     pub(crate) title: Field,
     pub(crate) body: Field,
@@ -38,8 +41,8 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// The schema, and the fields in it. Positions are kept, since phrases need them.
-    pub(crate) fn schema() -> (Schema, Self) {
+    /// The schema of an index of newest or of older versions, and the fields in it. Positions are kept, since phrases need them.
+    pub(crate) fn schema(of_versions: bool) -> (Schema, Self) {
         let indexing = |tokenizer| {
             let positions = IndexRecordOption::WithFreqsAndPositions;
             TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(positions)
@@ -61,6 +64,9 @@ impl Fields {
             links: schema.add_text_field("links", labels),
             targets: schema.add_u64_field("targets", NumericOptions::default() | FAST),
         };
+        if of_versions {
+            schema.add_u64_field(VERSION, NumericOptions::default() | FAST);
+        }
         (schema.build(), fields)
     }
 }
@@ -87,5 +93,5 @@ pub(crate) fn settings() -> IndexSettings {
 
 /// Whether an index on disk is one of ours.
 pub(crate) fn is_ours(index: &Index) -> bool {
-    index.schema() == Fields::schema().0
+    [false, true].into_iter().any(|of_versions| index.schema() == Fields::schema(of_versions).0)
 }

@@ -5,13 +5,14 @@ use std::path::Path;
 use archive_storage::UrlId;
 
 use super::{
-    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, TEXT_BYTES_MAX, TextQuery, Writer, check,
+    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, TEXT_BYTES_MAX, TextQuery, View, Writer, check,
 };
 
 fn document(page: u32, title: &str, text: &str) -> Document {
     Document {
         page: UrlId(page),
         replaces: false,
+        version: None,
         url: format!("http://example.org/page-{page}"),
         title: title.to_owned(),
         text: text.to_owned(),
@@ -23,7 +24,12 @@ fn document(page: u32, title: &str, text: &str) -> Document {
 }
 
 fn writer(folder: &Path) -> Writer {
-    let options = Options { memory_bytes: Options::MEMORY_BYTES_MIN, backlog_bytes: 1024, state: 7 };
+    let options = Options {
+        memory_bytes: Options::MEMORY_BYTES_MIN,
+        backlog_bytes: 1024,
+        state: 7,
+        of_versions: false,
+    };
     Writer::open(folder, options).unwrap()
 }
 
@@ -189,6 +195,7 @@ fn shows_where_the_words_are() {
     let folder = tempfile::tempdir().unwrap();
     let reader = library(folder.path());
     let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
+    let reader = View::from(reader);
     let snippet = reader.snippet(&TextQuery::phrase("open access"), &text).unwrap().unwrap();
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
     assert_eq!(words, ["Open", "access"]);
@@ -233,7 +240,7 @@ fn typed(words: &str) -> Find {
     Find { words: words.to_owned(), ..Find::default() }
 }
 
-fn best(reader: &Reader, find: &Find) -> Vec<u32> {
+fn best(reader: &View<'_>, find: &Find) -> Vec<u32> {
     let mut found = reader.find(find).unwrap();
     found.sort_by(|left, right| right.score.total_cmp(&left.score));
     found.iter().map(|found| found.page.0).collect()
@@ -260,6 +267,7 @@ fn what_names_a_page_ranks_it() {
     writer.commit(4).unwrap();
     let reader = Reader::open(folder.path()).unwrap();
     // A link that says just that goes before headings, and a heading before a longer one.
+    let reader = View::from(reader);
     assert_eq!(best(&reader, &typed("journals"))[0], 2);
     assert_eq!(best(&reader, &typed("catalogue of journals"))[0], 3);
     assert_eq!(best(&reader, &typed("catalogue"))[0], 2);

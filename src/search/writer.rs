@@ -2,7 +2,7 @@
 //!
 //! Invariants: a commit is atomic, and holds the watermark up to which its pages go; what was added after the last commit
 //! is gone after a crash, and is added again by whoever reads the archive from the watermark on. There is one document a
-//! page.
+//! page, or one for each of its older versions.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -36,6 +36,8 @@ pub struct Options {
     pub backlog_bytes: usize,
     /// The identity of the state by whose numbers pages are named.
     pub state: u64,
+    /// Whether the index is one of older versions.
+    pub of_versions: bool,
 }
 
 impl Options {
@@ -45,17 +47,24 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory_bytes: 128 * 1024 * 1024, backlog_bytes: 16 * 1024 * 1024, state: 0 }
+        Self {
+            memory_bytes: 128 * 1024 * 1024,
+            backlog_bytes: 16 * 1024 * 1024,
+            state: 0,
+            of_versions: false,
+        }
     }
 }
 
-/// A page's newest version, as it is searched.
+/// A version of a page, as it is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The page.
     pub page: UrlId,
     /// Whether an older version of the page may be in the index and has to go. False saves a look-up.
     pub replaces: bool,
+    /// In an index of older versions, the version's number.
+    pub version: Option<u64>,
     /// The URL; its words are searched too.
     pub url: String,
     /// The title; may be empty.
@@ -104,7 +113,7 @@ impl Writer {
 
     fn open_in(folder: &Path, directory: impl Directory, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
-        let (schema, fields) = Fields::schema();
+        let (schema, fields) = Fields::schema(options.of_versions);
         let builder = Index::builder().schema(schema).settings(schema::settings());
         let mut index = builder.open_or_create(directory).map_err(error)?;
         index.set_tokenizers(schema::tokenizers());
@@ -137,7 +146,7 @@ impl Writer {
         self.watermark
     }
 
-    /// Adds a page's newest version. It is found after the next [`Writer::commit`]. Waits while too much text is waiting
+    /// Adds a version of a page. It is found after the next [`Writer::commit`]. Waits while too much text is waiting
     /// for the indexing thread.
     ///
     /// # Errors
@@ -154,6 +163,10 @@ impl Writer {
         entry.add_text(self.fields.elements, &document.elements);
         if let Some(structure) = &document.structure {
             entry.add_text(self.fields.structure, structures::to_text(structure));
+        }
+        if let Some(version) = document.version {
+            let column = self.writer.index().schema().get_field(schema::VERSION);
+            entry.add_u64(column.map_err(|source| Error::of(&self.folder, source))?, version);
         }
         let labels = format!("{}\n{}", cut(&document.title), document.headings);
         entry.add_text(self.fields.labels, &labels);

@@ -15,6 +15,7 @@ use archive_storage::{Change, CheckpointFile, Store};
 use super::manifest::{check_path, hex};
 use super::{CopyError, FILES_MAX, restore};
 use crate::exchange::erase;
+use crate::exchange::verify::INDEXES;
 use crate::files::{make_folder, refuse_link};
 use crate::search;
 
@@ -30,7 +31,8 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 /// What is no part of a copy: of the archive's folder, and of the state's.
 const LEFT_OUT: [&str; 7] =
     ["archive.lock", "segments", "state", "rebuild", FOLDER, erase::INTENT_FILE, restore::MARK];
-const LEFT_OUT_OF_STATE: [&str; 5] = ["checkpoint.lock", "journal", "reading", "due", search::NAME];
+const LEFT_OUT_OF_STATE: [&str; 6] =
+    ["checkpoint.lock", "journal", "reading", "due", search::NAME, search::VERSIONS_NAME];
 
 /// Endings of files that are not whole.
 const UNFINISHED: [&str; 2] = [".part", ".new"];
@@ -151,7 +153,7 @@ impl Snapshot {
             let (length, source) = (bytes.len() as u64, Source::Bytes(bytes));
             held.files.push(Local { name, bytes: length, sha256: None, source });
         }
-        held.index()?;
+        INDEXES.into_iter().try_for_each(|index| held.index(index))?;
         held.walk("state", &|name| {
             LEFT_OUT_OF_STATE.contains(&name) || known.contains(&format!("state/{name}"))
         })?;
@@ -190,15 +192,15 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Holds the full-text index as of its last commit.
-    fn index(&mut self) -> Result<(), CopyError> {
-        let to = self.folder.join(search::NAME);
-        search::snapshot(&self.archive.join(search::FOLDER), &to)?;
+    /// Holds a full-text index as of its last commit.
+    fn index(&mut self, (from, name): (&str, &str)) -> Result<(), CopyError> {
+        let to = self.folder.join(name);
+        search::snapshot(&self.archive.join(from), &to)?;
         let Ok(entries) = fs::read_dir(&to) else { return Ok(()) };
         for entry in entries {
             let entry = entry.map_err(CopyError::io(&to))?;
             let bytes = entry.metadata().map_err(CopyError::io(&to))?.len();
-            let name = format!("{}/{}", search::FOLDER, entry.file_name().to_string_lossy());
+            let name = format!("{from}/{}", entry.file_name().to_string_lossy());
             self.files.push(Local { name, bytes, sha256: None, source: Source::File(entry.path()) });
         }
         Ok(())

@@ -31,6 +31,7 @@ use chrono::{DateTime, Utc};
 use super::copy::{self, Place, SnapshotLock};
 use super::export::ExportError;
 use super::exports;
+use super::verify::INDEXES;
 use crate::columns;
 use crate::erased::{Erased, FORGOTTEN, forgotten_name};
 use crate::ledger::{Credits, capture_flags};
@@ -366,12 +367,19 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
         copies::retell(renewal.store(), *page)?;
     }
     renewal.store().checkpoint_waiting()?;
-    let index = path.join(search::FOLDER);
-    if index.is_dir() {
-        let options =
-            search::Options { state: renewal.store().state().identity(), ..search::Options::default() };
-        search::copy_without(&index, &folder.join(search::FOLDER), scrub.pages.iter().copied(), options)
+    for (name, _) in INDEXES.into_iter().filter(|(name, _)| path.join(name).is_dir()) {
+        let options = search::Options {
+            state: renewal.store().state().identity(),
+            of_versions: name == search::VERSIONS_FOLDER,
+            ..search::Options::default()
+        };
+        search::copy_without(&path.join(name), &folder.join(name), scrub.pages.iter().copied(), options)
             .map_err(RecorderError::from)?;
+    }
+    let versions = folder.join(search::VERSIONS_FOLDER);
+    if versions.is_dir() {
+        let losing = scrub.pages.iter().filter(|page| !intent.pages.contains(page));
+        recorder::index_versions_again(renewal.store(), &versions, losing.copied())?;
     }
     columns::share(&path, &folder)
         .map_err(|source| EraseError::Io { path: path.join(columns::FOLDER), source })?;

@@ -30,7 +30,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     question.plan.limit_if_unlimited(ROWS);
     let answer = match question.answer() {
-        Err(error @ (Error::NoIndex | Error::TooMuch { .. })) => return Ok(mistaken(asked, text, &error)),
+        Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. })) => {
+            return Ok(mistaken(asked, text, &error));
+        }
         answer => answer?,
     };
     if asked.parameter("format") == "csv" {

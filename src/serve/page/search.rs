@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{Asked, Problem, Reply, Speech, utc};
 use crate::find::{self, FindError, Options, Typed};
-use crate::search::Snippet;
+use crate::query::end_of;
+use crate::search::{Snippet, VERSIONS_FOLDER};
 
 /// Results of a page.
 const RESULTS: usize = 20;
@@ -39,6 +40,8 @@ const TYPED: [(&str, &str); 6] = [
 #[derive(Serialize, Default)]
 struct Search<'a> {
     words: &'a str,
+    /// The time whose versions are searched; empty for the newest.
+    as_of: &'a str,
     /// Results before the first one.
     from: usize,
     results: Vec<Hit>,
@@ -47,6 +50,8 @@ struct Search<'a> {
     facets: Vec<(&'static str, Vec<(String, u64)>)>,
     /// Words that no page has, and what may have been meant.
     meant: Vec<(String, String)>,
+    /// Captures of which is not known yet what they replaced.
+    behind: u64,
 }
 
 #[derive(Serialize)]
@@ -61,6 +66,9 @@ struct Hit {
     marks: Vec<(usize, usize)>,
     #[serde(serialize_with = "utc")]
     time: Option<DateTime<Utc>>,
+    /// In a search as of a time: since when the page is something else, or gone.
+    #[serde(serialize_with = "utc", skip_serializing_if = "Option::is_none")]
+    until: Option<DateTime<Utc>>,
     all_words: bool,
 }
 
@@ -71,22 +79,32 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         reply.headers.push(("Location".to_owned(), t.page_of(words)));
         return Ok(reply);
     }
-    let mut data = Search { words, ..Search::default() };
+    let mut data = Search { words, as_of: asked.parameter("as-of"), ..Search::default() };
     if !words.is_empty() {
         let mistaken = |mistake| Problem::Mistake(format!("In the search, {mistake}."));
         let typed = Typed::parse(words).map_err(mistaken)?;
         data.from = asked.parameter("from").parse().unwrap_or(0).min(RESULTS_MAX - RESULTS);
-        let options = Options { limit: data.from + RESULTS + 1, facets: true, ..Options::default() };
+        let wrong = || {
+            let what = "“{}” is no time; write it like 2026-01-31T10:00:00Z.";
+            Problem::Wrong(t.fill(what, &[&data.as_of]))
+        };
+        let before = Some(data.as_of).filter(|time| !time.is_empty());
+        let before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
+        let options = Options { limit: data.from + RESULTS + 1, facets: true, before, ..Options::default() };
         let found = match find::find(asked.opened.store, asked.opened.access.clone(), &typed, options) {
             Err(FindError::NoIndex) => {
                 let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
+                return Err(Problem::Missing(t.say(what).to_owned()));
+            }
+            Err(FindError::NoVersions(_)) => {
+                let what = "This archive’s index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable.";
                 return Err(Problem::Missing(t.say(what).to_owned()));
             }
             found => found?,
         };
         data.more = found.hits.len() > data.from + RESULTS && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.into_iter().skip(data.from).take(RESULTS).map(hit).collect();
-        (data.facets, data.meant) = (found.facets, found.meant);
+        (data.facets, data.meant, data.behind) = (found.facets, found.meant, found.behind);
     }
     let title = if words.is_empty() { t.say("Search") } else { words };
     Ok(asked.reply(title, &data, || shown(asked, &data)))
@@ -108,17 +126,36 @@ fn hit(hit: find::Hit) -> Hit {
         snippet,
         marks,
         time: hit.time,
+        until: hit.until,
         all_words: hit.has_all,
     }
 }
 
 fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
     let t = asked.speech;
-    let at = |from: usize| t.address("/search", &[("q", data.words), ("from", &from.to_string())]);
+    let address = |words: &str, from: usize| {
+        let from = from.to_string();
+        let mut parameters = vec![("q", words), ("from", from.as_str())];
+        parameters.extend((!data.as_of.is_empty()).then_some(("as-of", data.as_of)));
+        t.address("/search", &parameters)
+    };
+    let at = |from: usize| address(data.words, from);
+    let has_versions = asked.opened.store.path().join(VERSIONS_FOLDER).is_dir();
     html! {
         h1 { @if data.words.is_empty() { (t.say("Search")) } @else { (t.fill("Search: {}", &[&data.words])) } }
+        @if has_versions && !data.words.is_empty() {
+            form action="/search" {
+                (t.kept())
+                input type="hidden" name="q" value=(data.words);
+                label { (t.say("What pages said on")) " " input name="as-of" value=(data.as_of) placeholder="2026-01-31"; }
+                " " button { (t.say("Search")) }
+            }
+        }
+        @if data.behind > 0 {
+            p { (t.fill("What {} captures replaced is not searched yet.", &[&t.count(data.behind)])) }
+        }
         @for (word, other) in &data.meant {
-            @let meant = html! { a href=(t.address("/search", &[("q", &data.words.replace(word, other))])) { (other) } };
+            @let meant = html! { a href=(address(&data.words.replace(word, other), 0)) { (other) } };
             p { (t.markup("No page says “{}”. Did you mean {}?", &[html! { (word) }, meant])) }
         }
         @if data.words.is_empty() {
@@ -139,6 +176,7 @@ fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
                         p .small {
                             a href=(asked.replayed(&hit.url, hit.time)) { (t.say("As it was")) }
                             " · " (t.markup("since {}", &[t.moment(hit.time)]))
+                            @if hit.until.is_some() { " · " (t.markup("until {}", &[t.moment(hit.until)])) }
                             " · " (t.fill("importance {}", &[&t.decimal(hit.importance, 2)]))
                             @for url in &hit.also { br; (t.markup("also {}", &[html! { a href=(t.page_of(url)) { (url) } }])) }
                         }

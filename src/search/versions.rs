@@ -1,0 +1,169 @@
+//! Which versions of pages are searched, and which of them stood at a time.
+//!
+//! The index of newest versions has one document a page. Beside it an archive may keep another one, of older versions: a document for
+//! each different content that a page had before, however often it came back. Documents are not told when they counted. That is
+//! asked of the histories when somebody searches as of a time, so captures that come in late, and rules of access, are heeded.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId};
+use chrono::{DateTime, Utc};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::Error;
+use super::writer::{Options, Writer};
+use crate::access::Access;
+
+/// The folder of the index of older versions in an archive's folder. An archive that has it keeps it up to date.
+pub const VERSIONS_FOLDER: &str = "state/versions";
+
+/// The name of that folder in the state's folder.
+pub const VERSIONS_NAME: &str = "versions";
+
+/// Makes an archive, whose owner the caller is, keep its older versions searchable from its next run on, or no more.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), Error> {
+    let folder = archive.join(VERSIONS_FOLDER);
+    match folder.is_dir() {
+        is_kept if is_kept == keep => Ok(()),
+        true => fs::remove_dir_all(&folder).map_err(|source| Error::of(&folder, source.into())),
+        false => Writer::open(&folder, Options { of_versions: true, ..Options::default() })?.close(),
+    }
+}
+
+/// Whether a capture has a document that is searched. A page that is a copy of another one has a text of its own to be found by.
+#[must_use]
+pub fn is_searched(capture: &Capture) -> bool {
+    let is_version = matches!(capture.kind, CaptureKind::Response | CaptureKind::Identical);
+    capture.kind == CaptureKind::Resource || is_version && capture.status == 200
+}
+
+/// The newest capture of a page that is searched, among the first `captures` of the archive.
+///
+/// # Errors
+/// When the history cannot be read.
+pub fn newest_searched(
+    state: &State,
+    page: UrlId,
+    captures: u64,
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    let is_meant = |(id, capture): &(CaptureId, Capture)| u64::from(id.0) < captures && is_searched(capture);
+    state.history(page)?.find(|found| found.as_ref().map_or(true, is_meant)).transpose()
+}
+
+/// A number of what a capture holds: equal content read in the same way has the same.
+fn version_of(state: &State, capture: &Capture) -> u64 {
+    xxh3_64(&[&capture.digest[..], state.mime(capture.mime).as_bytes()].concat())
+}
+
+/// The older versions of a page that an index of the archive's first `captures` does not have, each with a capture that has it.
+///
+/// # Errors
+/// When the history cannot be read.
+pub fn older_versions(state: &State, page: UrlId, captures: u64) -> Result<Vec<(u64, Capture)>, StateError> {
+    let mut versions = Vec::new();
+    let mut before = HashSet::new();
+    let mut newest_before = None;
+    for found in state.history(page)? {
+        let (id, capture) = found?;
+        if is_searched(&capture) {
+            let version = version_of(state, &capture);
+            versions.push((version, capture));
+            if u64::from(id.0) < captures {
+                newest_before.get_or_insert(version);
+                before.insert(version);
+            }
+        }
+    }
+    before.retain(|version| newest_before != Some(*version));
+    before.extend(versions.first().map(|(version, _)| *version));
+    versions.retain(|(version, _)| before.insert(*version));
+    Ok(versions)
+}
+
+/// What pages were at a time.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    state: &'a State,
+    access: Access,
+    /// The first instant that does not count, in microseconds since 1970.
+    before: i64,
+    /// The captures that the index of newest versions reflects.
+    captures: u64,
+    /// The versions that stood, and whether they are the newest.
+    known: RefCell<HashMap<UrlId, Option<(u64, bool)>>>,
+}
+
+impl<'a> Standing<'a> {
+    pub(super) fn new(state: &'a State, access: Access, before: DateTime<Utc>, captures: u64) -> Self {
+        let before = before.timestamp_micros();
+        Self { state, access, before, captures, known: RefCell::default() }
+    }
+
+    /// The capture by which a page was known then: the last one before that is searched and may be shown.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
+        // An index may be ahead of what the store has saved.
+        if page.0 >= self.state.url_count() {
+            return Ok(None);
+        }
+        let is_meant =
+            |(_, capture): &(CaptureId, Capture)| capture.time < self.before && is_searched(capture);
+        let mut history = self.access.history(self.state, page)?;
+        let found = history.find(|found| found.as_ref().map_or(true, is_meant)).transpose()?;
+        Ok(found.map(|(_, capture)| capture))
+    }
+
+    /// The first capture after `standing` and the time that shows that its page is something else or gone; none while nothing does.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub fn until(&self, standing: &Capture) -> Result<Option<DateTime<Utc>>, StateError> {
+        let version = version_of(self.state, standing);
+        let mut until = None;
+        for found in self.access.history(self.state, standing.url)? {
+            let (_, capture) = found?;
+            if capture.time < self.before {
+                break;
+            }
+            let is_other = is_searched(&capture) && version_of(self.state, &capture) != version;
+            if is_other || matches!(capture.status, 404 | 410) {
+                until = DateTime::from_timestamp_micros(capture.time);
+            }
+        }
+        Ok(until)
+    }
+
+    /// Whether a document counts: that of a page's newest version, or of an older one by its number.
+    pub(super) fn has(&self, page: UrlId, version: Option<u64>) -> Result<bool, StateError> {
+        let known = self.known.borrow().get(&page).copied();
+        let standing = match known {
+            Some(standing) => standing,
+            None => {
+                let standing = self.look(page)?;
+                self.known.borrow_mut().insert(page, standing);
+                standing
+            }
+        };
+        Ok(standing.is_some_and(|(standing, is_newest)| match version {
+            None => is_newest,
+            // What was there before and came back has a document in each index.
+            Some(version) => version == standing && !is_newest,
+        }))
+    }
+
+    fn look(&self, page: UrlId) -> Result<Option<(u64, bool)>, StateError> {
+        let Some(capture) = self.capture(page)? else { return Ok(None) };
+        let version = version_of(self.state, &capture);
+        let newest = newest_searched(self.state, page, self.captures)?;
+        let is_newest = newest.is_some_and(|(_, newest)| version_of(self.state, &newest) == version);
+        Ok(Some((version, is_newest)))
+    }
+}

@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 
 use super::events::{self, Events};
 use super::page::{self, Asked, Reply, Speech};
+use super::pings::{self, Pings};
 use super::{OpenError, Place, Shared};
 use crate::replay;
 
@@ -118,8 +119,9 @@ async fn answer(
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let t = Speech::of(&path, field("accept-language").as_deref());
+    let pings = shared.pings.as_ref().filter(|_| origin == Origin::Application && Pings::takes(&path));
     let sends = head.method == Method::POST && origin == Origin::Application && shared.review.is_some();
-    if !sends && !matches!(head.method, Method::GET | Method::HEAD) {
+    if pings.is_none() && !sends && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
@@ -132,6 +134,10 @@ async fn answer(
             Reply::problem(421, t, "This server is asked by an address, as localhost, or as --origin says."),
         ));
     };
+    if let Some(pings) = pings {
+        let reply = pings::answer(&shared, pings, &head.method, &path, &head.headers, body).await;
+        return Ok(response(origin, reply));
+    }
     let [application, replay] = shared.place.origins(&host);
     // Browsers say of every form where it comes from; those of other pages are none of ours.
     if sends && field("origin").as_deref() != Some(&application) {
@@ -221,7 +227,7 @@ impl Told {
                 let form = self.form.as_deref();
                 let asked =
                     Asked::new(&self.path, self.accept.as_deref(), self.speech, &opened, &self.replay);
-                let asked = asked.beside(&self.others);
+                let asked = asked.beside(shared, &self.others);
                 Ok(page::answer(&asked.reviewed(shared.review.as_ref(), self.user.as_deref(), form)))
             }
             Origin::Replay => {

@@ -287,6 +287,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                 } }
                 tr { th scope="row" { (t.say("Scope")) } td { (why.scope) } }
                 @if let Some(decided) = &why.decided { tr { th scope="row" { (t.say("Decided")) } td { (decided) } } }
+                @if let Some(announced) = &why.announced { tr { th scope="row" { (t.say("Announced")) } td { (announced) } } }
                 tr { th scope="row" { (t.say("Host")) } td {
                     (spent.host) " · " (t.counted(spent.host_pages.into(), "{} page fetched", "{} pages fetched"))
                 } }

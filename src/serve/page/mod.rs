@@ -9,10 +9,12 @@ mod query;
 mod reading;
 mod review;
 mod runs;
+mod settings;
 mod search;
 mod site;
 mod speech;
 mod start;
+mod watches;
 
 use std::fs::File;
 
@@ -25,7 +27,7 @@ use url::form_urlencoded;
 pub(super) use self::speech::Speech;
 use crate::texts::Language;
 
-use super::Review;
+use super::{Review, Shared};
 use super::opened::Opened;
 use crate::query::RowsError;
 use crate::selection::utc;
@@ -46,6 +48,8 @@ pub(super) struct Asked<'a> {
     opened: &'a Opened,
     /// The origin of the replay.
     replay: &'a str,
+    /// The server, whose settings are shown.
+    server: Option<&'a Shared>,
     /// Names and applications of the other archives that are served.
     others: &'a [(String, String)],
     review: Option<&'a Review>,
@@ -127,12 +131,13 @@ impl<'a> Asked<'a> {
         };
         let speech = if wants_json { speech.of_data() } else { speech };
         let (review, user, form) = (None, None, None);
-        Self { path, length, parameters, wants_json, speech, opened, replay, others: &[], review, user, form }
+        let (server, others) = (None, &[]);
+        Self { path, length, parameters, wants_json, speech, opened, replay, server, others, review, user, form }
     }
 
-    /// The same beside other archives.
-    pub(super) fn beside(self, others: &'a [(String, String)]) -> Self {
-        Self { others, ..self }
+    /// The same as a server answers it, beside other archives.
+    pub(super) fn beside(self, server: &'a Shared, others: &'a [(String, String)]) -> Self {
+        Self { server: Some(server), others, ..self }
     }
 
     /// The same where people may decide, with who asks and what was sent with a form.
@@ -188,6 +193,11 @@ impl Reply {
         let headers = [("Content-Type", kind), ("Vary", "Accept, Accept-Language")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { status, headers, body: body.into(), file: None }
+    }
+
+    /// An answer to a program.
+    pub(super) fn plain(status: u16, text: &str) -> Self {
+        Self::of(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
     /// The head of an answer that goes on.
@@ -260,6 +270,8 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/wacz" => package::page(asked),
         "/pictures" => pictures::page(asked),
         "/runs" => runs::list(asked),
+        "/settings" => settings::page(asked),
+        "/watches" => watches::list(asked),
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
         "/style.css" => Ok(Reply::of(200, "text/css", STYLE)),
         "/opensearch.xml" => {
@@ -267,6 +279,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         }
         "/health" => Ok(Reply::of(200, "text/plain", "ok\n")),
         "/metrics" => start::metrics(asked),
+        path if path.starts_with("/watches/") => watches::one(asked),
         path => match told_run(path) {
             Some(which) => runs::one(asked, which),
             None => Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
@@ -307,6 +320,7 @@ fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -
                         a href=(t.address("/query", &[])) { (t.say("Query")) }
                         a href=(t.address("/runs", &[])) { (t.say("Runs")) }
                         a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
+                        a href=(t.address("/settings", &[])) { (t.say("Settings")) }
                         @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
                     }
                     form role="search" action="/search" {

@@ -112,6 +112,8 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
         "/pictures",
         "/runs",
         "/runs/1",
+        "/settings",
+        "/watches",
         "/runs/2",
         "/review?by=anna",
         "/review?show=assigned&by=anna",

@@ -34,6 +34,7 @@ mod operation;
 mod orders;
 mod outputs;
 mod people;
+mod pings;
 mod politeness;
 mod power;
 mod prepared;

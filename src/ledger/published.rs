@@ -9,8 +9,8 @@ use archive_storage::address::url_hash;
 use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::credit::{CreditError, Credits};
 use super::authority;
+use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
 use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
 

@@ -144,7 +144,9 @@ impl Notice {
                 let at = read_url(location).filter(|at| host_of(at) == host);
                 at.ok_or(PublishError::Key("keyLocation is of the host of the URLs"))?
             }
-            None => first.join(&format!("/{key}.txt")).map_err(|_| PublishError::Key("the key names no file"))?,
+            None => {
+                first.join(&format!("/{key}.txt")).map_err(|_| PublishError::Key("the key names no file"))?
+            }
         };
         // A key file speaks for its folder and what is below.
         let folder = at.path().rsplit_once('/').map_or("/", |(folder, _)| folder);
@@ -197,7 +199,9 @@ pub enum Queued {
 /// When there is no room, or the disk refuses.
 pub fn enqueue(archive: &Path, notice: &Notice) -> Result<Queued, NoticeError> {
     let folder = archive.join(FOLDER);
-    put(&folder, notice).map_err(|source| NoticeError::Io { path: folder.clone(), source })?.ok_or(NoticeError::Full)
+    put(&folder, notice)
+        .map_err(|source| NoticeError::Io { path: folder.clone(), source })?
+        .ok_or(NoticeError::Full)
 }
 
 fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
@@ -326,7 +330,11 @@ mod tests {
         assert!(matches!(put(2, 0), Err(NoticeError::Full)));
         assert_eq!(queued(archive.path()).unwrap().len(), NOTICES_MAX);
         forget(archive.path(), &HashSet::from(["http://h0.test/3.xml".to_owned()])).unwrap();
-        assert_eq!(queued(archive.path()).unwrap().len(), HOST_NOTICES_MAX, "files that are no notices go, too");
+        assert_eq!(
+            queued(archive.path()).unwrap().len(),
+            HOST_NOTICES_MAX,
+            "files that are no notices go, too"
+        );
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Pending {
                 Some(false) => dropped.push(path),
                 Some(true) => {
                     let (urls, modified) = (notice.urls.iter(), Some(notice.time.timestamp()));
-                    let urls = urls.filter_map(|url| Some(Announcement { url: Url::parse(url).ok()?, modified }));
+                    let urls =
+                        urls.filter_map(|url| Some(Announcement { url: Url::parse(url).ok()?, modified }));
                     let urls: Vec<_> = urls.collect();
                     let outcome = publish(store.state_mut(), &mut credits, &urls, None, now)?;
                     let first = || notice.urls.first().cloned().unwrap_or_default();

@@ -197,9 +197,14 @@ fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Optio
     }
     let visit = state.visit(id)?.filter(|visit| visit.announcements > 0);
     Ok(visit.map(|visit| {
-        let (one, many) =
-            ("{} change was announced, {} of these was found", "{} changes were announced, {} of these were found");
-        put(t.plural(visit.announcements.into(), one, many), &[&visit.announcements, &visit.announcements_confirmed])
+        let (one, many) = (
+            "{} change was announced, {} of these was found",
+            "{} changes were announced, {} of these were found",
+        );
+        put(
+            t.plural(visit.announcements.into(), one, many),
+            &[&visit.announcements, &visit.announcements_confirmed],
+        )
     }))
 }
 

@@ -157,11 +157,13 @@ pub(super) async fn answer(
         reply
     };
     let place = Arc::clone(&pings.at_once).try_acquire_owned();
-    let Ok(_place) = place.map_err(drop).and_then(|place| pings.admits(headers).then_some(place).ok_or(())) else {
+    let Ok(_place) = place.map_err(drop).and_then(|place| pings.admits(headers).then_some(place).ok_or(()))
+    else {
         return too_many();
     };
     let body = match is_sent {
-        true => match tokio::time::timeout(PING_TIME_MAX, Limited::new(body, PING_BYTES_MAX).collect()).await {
+        true => match tokio::time::timeout(PING_TIME_MAX, Limited::new(body, PING_BYTES_MAX).collect()).await
+        {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(_)) => return Reply::plain(413, "This notice is too long, or was cut off.\n"),
             Err(_) => return Reply::plain(408, "This notice took too long.\n"),
@@ -174,7 +176,8 @@ pub(super) async fn answer(
     };
     let (work, path) = (Arc::clone(shared), path.to_owned());
     let taken = tokio::task::spawn_blocking(move || take(&work, &path, is_sent.then_some(&body))).await;
-    let (fate, (status, said)) = taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.".to_owned())));
+    let (fate, (status, said)) =
+        taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.".to_owned())));
     if status == 429 {
         return too_many();
     }
@@ -211,7 +214,8 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
     let now = Utc::now();
     if path == "/ping" {
         let notice = parameter("sitemap").and_then(|url| Notice::of_sitemap(&url, now));
-        return notice.ok_or((400, "Write it like /ping?sitemap=https%3A%2F%2Fexample.org%2Fsitemap.xml".to_owned()));
+        return notice
+            .ok_or((400, "Write it like /ping?sitemap=https%3A%2F%2Fexample.org%2Fsitemap.xml".to_owned()));
     }
     let notice = match (body, parameter("url"), parameter("key")) {
         (Some(body), ..) => Notice::of_json(body, now),
@@ -228,21 +232,22 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
 
 /// What of a notice is of hosts that the archive holds and of its scope, if anything is.
 fn of_this_archive(shared: &Shared, mut notice: Notice) -> Result<Option<Notice>, String> {
-    let opened = shared.archive.open().map_err(|error| error.to_string())?;
+    fn told(error: impl ToString) -> String {
+        error.to_string()
+    }
+    let opened = shared.archive.open().map_err(told)?;
     let state = opened.store.state();
-    let credits = Credits::open(state).map_err(|error| error.to_string())?;
-    let mut failure = None;
-    let mut hears_of = |url: &String| {
-        let is_known = || Ok(notice.kind != Kind::Sitemap || state.find(url)?.is_some());
-        let heard = credits.hears_of(state, url).and_then(|hears| Ok(hears && is_known()?));
-        heard.unwrap_or_else(|error: crate::ledger::CreditError| {
-            failure = Some(error.to_string());
-            false
-        })
-    };
-    let urls: Vec<String> = notice.urls.iter().filter(|url| hears_of(url)).cloned().collect();
-    notice.urls = urls;
-    failure.map_or_else(|| Ok(Some(notice).filter(|notice| !notice.urls.is_empty())), Err)
+    let credits = Credits::open(state).map_err(told)?;
+    let mut heard = Vec::new();
+    for url in notice.urls {
+        // Of a stranger's word nothing becomes known that was not.
+        let is_known = notice.kind != Kind::Sitemap || state.find(&url).map_err(told)?.is_some();
+        if is_known && credits.hears_of(state, &url).map_err(told)? {
+            heard.push(url);
+        }
+    }
+    notice.urls = heard;
+    Ok(Some(notice).filter(|notice| !notice.urls.is_empty()))
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ mod query;
 mod reading;
 mod review;
 mod runs;
-mod settings;
 mod search;
+mod settings;
 mod site;
 mod speech;
 mod start;
@@ -27,8 +27,8 @@ use url::form_urlencoded;
 pub(super) use self::speech::Speech;
 use crate::texts::Language;
 
-use super::{Review, Shared};
 use super::opened::Opened;
+use super::{Review, Shared};
 use crate::query::RowsError;
 use crate::selection::utc;
 
@@ -132,7 +132,20 @@ impl<'a> Asked<'a> {
         let speech = if wants_json { speech.of_data() } else { speech };
         let (review, user, form) = (None, None, None);
         let (server, others) = (None, &[]);
-        Self { path, length, parameters, wants_json, speech, opened, replay, server, others, review, user, form }
+        Self {
+            path,
+            length,
+            parameters,
+            wants_json,
+            speech,
+            opened,
+            replay,
+            server,
+            others,
+            review,
+            user,
+            form,
+        }
     }
 
     /// The same as a server answers it, beside other archives.

@@ -119,7 +119,8 @@ fn crawl_toml(asked: &Asked<'_>) -> Result<Option<String>, Problem> {
 }
 
 fn shown(t: Speech, data: &Settings) -> Markup {
-    let row = |name: &'static str, value: Markup| html! { tr { th scope="row" { (t.say(name)) } td { (value) } } };
+    let row =
+        |name: &'static str, value: Markup| html! { tr { th scope="row" { (t.say(name)) } td { (value) } } };
     let yes = |is: bool| html! { (t.say(if is { "yes" } else { "no" })) };
     let most = |number: Option<u64>| match number {
         Some(number) => html! { (t.count(number)) },

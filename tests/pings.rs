@@ -169,7 +169,7 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     }
     assert_eq!(get(&served.replay, &indexnow("http://a.test/p1", KEY)).status, 404);
     let metrics = text(&get(address, "/metrics"));
-    for (fate, count) in [("queued", 3), ("waiting", 1), ("dropped", 2), ("wrong", 6), ("refused", 0)] {
+    for (fate, count) in [("queued", 3), ("waiting", 1), ("dropped", 2), ("wrong", 7), ("refused", 0)] {
         assert!(
             metrics.contains(&format!("archive_notices_total{{fate=\"{fate}\"}} {count}\n")),
             "{metrics}"

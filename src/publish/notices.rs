@@ -292,11 +292,9 @@ mod tests {
         let notice = indexnow(&["https://a.test/1", "https://a.test/2#x"], "abcdef-12", None).unwrap();
         assert_eq!(notice.urls, ["https://a.test/1", "https://a.test/2"]);
         assert_eq!(notice.proof.unwrap().at, "https://a.test/abcdef-12.txt");
-        let location = Some("https://a.test/news/key.txt");
-        assert_eq!(
-            indexnow(&["https://a.test/news/1"], "abcdefgh", location).unwrap().proof.unwrap().at,
-            location.unwrap()
-        );
+        let at = "https://a.test/news/key.txt";
+        let location = Some(at);
+        assert_eq!(indexnow(&["https://a.test/news/1"], "abcdefgh", location).unwrap().proof.unwrap().at, at);
         for outside in ["https://a.test/", "https://a.test/newspaper"] {
             assert!(matches!(indexnow(&[outside], "abcdefgh", location), Err(PublishError::Key(_))));
         }

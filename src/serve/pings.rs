@@ -232,17 +232,15 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
 
 /// What of a notice is of hosts that the archive holds and of its scope, if anything is.
 fn of_this_archive(shared: &Shared, mut notice: Notice) -> Result<Option<Notice>, String> {
-    fn told(error: impl ToString) -> String {
-        error.to_string()
-    }
-    let opened = shared.archive.open().map_err(told)?;
+    let opened = shared.archive.open().map_err(|error| error.to_string())?;
     let state = opened.store.state();
-    let credits = Credits::open(state).map_err(told)?;
+    let credits = Credits::open(state).map_err(|error| error.to_string())?;
     let mut heard = Vec::new();
     for url in notice.urls {
         // Of a stranger's word nothing becomes known that was not.
-        let is_known = notice.kind != Kind::Sitemap || state.find(&url).map_err(told)?.is_some();
-        if is_known && credits.hears_of(state, &url).map_err(told)? {
+        let is_known =
+            notice.kind != Kind::Sitemap || state.find(&url).map_err(|error| error.to_string())?.is_some();
+        if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {
             heard.push(url);
         }
     }

@@ -98,6 +98,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
                 } }
                 @if let Some(before) = oldest { p { a href=(t.address("/runs", &[("before", &before.to_string())])) { (t.say("Older runs")) } } }
             }
+            p { a href=(t.address("/watches", &[])) { (t.say("Watches")) } }
         }
     }))
 }

@@ -81,6 +81,9 @@ pub struct Run {
     pub errors: Tallies,
     /// URLs that a rule kept from being fetched, by the name of the rule.
     pub refused: Tallies,
+    /// Pages that notices from outside made it fetch, by how these came.
+    #[serde(default)]
+    pub noticed: Tallies,
     /// How far it was when, oldest first.
     pub moments: Vec<Moment>,
     /// Of the moments that are told, one in so many is kept, as a power of two, and how many were told.
@@ -99,6 +102,10 @@ pub struct Limits {
     pub pages_per_host: Option<u32>,
     /// Pages of one site of importance 1 or less.
     pub pages_per_site: Option<u32>,
+    /// Seconds between two requests to a host, and to an address, as they were typed.
+    pub delay_seconds: Option<[f64; 2]>,
+    /// Requests under way at the same time.
+    pub workers: Option<usize>,
 }
 
 /// How far a run is.
@@ -231,6 +238,7 @@ impl Run {
             progress: Progress::default(),
             errors: Tallies::default(),
             refused: Tallies::default(),
+            noticed: Tallies::default(),
             moments: Vec::new(),
             thinned: (0, 0),
         }
@@ -372,7 +380,7 @@ pub(crate) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
             continue;
         };
         let is_named = |example: &Example| urls.contains(&example.url);
-        let mut tallies = [&mut run.errors, &mut run.refused];
+        let mut tallies = [&mut run.errors, &mut run.refused, &mut run.noticed];
         if !tallies.iter().any(|found| found.0.iter().any(|tally| tally.examples.iter().any(is_named))) {
             continue;
         }

@@ -112,6 +112,8 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
         "/pictures",
         "/runs",
         "/runs/1",
+        "/settings",
+        "/watches",
         "/runs/2",
         "/review?by=anna",
         "/review?show=assigned&by=anna",
@@ -243,7 +245,7 @@ fn keys_alone_lead_everywhere_with_scripts_and_without() {
     for (has_scripts, by) in [(true, "dora"), (false, "emil")] {
         let Some(browser) = Browser::start(has_scripts) else { return };
         browser.go(&home);
-        let stops: Vec<String> = (0..8)
+        let stops: Vec<String> = (0..9)
             .map(|_| {
                 browser.press(TAB);
                 focused(&browser)
@@ -251,7 +253,7 @@ fn keys_alone_lead_everywhere_with_scripts_and_without() {
             .collect();
         assert_eq!(
             stops,
-            ["Skip to content", "archive", "Query", "Runs", "Pictures", "Review", "q", "Search"]
+            ["Skip to content", "archive", "Query", "Runs", "Pictures", "Settings", "Review", "q", "Search"]
         );
         // From a search to a result, its page, and what differs between its versions.
         browser.go(&format!("{home}/search"));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use archive::parse::{DocumentKind, Limits, Source, parse};
+use archive_storage::address::surt;
 use archive_testweb::{Config, Form, PageIndex};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::change::{clock, crawled, visits};
 use crate::crawl::lively;
 use crate::support::captures::assert_same;
 use crate::support::program::{Finished, start};
+use crate::support::served::{Served, ask};
 use crate::support::{Archive, TestWeb};
 
 fn run(archive: &Archive, served: &TestWeb, command: &str, arguments: &[&str]) -> Finished {
@@ -133,6 +135,25 @@ fn a_watch_is_served_when_it_is_due_and_tells_what_changed() {
     assert_eq!(parsed.entries.len(), expected.len());
     let links = parsed.links.iter().map(|link| link.url.clone()).filter(|url| url != "http://feed.example/");
     assert!(expected.is_subset(&links.collect()));
+
+    // In a browser, too, but for what is hidden meanwhile.
+    let hidden = expected.first().unwrap();
+    let rule = format!("[[rule]]\nprefix = \"{}\"\n", surt(hidden));
+    fs::write(archive.path.join("access.toml"), rule).unwrap();
+    let browser = Served::of(&archive);
+    let get = |path: &str| {
+        let answer = ask(&browser.application, "GET", path, &[]);
+        (answer.status, String::from_utf8(answer.body).unwrap())
+    };
+    assert!(get("/watches").1.contains("href=\"/watches/all.atom\""));
+    let (_, told) = get("/watches/all?format=json");
+    let told = news(&serde_json::from_str(&told).unwrap());
+    assert!(!told.contains(hidden) && told.len() + 1 == expected.len(), "{told:?}");
+    let (status, feed) = get("/watches/all.atom");
+    assert_eq!((status, feed.matches("<entry>").count()), (200, told.len()));
+    assert!(!feed.contains(&format!("\"{hidden}\"")) && get("/watches/all").1.contains("changed: "));
+    assert_eq!(["/watches/none", "/watches/../all", "/watches/"].map(|path| get(path).0), [404; 3]);
+    fs::remove_file(archive.path.join("access.toml")).unwrap();
 
     // Nothing is told twice; the next report begins where this one ended.
     let again = refresh(&archive, &served, "10");

@@ -35,6 +35,7 @@ mod operation;
 mod orders;
 mod outputs;
 mod people;
+mod pings;
 mod politeness;
 mod power;
 mod prepared;

@@ -9,6 +9,7 @@ use anyhow::Context;
 use archive::crawl::{self, End, HARVEST_PAGES_MAX, HarvestRules, Plan, Seed, Timings, read_seeds, scope_of};
 use archive::ledger::{Refusal, ScopeKind, page_flags};
 use archive::prepared;
+use archive::publish::KEYS_MAX;
 use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
 use archive::topics;
 use archive_storage::Store;
@@ -22,7 +23,7 @@ use super::cluster::ClusterArgs;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, FetchArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 
 /// Seeds without an answer that are listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -179,6 +180,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut store = open::own(&args.archive.path, args.segments, Some(&options.fetch))?;
     args.cash.apply(&mut store, options.obey_decisions)?;
     args.fetch.versions.apply(&args.archive.path)?;
+    (_, options.noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
     let mut progress = Progress::start(args.limit);
     let (end, status) =
         crawl::run(&mut store, Plan::Discover { seeds, scope }, &options, &stop, &mut |status| {

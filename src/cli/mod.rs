@@ -21,6 +21,7 @@ mod import;
 mod interrupt;
 mod lab;
 mod logging;
+mod notices;
 mod open;
 mod options;
 mod output;

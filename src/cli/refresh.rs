@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, duration};
 use super::progress::Progress;
-use super::{EXIT_STOPPED, UsageError, interrupt, open, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, notices, open, output};
 
 /// The part of the time that is kept for the end (the last checkpoint, reports), as a divisor, and at most.
 const TIME_FOR_END: u32 = 10;
@@ -113,12 +113,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::check_exists(&args.archive.path)?;
     let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&options.fetch))?;
     args.fetch.versions.apply(&args.archive.path)?;
+    let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
+    options.time = args.time.map(|time| left(time, started));
+    // As of what is announced, no more than half of the budget.
+    let (asked, noticed) = notices::settle(&mut store, &options, budget.div_ceil(2), &stop)?;
+    let budget = budget - asked;
+    options.noticed = noticed;
     let now = options.fetch.clock.now();
     let due = watch::list(&args.archive.path)?.into_iter().filter(|watch| watch.is_due(now)).collect();
     let awaited = awaited(due, &store, &options);
     let (choice, is_new) = choice(args, &mut store)?;
     let credits = Credits::open(store.state())?;
-    let budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     let pages = agenda(store.state(), &credits, &choice, budget, now, &watch::pages_of(&awaited))?;
     drop(credits);
     let idle = if pages.is_empty() { Some(idle(args, &store, &choice, now)?) } else { None };

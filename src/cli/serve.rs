@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::serve::{Members, Options, Review, Server};
+use archive::serve::{Members, Options, PingRules, Review, Server};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;
@@ -15,7 +15,7 @@ use super::{UsageError, interrupt, output};
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and pages as they were.
 ///
 /// It reads beside a running crawl, refresh or import and follows their checkpoints. Nothing is fetched, and nothing can be changed but
-/// what people decide on sites, with --review. What `access.toml` hides is not served.
+/// what people decide on sites, with --review, and notices that wait for the next run, with --pings. What `access.toml` hides is not served.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive serve
@@ -23,6 +23,8 @@ use super::{UsageError, interrupt, output};
   archive serve --review --origin https://archive.example.org --replay-origin https://replay.example.org \
     --user-header X-Remote-User         # behind a web server with passwords
   archive serve --listen 192.0.2.1:8070 --replay-listen 192.0.2.1:8071 --password-file people
+  archive serve --pings --origin https://archive.example.org --replay-origin https://replay.example.org \
+    --client-header X-Real-IP           # changes are announced by IndexNow and sitemap pings
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
@@ -63,6 +65,13 @@ pub(crate) struct Args {
     /// The same of archived pages: another origin, for they are hostile
     #[arg(long, value_name = "URL", requires = "origin")]
     replay_origin: Vec<String>,
+    /// Take notices of changes at /indexnow and /ping: they wait for the next refresh or crawl, which looks for their keys
+    #[arg(long)]
+    pings: bool,
+    /// The field in which a web server before this one says which client asks, as X-Real-IP; each may send 100 notices an hour,
+    /// and without it all together may
+    #[arg(long, value_name = "FIELD", requires = "pings", value_parser = field)]
+    client_header: Option<HeaderName>,
     /// Link pages that are missing to the TimeGate of another archive; may be repeated. It is never asked
     #[arg(long, value_name = "URL", value_parser = timegate)]
     timegate: Vec<String>,
@@ -96,6 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         replay_listen: args.replay_listen,
         public: origins.map(|(origin, replay)| [origin, replay]).collect(),
         review: args.review.then(|| Review { by: args.by.clone(), is_blind: args.blind }),
+        pings: args.pings.then(|| PingRules { client_header: args.client_header.clone() }),
         timegates: args.timegate.clone(),
         people: args.password_file.clone().map(|file| Members { file, audit: args.audit_log.clone() }),
         user_header: args.user_header.clone(),

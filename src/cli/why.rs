@@ -89,6 +89,9 @@ fn print(why: &Why) -> anyhow::Result<()> {
     if let Some(decided) = &why.decided {
         row("decided", decided.clone());
     }
+    if let Some(announced) = &why.announced {
+        row("announced", announced.clone());
+    }
     let spent = &why.spent;
     let pages = |number: u32| output::count(number.into(), "page");
     let pages = |fetched: u32, budget: Option<u32>| match budget {

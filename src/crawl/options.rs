@@ -16,6 +16,7 @@ use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::Scope;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
+use crate::runs::Tallies;
 use crate::selection::{CrawlPolicy, TopicStatus};
 
 /// The usual [`Options::sync_every`].
@@ -35,6 +36,8 @@ pub const WORKERS_MAX: usize = 4096;
 pub struct Options {
     /// What the run is called among the archive's [`crate::runs`]; by its plan if this is empty.
     pub name: &'static str,
+    /// Pages that it fetches because of notices, for its account.
+    pub noticed: Tallies,
     /// Requests under way at the same time, at most; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Threads that parse and compress.
@@ -82,6 +85,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             name: "",
+            noticed: Tallies::default(),
             workers: 256,
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,

@@ -9,6 +9,7 @@ use archive_storage::address::url_hash;
 use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 
+use super::authority;
 use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
 use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
@@ -83,6 +84,17 @@ impl Credits {
         state.set_page(id, &page)?;
         queue.push(id);
         Ok(Published::Queued(id))
+    }
+
+    /// Whether strangers may say that the page at `url` (canonical) changed: its host has given captures, and it belongs to what
+    /// is crawled.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn hears_of(&self, state: &State, url: &str) -> Result<bool, CreditError> {
+        let Some(host) = state.find_host(authority(url))? else { return Ok(false) };
+        let host = state.host(host)?;
+        Ok(host.captures > host.failures && self.would_contain(url))
     }
 
     /// Makes a page known that was never fetched, if it belongs to what is crawled: as if a sitemap had named it.

@@ -1,9 +1,16 @@
 //! What site masters announce: URLs that changed or are new, in the forms in which they say so.
 //!
 //! [`read`] understands a plain list, a sitemap (sitemaps.org) and the JSON of IndexNow (indexnow.org); [`publish`] puts the
-//! URLs where the next refresh or crawl takes them first. Both are what a command and a web server call.
+//! URLs where the next refresh or crawl takes them first. What comes over HTTP is not believed: it waits ([`Notice`]) until a run has
+//! found its key on its host ([`Pending`]).
 //!
 //! Invariant: nobody can announce more than the limits here and in the ledger allow, nor pages out of the crawl's scope.
+
+mod notices;
+mod proofs;
+
+use std::io;
+use std::path::PathBuf;
 
 use archive_storage::address::canonical;
 use archive_storage::{State, UrlId};
@@ -12,6 +19,12 @@ use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 use crate::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
+pub use notices::{
+    FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, Kind, NOTICES_MAX, Notice, NoticeError, Proof,
+    QUEUE_BYTES_MAX, Queued, enqueue, forget, queued, waiting_notices,
+};
+pub use proofs::{KEYS_MAX, Pending, Taken};
+
 use crate::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
 
 /// Bytes of an announcement, at most: what the sitemap protocol allows a file.
@@ -60,6 +73,9 @@ pub enum PublishError {
         /// The host.
         host: String,
     },
+    /// An IndexNow key that is none, or a key file that says nothing of these URLs.
+    #[error("{0}; see https://www.indexnow.org/documentation")]
+    Key(&'static str),
     /// A list of further sitemaps.
     #[error("this is a list of sitemaps: announce each of them")]
     SitemapIndex,
@@ -71,6 +87,20 @@ pub enum PublishError {
     /// The books failed.
     #[error(transparent)]
     Credit(#[from] CreditError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] archive_storage::StateError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] archive_storage::StoreError),
+    /// The queue of notices cannot be read or emptied.
+    #[error("{}: {source}", path.display())]
+    Queue {
+        /// Its folder.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
 }
 
 /// A URL that is announced.
@@ -98,12 +128,13 @@ pub struct Outcome {
 }
 
 /// IndexNow's JSON: one URL or a list (<https://www.indexnow.org/documentation>).
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct IndexNow {
     host: Option<String>,
     url: Option<String>,
-    #[serde(default)]
+    key: String,
+    key_location: Option<String>,
     url_list: Vec<String>,
 }
 
@@ -153,6 +184,10 @@ fn read_list(text: &str) -> Result<Vec<Announcement>, PublishError> {
 fn read_indexnow(text: &str) -> Result<Vec<Announcement>, PublishError> {
     let submission: IndexNow =
         serde_json::from_str(text).map_err(|error| PublishError::IndexNow(error.to_string()))?;
+    urls_of(&submission)
+}
+
+fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
     let mut found = Vec::new();
     for text in submission.url.iter().chain(&submission.url_list) {
         let url = read_url(text).ok_or_else(|| PublishError::IndexNow(format!("'{text}' is no URL")))?;

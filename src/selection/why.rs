@@ -47,6 +47,8 @@ pub struct Why {
     pub spent: Spent,
     /// What people decided on it, in a sentence; nothing if nobody did.
     pub decided: Option<String>,
+    /// What was announced of it by its site or by a notice, in a sentence; nothing if nothing was.
+    pub announced: Option<String>,
     /// The order in which the last crawl fetched pages.
     pub order: String,
     /// What the last crawl, if it was focused, thinks of it.
@@ -178,6 +180,7 @@ pub fn why(
         robots: visits::robots(store, &url, host, &policy.robots_name, i64::MAX)?,
         spent: spent(state, &credits, &page, host, &policy)?,
         decided: weights.standing(state, id)?.sentence(t),
+        announced: announced(state, id, &page, t)?,
         order: policy.order.to_string(),
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
@@ -185,6 +188,24 @@ pub fn why(
         outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
+}
+
+fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, RecorderError> {
+    if page.flags.has_any(flags::PUBLISHED) {
+        let said = t.say("a change was announced: the next refresh or crawl fetches it first");
+        return Ok(Some(said.to_owned()));
+    }
+    let visit = state.visit(id)?.filter(|visit| visit.announcements > 0);
+    Ok(visit.map(|visit| {
+        let (one, many) = (
+            "{} change was announced, {} of these was found",
+            "{} changes were announced, {} of these were found",
+        );
+        put(
+            t.plural(visit.announcements.into(), one, many),
+            &[&visit.announcements, &visit.announcements_confirmed],
+        )
+    }))
 }
 
 fn standing(

@@ -285,8 +285,8 @@ impl Request<'_> {
 /// What somebody has to be for a page of the application.
 fn needed(path: &str) -> Role {
     match path.split('/').nth(1) {
-        Some("runs" | "runs.js" | "metrics") => Role::Operator,
-        Some("review" | "review.js") => Role::Reviewer,
+        Some("runs" | "runs.js" | "metrics" | "settings") => Role::Operator,
+        Some("review" | "review.js" | "watches") => Role::Reviewer,
         _ => Role::Reader,
     }
 }

@@ -22,6 +22,7 @@ use super::gate;
 use super::opened::Seen;
 use super::page::{self, Asked, Reply, Speech};
 use super::people::{Event, What, Who};
+use super::pings::{self, Pings};
 use super::{OpenError, Place, Shared};
 use crate::replay;
 
@@ -121,9 +122,10 @@ async fn answer(
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let t = Speech::of(&path, field("accept-language").as_deref());
+    let pings = shared.pings.as_ref().filter(|_| origin == Origin::Application && Pings::takes(&path));
     let takes = shared.review.is_some() || (shared.people.is_some() && gate::takes_form(&path));
     let sends = head.method == Method::POST && origin == Origin::Application && takes;
-    if !sends && !matches!(head.method, Method::GET | Method::HEAD) {
+    if pings.is_none() && !sends && !matches!(head.method, Method::GET | Method::HEAD) {
         let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
         return Ok(response(origin, reply));
@@ -136,6 +138,10 @@ async fn answer(
             Reply::problem(421, t, "This server is asked by an address, as localhost, or as --origin says."),
         ));
     };
+    if let Some(pings) = pings {
+        let reply = pings::answer(&shared, pings, &head.method, &path, &head.headers, body).await;
+        return Ok(response(origin, reply));
+    }
     let [application, replay] = shared.place.origins(&host);
     // Browsers say of every form where it comes from; those of other pages are none of ours.
     if sends && field("origin").as_deref() != Some(&application) {
@@ -246,7 +252,7 @@ impl Told {
             Origin::Application => {
                 let form = self.form.as_deref();
                 let asked = Asked::new(&self.path, self.accept.as_deref(), self.speech, &seen, &self.replay);
-                let asked = asked.beside(&self.others).by(&self.who, shared.user_header.as_ref());
+                let asked = asked.beside(shared, &self.others).by(&self.who, shared.user_header.as_ref());
                 Ok(page::answer(&asked.reviewed(shared.review.as_ref(), form)))
             }
             Origin::Replay => {

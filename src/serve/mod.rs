@@ -5,7 +5,8 @@
 //! they have another origin, which knows nothing of the application.
 //!
 //! Requests are answered on threads of their own, a few at a time, each from the archive as of a checkpoint that is a quarter of a second old
-//! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]).
+//! at most (`opened`). Nothing is ever fetched, and nothing can be changed but what people decide, where that is switched on ([`Review`]),
+//! and what waits for the next run ([`PingRules`]).
 
 mod events;
 mod gate;
@@ -13,6 +14,7 @@ mod http;
 mod opened;
 mod page;
 mod people;
+mod pings;
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -68,12 +70,21 @@ pub struct Options {
     pub public: Vec<[String; 2]>,
     /// Whether people may decide on sites here, and how.
     pub review: Option<Review>,
+    /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how they are told apart.
+    pub pings: Option<PingRules>,
     /// TimeGates of other archives, to which pages that are missing are linked.
     pub timegates: Vec<String>,
     /// Who may come in, unless whoever reaches an address may.
     pub people: Option<Members>,
     /// The field in which a web server before this one says who asks; they decide under this name and no other.
     pub user_header: Option<HeaderName>,
+}
+
+/// Notices from outside, which wait for the next run.
+#[derive(Clone, Debug, Default)]
+pub struct PingRules {
+    /// The field in which a web server before this one says who asks, as `X-Real-IP`; without it all clients are one.
+    pub client_header: Option<HeaderName>,
 }
 
 /// The name of the audit log in an archive's folder.
@@ -176,6 +187,7 @@ struct Shared {
     /// All archives that are served.
     places: Arc<[Place]>,
     review: Option<Review>,
+    pings: Option<pings::Pings>,
     timegates: Vec<String>,
     people: Option<Arc<People>>,
     user_header: Option<HeaderName>,
@@ -284,6 +296,7 @@ impl Server {
                 place: place.clone(),
                 places: Arc::clone(&places),
                 review: options.review.clone(),
+                pings: options.pings.as_ref().map(|rules| pings::Pings::new(rules.client_header.clone())),
                 timegates: options.timegates.clone(),
                 people: people.clone(),
                 user_header: options.user_header.clone(),

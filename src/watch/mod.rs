@@ -24,6 +24,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use archive_storage::address::surt;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -339,6 +340,38 @@ pub fn render(archive: &Path, watch: &Watch, format: Format) -> Result<String, W
         Format::Json => report.to_json(),
         _ => text::of(&report),
     })
+}
+
+/// The reports of a watch with what the access rules show now, the newest first.
+///
+/// # Errors
+/// When the folder cannot be read; so may each report.
+pub fn shown<'a>(
+    archive: &Path,
+    watch: &Watch,
+    access: &'a Access,
+) -> Result<impl Iterator<Item = Result<Report, WatchError>> + 'a, WatchError> {
+    let names = json_files(&file(archive, &watch.name).with_extension(""))?;
+    Ok(names.into_iter().rev().map(move |path| {
+        let mut report: Report = read_json(&path)?;
+        report.news.retain(|page| access.hiding(&page.url, page.seen.timestamp_micros()).is_none());
+        for page in &mut report.news {
+            // It has text of an earlier version, too.
+            let surt = surt(&page.url);
+            if access.rules().iter().any(|rule| rule.covers(&surt)) {
+                page.difference = None;
+            }
+        }
+        Ok(report)
+    }))
+}
+
+/// The feed of a watch with what the access rules show now.
+///
+/// # Errors
+/// When reports cannot be read.
+pub fn shown_feed(archive: &Path, watch: &Watch, access: &Access) -> Result<String, WatchError> {
+    atom::feed(watch, shown(archive, watch, access)?)
 }
 
 /// Takes pages out of every report, and makes the feeds anew; gives the number of reports that named one. What a watch wrote

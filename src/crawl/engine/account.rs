@@ -35,8 +35,16 @@ impl Run<'_> {
         };
         let name = if self.options.name.is_empty() { name } else { self.options.name };
         let mut run = runs::Run::begins(name, self.options.fetch.clock.now());
-        run.limits =
-            Limits { pages, seconds: self.options.time.map(|time| time.as_secs_f64()), ..Limits::default() };
+        let politeness = &self.options.politeness;
+        let delays = [politeness.host_delay, politeness.address_delay].map(|delay| delay.as_secs_f64());
+        run.limits = Limits {
+            pages,
+            seconds: self.options.time.map(|time| time.as_secs_f64()),
+            delay_seconds: Some(delays),
+            workers: Some(self.options.workers),
+            ..Limits::default()
+        };
+        run.noticed = self.options.noticed.clone();
         match Writer::begin(self.recorder.store().path(), run) {
             Ok(writer) => self.account.writer = Some(writer),
             Err(error) => self.notice(format!("the run cannot give an account of itself: {error}")),

@@ -13,6 +13,7 @@ use super::{Done, EraseError, Intent};
 use crate::decisions::Decisions;
 use crate::exchange::exports;
 use crate::ledger::canonical_of;
+use crate::publish;
 use crate::runs;
 use crate::topics;
 use crate::watch;
@@ -30,6 +31,7 @@ pub(super) fn remove(
 ) -> Result<(), EraseError> {
     done.reports = watch::forget_pages(archive, urls)?;
     done.topics = topics::forget(archive, urls)?;
+    publish::forget(archive, urls).map_err(EraseError::of(archive.join(publish::FOLDER)))?;
     runs::forget(archive, urls).map_err(EraseError::of(archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;

@@ -26,8 +26,10 @@ const LINKS_MAX: usize = 100;
 struct Page {
     url: String,
     title: Option<String>,
-    /// Newest first.
+    /// Newest first, from a place on that the address gives.
     captures: Vec<Row>,
+    /// The place from which older ones are listed.
+    older: Option<u64>,
     /// How many there are, those that are not listed too.
     captured: u64,
     /// Captures by year and month, oldest first.
@@ -65,6 +67,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let id = find(asked)?;
     let url = state.url(id)?;
     let rows = ArchiveRows::new(store, access.clone())?;
+    let from: u64 = asked.parameter("from").parse().unwrap_or(0);
     let (mut captures, mut captured, mut months) = (Vec::new(), 0, BTreeMap::<i32, [u64; 12]>::new());
     for capture in rows.history(id).map_err(|error| Problem::of(&error))? {
         let capture = capture.map_err(|error| Problem::of(&error))?;
@@ -73,7 +76,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         if let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize) {
             *month += 1;
         }
-        if captures.len() < CAPTURES_MAX {
+        if captured > from && captures.len() < CAPTURES_MAX {
             captures.push(row(asked, &url, capture)?);
         }
     }
@@ -83,6 +86,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let visit = state.visit(id)?;
     let data = Page {
         title: visit.and_then(|visit| visit.title).map(|title| state.title(title)).transpose()?,
+        older: Some(from.saturating_add(captures.len() as u64)).filter(|next| *next < captured),
         captures,
         captured,
         months: months.into_iter().collect(),
@@ -169,7 +173,8 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         @if !data.months.is_empty() { section { h2 { (t.say("Captures by month")) } (calendar(t, data)) } }
         section {
             h2 { (t.say("History")) }
-            @if data.captures.is_empty() { p { (t.say("It was never captured.")) } } @else { (history(t, data)) }
+            @if data.captured == 0 { p { (t.say("It was never captured.")) } } @else { (history(t, data)) }
+            @if let Some(from) = data.older { p { a href=(t.address("/page", &[("url", &data.url), ("from", &from.to_string())])) { (t.say("Older captures")) } } }
         }
         section { h2 { (t.say("Why")) } (reasons(t, why)) }
         section {
@@ -287,6 +292,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                 } }
                 tr { th scope="row" { (t.say("Scope")) } td { (why.scope) } }
                 @if let Some(decided) = &why.decided { tr { th scope="row" { (t.say("Decided")) } td { (decided) } } }
+                @if let Some(announced) = &why.announced { tr { th scope="row" { (t.say("Announced")) } td { (announced) } } }
                 tr { th scope="row" { (t.say("Host")) } td {
                     (spent.host) " · " (t.counted(spent.host_pages.into(), "{} page fetched", "{} pages fetched"))
                 } }

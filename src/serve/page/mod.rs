@@ -11,9 +11,11 @@ mod reading;
 mod review;
 mod runs;
 mod search;
+mod settings;
 mod site;
 mod speech;
 mod start;
+mod watches;
 
 use std::fs::File;
 
@@ -27,9 +29,9 @@ use url::form_urlencoded;
 pub(super) use self::speech::Speech;
 use crate::texts::Language;
 
-use super::Review;
 use super::opened::Seen;
 use super::people::Who;
+use super::{Review, Shared};
 use crate::access::Role;
 use crate::query::RowsError;
 use crate::selection::utc;
@@ -50,6 +52,8 @@ pub(super) struct Asked<'a> {
     opened: &'a Seen<'a>,
     /// The origin of the replay.
     replay: &'a str,
+    /// The server, whose settings are shown.
+    server: Option<&'a Shared>,
     /// Names and applications of the other archives that are served.
     others: &'a [(String, String)],
     review: Option<&'a Review>,
@@ -132,6 +136,7 @@ impl<'a> Asked<'a> {
         };
         let speech = if wants_json { speech.of_data() } else { speech };
         let (review, who, user_header, form) = (None, None, None, None);
+        let (server, others) = (None, &[]);
         Self {
             path,
             length,
@@ -140,7 +145,8 @@ impl<'a> Asked<'a> {
             speech,
             opened,
             replay,
-            others: &[],
+            server,
+            others,
             review,
             who,
             user_header,
@@ -158,9 +164,9 @@ impl<'a> Asked<'a> {
         self.who.and_then(|who| who.role).is_none_or(|own| own >= role)
     }
 
-    /// The same beside other archives.
-    pub(super) fn beside(self, others: &'a [(String, String)]) -> Self {
-        Self { others, ..self }
+    /// The same as a server answers it, beside other archives.
+    pub(super) fn beside(self, server: &'a Shared, others: &'a [(String, String)]) -> Self {
+        Self { server: Some(server), others, ..self }
     }
 
     /// The same where people may decide, with what was sent with a form.
@@ -211,6 +217,11 @@ impl Reply {
         let headers = [("Content-Type", kind), ("Vary", "Accept, Accept-Language")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { status, headers, body: body.into(), file: None }
+    }
+
+    /// An answer to a program.
+    pub(super) fn plain(status: u16, text: &str) -> Self {
+        Self::of(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
     /// The head of an answer that goes on.
@@ -283,6 +294,8 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/wacz" => package::page(asked),
         "/pictures" => pictures::page(asked),
         "/runs" => runs::list(asked),
+        "/settings" => settings::page(asked),
+        "/watches" => watches::list(asked),
         "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
         "/style.css" => Ok(Reply::of(200, "text/css", STYLE)),
         "/opensearch.xml" => {
@@ -290,6 +303,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         }
         "/health" => Ok(Reply::of(200, "text/plain", "ok\n")),
         "/metrics" => start::metrics(asked),
+        path if path.starts_with("/watches/") => watches::one(asked),
         path => match told_run(path) {
             Some(which) => runs::one(asked, which),
             None => Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
@@ -329,8 +343,11 @@ fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -
                     nav aria-label=(t.say("Main")) {
                         a .home href=(t.address("/", &[])) { "archive" }
                         a href=(t.address("/query", &[])) { (t.say("Query")) }
-                        @if asked.is_none_or(|asked| asked.may(Role::Operator)) { a href=(t.address("/runs", &[])) { (t.say("Runs")) } }
                         a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
+                        @if asked.is_none_or(|asked| asked.may(Role::Operator)) {
+                            a href=(t.address("/runs", &[])) { (t.say("Runs")) }
+                            a href=(t.address("/settings", &[])) { (t.say("Settings")) }
+                        }
                         @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
                         @if is_member { a href=(t.address("/logout", &[])) { (t.say("Log out")) } }
                     }

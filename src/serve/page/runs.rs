@@ -98,6 +98,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
                 } }
                 @if let Some(before) = oldest { p { a href=(t.address("/runs", &[("before", &before.to_string())])) { (t.say("Older runs")) } } }
             }
+            p { a href=(t.address("/watches", &[])) { (t.say("Watches")) } }
         }
     }))
 }
@@ -149,7 +150,7 @@ fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Told>, P
     };
     let found = id.and_then(|id| runs.get(id));
     Ok(found.map(|(mut run, stage)| {
-        for tally in run.errors.0.iter_mut().chain(&mut run.refused.0) {
+        for tally in run.errors.0.iter_mut().chain(&mut run.refused.0).chain(&mut run.noticed.0) {
             tally
                 .examples
                 .retain(|example| access.hiding(&example.url, example.time.timestamp_micros()).is_none());
@@ -201,6 +202,7 @@ fn shown(t: Speech, told: &Told) -> Markup {
         @if run.moments.len() > 1 { section { h2 { (t.say("Pages over time")) } (pace(t, run)) } }
         section { h2 { (t.say("Budgets")) } (budgets(t, run)) }
         @if !run.errors.0.is_empty() { section { h2 { (t.say("Errors")) } (reasons(t, "Errors", run.errors.0.iter())) } }
+        @if !run.noticed.0.is_empty() { section { h2 { (t.say("Fetched first for notices")) } (reasons(t, "Fetched first for notices", run.noticed.0.iter())) } }
         @let groups = [
             ("Traps", chosen(&run.refused, |name| is_one(&TRAPS, name))),
             ("Over budget", chosen(&run.refused, |name| is_one(&BUDGETS, name))),

@@ -177,5 +177,12 @@ pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let row = |(name, help, value): (&str, &str, u64)| {
         format!("# HELP archive_{name} {help}\n# TYPE archive_{name} gauge\narchive_{name} {value}\n")
     };
-    Ok(Reply::of(200, "text/plain; version=0.0.4", rows.map(row).concat()))
+    let mut text = rows.map(row).concat();
+    if let Some(pings) = asked.server.and_then(|server| server.pings.as_ref()) {
+        text += "# HELP archive_notices_total Notices that were sent, by what became of them.\n# TYPE archive_notices_total counter\n";
+        for (fate, count) in pings.counts() {
+            text += &format!("archive_notices_total{{fate=\"{fate}\"}} {count}\n");
+        }
+    }
+    Ok(Reply::of(200, "text/plain; version=0.0.4", text))
 }

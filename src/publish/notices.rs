@@ -1,0 +1,350 @@
+//! Notices that strangers send to `archive serve --pings`: IndexNow, sitemap pings, WebSub hubs.
+//!
+//! Nothing is believed and nothing is fetched when a notice comes. It is put into a queue on disk, a file each in the folder
+//! `pings` of the archive, and the next refresh or crawl looks at it ([`super::Pending`]). The name of a file is the host and a digest
+//! of what the notice says: one that waits already is not written twice, and a host has a limit of its own.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use archive_storage::Digest;
+use archive_storage::address::canonical;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use url::{Position, Url};
+
+use super::{IndexNow, PublishError, read_url, urls_of};
+use crate::files::{self, WholeFile, make_folder};
+
+/// The folder in an archive.
+pub const FOLDER: &str = "pings";
+
+/// Notices that wait, at most; further ones are refused.
+pub const NOTICES_MAX: usize = 1000;
+
+/// Notices of one host that wait, at most.
+pub const HOST_NOTICES_MAX: usize = 20;
+
+/// Bytes of all notices that wait, at most.
+pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
+
+/// A notice that could not be looked at for so long is given up.
+pub const KEPT: TimeDelta = TimeDelta::days(7);
+
+/// Characters of a key of IndexNow, from and to.
+pub const KEY_CHARACTERS: [usize; 2] = [8, 128];
+
+/// What a file is called until it is whole.
+const UNFINISHED: &str = "new.part";
+
+/// Why a notice does not wait.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoticeError {
+    /// [`NOTICES_MAX`], [`HOST_NOTICES_MAX`] or [`QUEUE_BYTES_MAX`] is reached.
+    #[error("too many notices wait; try again after the next refresh")]
+    Full,
+    /// The file system says so.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// How a notice came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// IndexNow, whose key has to be found on the host.
+    IndexNow,
+    /// `/ping?sitemap=URL`: anybody may say so, of a sitemap that is known.
+    Sitemap,
+}
+
+impl Kind {
+    /// Its name in accounts of runs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IndexNow => "IndexNow",
+            Self::Sitemap => "sitemap ping",
+        }
+    }
+}
+
+/// Where the key of a notice has to be found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The canonical URL of the key file.
+    pub at: String,
+    /// What has to stand in it.
+    pub key: String,
+}
+
+/// Word that pages of a host changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// When it came.
+    #[serde(with = "crate::instant")]
+    pub time: DateTime<Utc>,
+    /// How.
+    pub kind: Kind,
+    /// Canonical URLs, all of one host.
+    pub urls: Vec<String>,
+    /// What has to be found before it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
+impl Notice {
+    /// A notice of IndexNow in JSON.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_json(bytes: &[u8], now: DateTime<Utc>) -> Result<Self, PublishError> {
+        let submission =
+            serde_json::from_slice(bytes).map_err(|error| PublishError::IndexNow(error.to_string()))?;
+        Self::of(&submission, now)
+    }
+
+    /// A notice of IndexNow in the parameters of an address.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_parameters(
+        url: &str,
+        key: &str,
+        location: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<Self, PublishError> {
+        let (url, key_location) = (Some(url.to_owned()), location.map(str::to_owned));
+        Self::of(&IndexNow { url, key: key.to_owned(), key_location, ..IndexNow::default() }, now)
+    }
+
+    fn of(submission: &IndexNow, now: DateTime<Utc>) -> Result<Self, PublishError> {
+        let urls: Vec<Url> = urls_of(submission)?.into_iter().map(|announced| announced.url).collect();
+        let Some(first) = urls.first() else { return Err(PublishError::IndexNow("no URL".to_owned())) };
+        let host = host_of(first);
+        if let Some(other) = urls.iter().find(|url| host_of(url) != host) {
+            return Err(PublishError::OtherHost { url: other.to_string(), host: host.to_owned() });
+        }
+        let key = submission.key.as_str();
+        let is_key = (KEY_CHARACTERS[0]..=KEY_CHARACTERS[1]).contains(&key.len())
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_key {
+            return Err(PublishError::Key("a key has 8 to 128 letters, digits and dashes"));
+        }
+        let at = match &submission.key_location {
+            Some(location) => {
+                let at = read_url(location).filter(|at| host_of(at) == host);
+                at.ok_or(PublishError::Key("keyLocation is of the host of the URLs"))?
+            }
+            None => {
+                first.join(&format!("/{key}.txt")).map_err(|_| PublishError::Key("the key names no file"))?
+            }
+        };
+        // A key file speaks for its folder and what is below.
+        let folder = at.path().rsplit_once('/').map_or("/", |(folder, _)| folder);
+        if !urls.iter().all(|url| url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))) {
+            return Err(PublishError::Key("the URLs are in the folder of the key file or below"));
+        }
+        let proof = Some(Proof { at: canonical(&at), key: key.to_owned() });
+        Ok(Self { time: now, kind: Kind::IndexNow, urls: urls.iter().map(canonical).collect(), proof })
+    }
+
+    /// A sitemap ping; none if that is no URL.
+    #[must_use]
+    pub fn of_sitemap(url: &str, now: DateTime<Utc>) -> Option<Self> {
+        let urls = vec![canonical(&read_url(url)?)];
+        Some(Self { time: now, kind: Kind::Sitemap, urls, proof: None })
+    }
+
+    /// The name of its file: what it says, and not when.
+    fn name(&self) -> String {
+        let said = serde_json::json!([self.kind, self.urls, self.proof]).to_string();
+        format!("{}-{}.json", self.host(), short(&said))
+    }
+
+    fn host(&self) -> String {
+        let url = self.urls.first().and_then(|url| Url::parse(url).ok());
+        short(url.as_ref().map_or("", host_of))
+    }
+}
+
+fn host_of(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
+}
+
+fn short(text: &str) -> String {
+    Digest::sha256(text.as_bytes()).prefix().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a notice waits now, or did already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// It is on disk.
+    New,
+    /// It was.
+    Waiting,
+}
+
+/// Puts a notice into the queue, durably. One process at a time can.
+///
+/// # Errors
+/// When there is no room, or the disk refuses.
+pub fn enqueue(archive: &Path, notice: &Notice) -> Result<Queued, NoticeError> {
+    let folder = archive.join(FOLDER);
+    put(&folder, notice)
+        .map_err(|source| NoticeError::Io { path: folder.clone(), source })?
+        .ok_or(NoticeError::Full)
+}
+
+fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
+    make_folder(folder)?;
+    let path = folder.join(notice.name());
+    if path.exists() {
+        return Ok(Some(Queued::Waiting));
+    }
+    let mut file = WholeFile::begin_as(&path, folder.join(UNFINISHED))?;
+    let bytes = serde_json::to_vec(notice)?;
+    let (mut count, mut of_host, mut total) = (0, 0, bytes.len() as u64);
+    for found in names(folder)? {
+        count += 1;
+        of_host += usize::from(found.starts_with(&notice.host()));
+        // A run may have taken it meanwhile.
+        total += fs::symlink_metadata(folder.join(found)).map_or(0, |found| found.len());
+    }
+    if count >= NOTICES_MAX || of_host >= HOST_NOTICES_MAX || total > QUEUE_BYTES_MAX {
+        return Ok(None);
+    }
+    file.write_all(&bytes)?;
+    file.commit()?;
+    Ok(Some(Queued::New))
+}
+
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string().ok().filter(|name| name.ends_with(".json")));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The notices that wait, with their files, the oldest first; nothing for a file that is none.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn queued(archive: &Path) -> io::Result<Vec<(PathBuf, Option<Notice>)>> {
+    let folder = archive.join(FOLDER);
+    let mut found = Vec::new();
+    for name in names(&folder)? {
+        let path = folder.join(name);
+        let bytes = files::read_if_there(&path, QUEUE_BYTES_MAX)?;
+        found.push((path, bytes.and_then(|bytes| serde_json::from_slice::<Notice>(&bytes).ok())));
+    }
+    found.sort_by_key(|(_, notice)| notice.as_ref().map(|notice| notice.time));
+    Ok(found)
+}
+
+/// How many notices wait.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn waiting_notices(archive: &Path) -> io::Result<usize> {
+    Ok(names(&archive.join(FOLDER))?.len())
+}
+
+/// Removes the notices that name one of some URLs, and what cannot be read, which may name any.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
+    for (path, notice) in queued(archive)? {
+        if notice.is_none_or(|notice| notice.urls.iter().any(|url| urls.contains(url))) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn indexnow(urls: &[&str], key: &str, location: Option<&str>) -> Result<Notice, PublishError> {
+        let host = "a.test";
+        let json = serde_json::json!({ "host": host, "key": key, "keyLocation": location, "urlList": urls });
+        Notice::of_json(json.to_string().as_bytes(), Utc::now())
+    }
+
+    #[test]
+    fn indexnow_is_read_as_its_documentation_says() {
+        let notice = indexnow(&["https://a.test/1", "https://a.test/2#x"], "abcdef-12", None).unwrap();
+        assert_eq!(notice.urls, ["https://a.test/1", "https://a.test/2"]);
+        assert_eq!(notice.proof.unwrap().at, "https://a.test/abcdef-12.txt");
+        let at = "https://a.test/news/key.txt";
+        let location = Some(at);
+        assert_eq!(indexnow(&["https://a.test/news/1"], "abcdefgh", location).unwrap().proof.unwrap().at, at);
+        for outside in ["https://a.test/", "https://a.test/newspaper"] {
+            assert!(matches!(indexnow(&[outside], "abcdefgh", location), Err(PublishError::Key(_))));
+        }
+        let foreign = Some("https://b.test/key.txt");
+        assert!(matches!(indexnow(&["https://a.test/"], "abcdefgh", foreign), Err(PublishError::Key(_))));
+        let [least, most] = KEY_CHARACTERS;
+        for (length, is_key) in [(least - 1, false), (least, true), (most, true), (most + 1, false)] {
+            assert_eq!(indexnow(&["https://a.test/"], &"k".repeat(length), None).is_ok(), is_key, "{length}");
+        }
+        assert!(indexnow(&["https://a.test/"], "../../../etc", None).is_err());
+    }
+
+    #[test]
+    fn the_queue_is_bounded_and_keeps_nothing_twice() {
+        let archive = tempfile::tempdir().unwrap();
+        let notice = |host: usize, number: usize| {
+            Notice::of_sitemap(&format!("http://h{host}.test/{number}.xml"), Utc::now()).unwrap()
+        };
+        let put = |host, number| enqueue(archive.path(), &notice(host, number));
+        for number in 0..HOST_NOTICES_MAX {
+            assert_eq!(put(0, number).unwrap(), Queued::New);
+        }
+        assert_eq!(put(0, 0).unwrap(), Queued::Waiting);
+        assert!(matches!(put(0, HOST_NOTICES_MAX), Err(NoticeError::Full)));
+        // What a crash left unfinished is written over.
+        fs::write(archive.path().join(FOLDER).join(UNFINISHED), "{\"ti").unwrap();
+        for number in HOST_NOTICES_MAX..NOTICES_MAX - 1 {
+            fs::write(archive.path().join(FOLDER).join(format!("x{number}.json")), "{}").unwrap();
+        }
+        assert_eq!(put(1, 0).unwrap(), Queued::New);
+        assert!(matches!(put(2, 0), Err(NoticeError::Full)));
+        assert_eq!(queued(archive.path()).unwrap().len(), NOTICES_MAX);
+        forget(archive.path(), &HashSet::from(["http://h0.test/3.xml".to_owned()])).unwrap();
+        assert_eq!(
+            queued(archive.path()).unwrap().len(),
+            HOST_NOTICES_MAX,
+            "files that are no notices go, too"
+        );
+    }
+
+    #[test]
+    fn the_queue_is_bounded_in_bytes() {
+        let archive = tempfile::tempdir().unwrap();
+        make_folder(&archive.path().join(FOLDER)).unwrap();
+        let filler = fs::File::create(archive.path().join(FOLDER).join("x.json")).unwrap();
+        let notice = Notice::of_sitemap("http://a.test/s.xml", Utc::now()).unwrap();
+        let length = serde_json::to_vec(&notice).unwrap().len() as u64;
+        filler.set_len(QUEUE_BYTES_MAX - length + 1).unwrap();
+        assert!(matches!(enqueue(archive.path(), &notice), Err(NoticeError::Full)));
+        filler.set_len(QUEUE_BYTES_MAX - length).unwrap();
+        assert_eq!(enqueue(archive.path(), &notice).unwrap(), Queued::New);
+    }
+}

@@ -1,0 +1,90 @@
+//! What watches found: a list of them, the newest report of each, and their feeds.
+
+use chrono::{DateTime, Utc};
+use maud::html;
+use serde::Serialize;
+
+use super::{Asked, Problem, Reply, utc};
+use crate::watch::{self, WatchError};
+
+/// Pages of a report that are listed.
+const NEWS_MAX: usize = 200;
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    query: String,
+    every_seconds: u64,
+    /// Up to when its reports cover changes.
+    #[serde(serialize_with = "utc")]
+    since: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "utc")]
+    due: Option<DateTime<Utc>>,
+}
+
+impl From<watch::Watch> for Row {
+    fn from(watch: watch::Watch) -> Self {
+        let (since, due) = (Some(watch.since), Some(watch.due_at()));
+        Self { name: watch.name, query: watch.query, every_seconds: watch.every_seconds, since, due }
+    }
+}
+
+pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let t = asked.speech;
+    let rows: Vec<Row> = watch::list(asked.opened.store.path())?.into_iter().map(Row::from).collect();
+    Ok(asked.reply(t.say("Watches"), &rows, || {
+        html! {
+            h1 { (t.say("Watches")) }
+            @if rows.is_empty() { p { (t.markup("Nothing is watched. {} begins.", &[html! { code { "archive watch" } }])) } } @else {
+                div .wide role="region" aria-label=(t.say("Watches")) tabindex="0" { table {
+                    thead { tr {
+                        th scope="col" { (t.say("Watch")) } th scope="col" { (t.say("Query")) } th scope="col" { (t.say("Every")) }
+                        th scope="col" { (t.say("Told until")) } th scope="col" { (t.say("Next due")) } th scope="col" { (t.say("Feed")) }
+                    } }
+                    tbody { @for row in &rows { tr {
+                        th scope="row" { a href=(t.address(&format!("/watches/{}", row.name), &[])) { (row.name) } }
+                        td { a href=(t.query_of(&row.query)) { code { (row.query) } } }
+                        td { (t.span(row.every_seconds as f64)) }
+                        td { (t.moment(row.since)) }
+                        td { (t.moment(row.due)) }
+                        td { a href=(format!("/watches/{}.atom", row.name)) aria-label=(t.fill("Feed of {}", &[&row.name])) { "Atom" } }
+                    } } }
+                } }
+            }
+        }
+    }))
+}
+
+pub(super) fn one(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let (t, archive, access) = (asked.speech, asked.opened.store.path(), &asked.opened.access);
+    let name = asked.path.trim_start_matches("/watches/");
+    let (name, is_feed) = name.strip_suffix(".atom").map_or((name, false), |name| (name, true));
+    let found = watch::get(archive, name).map_err(|error| match error {
+        WatchError::Name(_) | WatchError::Missing(_) => {
+            Problem::Missing(t.fill("There is no watch “{}”.", &[&name]))
+        }
+        error => Problem::from(error),
+    })?;
+    if is_feed {
+        return Ok(Reply::of(200, "application/atom+xml", watch::shown_feed(archive, &found, access)?));
+    }
+    let report = watch::shown(archive, &found, access)?.next().transpose()?;
+    let query = found.query.clone();
+    Ok(asked.reply(name, &report, || {
+        html! {
+            h1 { (name) }
+            p { a href=(t.query_of(&query)) { code { (query) } } " · " a href=(format!("/watches/{name}.atom")) { (t.say("Feed")) } }
+            @match &report {
+                None => { p { (t.markup("No report was made yet; the next is due {}.", &[t.moment(Some(found.due_at()))])) } }
+                Some(report) => {
+                    p { (t.markup("From {} to {}:", &[t.moment(Some(report.since)), t.moment(Some(report.until))])) " " (t.counted(report.news.len() as u64, "{} page has news", "{} pages have news")) }
+                    ul { @for page in report.news.iter().take(NEWS_MAX) { li {
+                        (t.say(page.news.name())) ": "
+                        a href=(t.page_of(&page.url)) { (page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&page.url)) }
+                        @if page.difference.is_some() { " · " a href=(t.address("/compare", &[("url", &page.url)])) { (t.say("What changed")) } }
+                    } } }
+                }
+            }
+        }
+    }))
+}

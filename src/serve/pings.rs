@@ -1,0 +1,266 @@
+//! Notices that strangers send: IndexNow, sitemap pings. Switched on by `archive serve --pings`.
+//!
+//! Nothing is fetched for them. What is of a host that the archive holds, and of its scope, waits on disk for the next run
+//! ([`crate::publish::Notice`]); all else gets the same answer, is dropped and counted, so that nobody learns what is held.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use chrono::Utc;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::HeaderName;
+use hyper::{HeaderMap, Method};
+use tokio::sync::Semaphore;
+use url::form_urlencoded;
+
+use super::Shared;
+use super::page::Reply;
+use crate::ledger::Credits;
+use crate::publish::{self, Kind, Notice, NoticeError, PublishError, Queued};
+
+/// Notices that one client may send in a span, and all clients together.
+const CLIENT_PINGS_MAX: u32 = 100;
+const PINGS_MAX: u32 = 10_000;
+/// Bytes of a client's name that count.
+const CLIENT_BYTES_MAX: usize = 64;
+
+const SPAN: Duration = Duration::from_secs(3600);
+
+/// Notices that are read at once; others are refused.
+const AT_ONCE_MAX: usize = 4;
+
+/// Longest notice: 10 000 URLs of some 400 bytes.
+const PING_BYTES_MAX: usize = 4 << 20;
+
+/// A client has this long to send its notice.
+const PING_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What became of notices since the server began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It waits for the next run.
+    Queued,
+    /// The same waited already.
+    Waiting,
+    /// It is of a host or of pages that are none of this archive.
+    Dropped,
+    /// It says nothing that could be understood.
+    Wrong,
+    /// There were too many.
+    Refused,
+}
+
+/// The fates with their names.
+pub(super) const FATES: [(Fate, &str); 5] = [
+    (Fate::Queued, "queued"),
+    (Fate::Waiting, "waiting"),
+    (Fate::Dropped, "dropped"),
+    (Fate::Wrong, "wrong"),
+    (Fate::Refused, "refused"),
+];
+
+/// What notices may cost, and what became of them.
+#[derive(Debug)]
+pub(super) struct Pings {
+    /// The field in which a web server before this one says who asks; without it all clients are one.
+    client_field: Option<HeaderName>,
+    at_once: Arc<Semaphore>,
+    span: Mutex<Span>,
+    counts: [AtomicU64; FATES.len()],
+}
+
+/// Notices of a span of time.
+#[derive(Debug)]
+struct Span {
+    began: Instant,
+    all: u32,
+    clients: HashMap<String, u32>,
+}
+
+impl Span {
+    /// Whether a client may send another notice. At most [`PINGS_MAX`] clients are remembered.
+    fn admits(&mut self, client: &str, now: Instant) -> bool {
+        if now.saturating_duration_since(self.began) >= SPAN {
+            *self = Self { began: now, all: 0, clients: HashMap::new() };
+        }
+        if self.all >= PINGS_MAX {
+            return false;
+        }
+        let of_client = self.clients.entry(client.to_owned()).or_default();
+        if *of_client >= CLIENT_PINGS_MAX {
+            return false;
+        }
+        *of_client += 1;
+        self.all += 1;
+        true
+    }
+}
+
+/// An answer: status and what it says.
+type Said = (u16, String);
+
+impl Pings {
+    pub(super) fn new(client_field: Option<HeaderName>) -> Self {
+        let span = Span { began: Instant::now(), all: 0, clients: HashMap::new() };
+        let at_once = Arc::new(Semaphore::new(AT_ONCE_MAX));
+        Self { client_field, at_once, span: Mutex::new(span), counts: Default::default() }
+    }
+
+    /// Whether a path is one that takes notices.
+    pub(super) fn takes(path: &str) -> bool {
+        matches!(path.split('?').next(), Some("/indexnow" | "/ping"))
+    }
+
+    /// How many notices had each fate.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        FATES.iter().zip(&self.counts).map(|((_, name), count)| (*name, count.load(Ordering::Relaxed)))
+    }
+
+    fn count(&self, fate: Fate) {
+        if let Some(place) = FATES.iter().position(|(known, _)| *known == fate)
+            && let Some(count) = self.counts.get(place)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let client = self.client_field.as_ref().and_then(|field| headers.get(field)?.to_str().ok());
+        let mut span = self.span.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of a longer name as much as one address and a port take.
+        let client = client.map_or("", |client| client.get(..CLIENT_BYTES_MAX).unwrap_or(client));
+        span.admits(client, Instant::now())
+    }
+}
+
+/// The answer to a notice.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    pings: &Pings,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Reply {
+    let is_sent = *method == Method::POST && path.starts_with("/indexnow");
+    if !is_sent && *method != Method::GET {
+        return Reply::plain(405, "Only GET is understood here, and POST of IndexNow.\n");
+    }
+    let too_many = || {
+        pings.count(Fate::Refused);
+        let mut reply = Reply::plain(429, "There are too many notices. Come back later.\n");
+        reply.headers.push(("Retry-After".to_owned(), SPAN.as_secs().to_string()));
+        reply
+    };
+    let place = Arc::clone(&pings.at_once).try_acquire_owned();
+    let Ok(_place) = place.map_err(drop).and_then(|place| pings.admits(headers).then_some(place).ok_or(()))
+    else {
+        return too_many();
+    };
+    let body = match is_sent {
+        true => match tokio::time::timeout(PING_TIME_MAX, Limited::new(body, PING_BYTES_MAX).collect()).await
+        {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(_)) => return Reply::plain(413, "This notice is too long, or was cut off.\n"),
+            Err(_) => return Reply::plain(408, "This notice took too long.\n"),
+        },
+        false => Bytes::new(),
+    };
+    // It is never closed.
+    let Ok(_turn) = shared.limits.answering.acquire().await else {
+        return Reply::plain(503, "The server ends.\n");
+    };
+    let (work, path) = (Arc::clone(shared), path.to_owned());
+    let taken = tokio::task::spawn_blocking(move || take(&work, &path, is_sent.then_some(&body))).await;
+    let (fate, (status, said)) =
+        taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.".to_owned())));
+    if status == 429 {
+        return too_many();
+    }
+    pings.count(fate);
+    Reply::plain(status, &(said + "\n"))
+}
+
+/// Reads a notice, and puts it into the queue if it is of this archive.
+fn take(shared: &Shared, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
+    let notice = match read(path, body) {
+        Ok(notice) => notice,
+        Err(said) => return (Fate::Wrong, said),
+    };
+    // As IndexNow has it: received, and its key is still to be looked at.
+    let accepted = (202, "Accepted. It is looked at by the next crawl or refresh.".to_owned());
+    let failed = |error: String| (Fate::Refused, (503, error));
+    match of_this_archive(shared, notice) {
+        Ok(Some(notice)) => match publish::enqueue(shared.archive.path(), &notice) {
+            Ok(Queued::New) => (Fate::Queued, accepted),
+            Ok(Queued::Waiting) => (Fate::Waiting, accepted),
+            Err(error @ NoticeError::Full) => (Fate::Refused, (429, error.to_string())),
+            Err(_) => failed("The notice could not be kept. Try again later.".to_owned()),
+        },
+        Ok(None) => (Fate::Dropped, accepted),
+        Err(error) => failed(error),
+    }
+}
+
+fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let parameter = |wanted: &str| {
+        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted).map(|(_, value)| value)
+    };
+    let now = Utc::now();
+    if path == "/ping" {
+        let notice = parameter("sitemap").and_then(|url| Notice::of_sitemap(&url, now));
+        return notice
+            .ok_or((400, "Write it like /ping?sitemap=https%3A%2F%2Fexample.org%2Fsitemap.xml".to_owned()));
+    }
+    let notice = match (body, parameter("url"), parameter("key")) {
+        (Some(body), ..) => Notice::of_json(body, now),
+        (None, Some(url), Some(key)) => {
+            Notice::of_parameters(&url, &key, parameter("keyLocation").as_deref(), now)
+        }
+        _ => return Err((400, "Write it like /indexnow?url=URL&key=KEY, or send JSON.".to_owned())),
+    };
+    notice.map_err(|error| {
+        let is_foreign = matches!(error, PublishError::OtherHost { .. } | PublishError::Key(_));
+        (if is_foreign { 422 } else { 400 }, error.to_string())
+    })
+}
+
+/// What of a notice is of hosts that the archive holds and of its scope, if anything is.
+fn of_this_archive(shared: &Shared, mut notice: Notice) -> Result<Option<Notice>, String> {
+    let opened = shared.archive.open().map_err(|error| error.to_string())?;
+    let state = opened.store.state();
+    let credits = Credits::open(state).map_err(|error| error.to_string())?;
+    let mut heard = Vec::new();
+    for url in notice.urls {
+        // Of a stranger's word nothing becomes known that was not.
+        let is_known =
+            notice.kind != Kind::Sitemap || state.find(&url).map_err(|error| error.to_string())?.is_some();
+        if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {
+            heard.push(url);
+        }
+    }
+    notice.urls = heard;
+    Ok(Some(notice).filter(|notice| !notice.urls.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_and_all_clients_have_limits_in_a_span() {
+        let began = Instant::now();
+        let mut span = Span { began, all: 0, clients: HashMap::new() };
+        assert!((0..CLIENT_PINGS_MAX).all(|_| span.admits("a", began)));
+        assert!(!span.admits("a", began) && span.admits("b", began));
+        assert!((CLIENT_PINGS_MAX + 1..PINGS_MAX).all(|number| span.admits(&number.to_string(), began)));
+        assert!(!span.admits("c", began));
+        assert!(!span.admits("a", began + SPAN - Duration::from_nanos(1)));
+        assert!(span.admits("a", began + SPAN));
+    }
+}

@@ -35,6 +35,8 @@ struct Settings {
     refresh: Refresh,
     access_rules: usize,
     full_text: bool,
+    /// Whether people have to log in.
+    has_accounts: bool,
     review: Option<Review>,
     notices: Option<Notices>,
     timegates: Vec<String>,
@@ -53,7 +55,6 @@ struct Refresh {
 struct Review {
     by: String,
     user_header: Option<String>,
-    has_accounts: bool,
     is_blind: bool,
 }
 
@@ -78,7 +79,6 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let review = asked.review.map(|review| Review {
         by: review.by.clone(),
         user_header: asked.user_header.map(ToString::to_string),
-        has_accounts: asked.server.is_some_and(|server| server.people.is_some()),
         is_blind: review.is_blind,
     });
     let notices = match asked.server.and_then(|server| server.pings.as_ref()) {
@@ -104,6 +104,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         },
         access_rules: asked.opened.access.rules().len(),
         full_text: store.path().join(search::FOLDER).exists(),
+        has_accounts: asked.server.is_some_and(|server| server.people.is_some()),
         review,
         notices,
         timegates: asked.server.map(|server| server.timegates.clone()).unwrap_or_default(),
@@ -174,10 +175,14 @@ fn shown(t: Speech, data: &Settings) -> Markup {
             (row("Other archives that are linked to", html! { @if data.timegates.is_empty() { "–" } @for gate in &data.timegates { div .url { (gate) } } }))
         } } }
         section { h2 { (t.say("Who may do what")) } table .reasons { tbody {
-            (row("Read", html! { (t.say("whoever reaches this server, but for what access rules hide")) }))
+            (row("Read", html! { (t.say(if data.has_accounts {
+                "people with an account, but for what access rules hide from their role"
+            } else {
+                "whoever reaches this server, but for what access rules hide"
+            })) }))
             (row("Decide on sites", match &data.review {
                 None => html! { (t.say("nobody here (--review)")) },
-                Some(Review { has_accounts: true, .. }) => html! { (t.say("reviewers and operators with an account, under its name")) },
+                Some(_) if data.has_accounts => html! { (t.say("reviewers and operators with an account, under its name")) },
                 Some(Review { user_header: Some(field), .. }) => html! { (t.markup("whom the field {} names, under that name", &[html! { code { (field) } }])) },
                 Some(Review { by, .. }) => html! { (t.fill("whoever reaches this server, as {} or under another name", &[by])) },
             }))

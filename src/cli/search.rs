@@ -3,14 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find};
+use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
 use archive::search::Snippet;
-use archive_storage::Store;
 use chrono::{Local, SecondsFormat};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchivesArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Search the texts of pages, as one types into a search box.
@@ -32,7 +31,7 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// Results, at most 1000
@@ -92,19 +91,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
-    let store = Store::read_only(&args.archive.path)?;
+    let answering = args.archives.open(&args.reader)?;
     let options =
         Options { limit: args.limit, all: args.all, importance_weight: args.importance, facets: args.facets };
-    let results = find(&store, args.reader.access(&args.archive.path)?, &typed, options)?;
+    let results = find_in(answering.archives(), &typed, options)?;
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
     }
     if args.json {
-        return json(&results);
+        json(&results)?;
+        return Ok(answering.exit_code());
     }
     if results.hits.is_empty() {
         output::note(format_args!("nothing was found"));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(answering.exit_code());
     }
     if results.hits.iter().all(|hit| !hit.has_all) {
         output::note(format_args!("no page has all these words; these have most of them"));
@@ -116,10 +116,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let counts = counts.iter().map(|(value, count)| format!("{value} {}", HumanCount(*count)));
         output::line(&format!("{name}: {}", counts.collect::<Vec<_>>().join(", ")))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(answering.exit_code())
 }
 
-fn json(results: &Results) -> anyhow::Result<ExitCode> {
+fn json(results: &Results) -> anyhow::Result<()> {
     for hit in &results.hits {
         output::json_line(&Row {
             url: &hit.url,
@@ -135,7 +135,7 @@ fn json(results: &Results) -> anyhow::Result<ExitCode> {
     for (facet, counts) in &results.facets {
         output::json_line(&Facet { facet, counts })?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Prints a result: title and URL, what it says, what is known of it.

@@ -4,7 +4,7 @@
 //! [`LEASE`] by the monotonic clock; whoever takes a partition over waits for [`TAKEOVER`] before it writes, unless the node
 //! before it has ended, or had the archive of which it holds the lock itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -17,6 +17,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded}
 use super::member::place;
 use super::shared::{Epoch, Shared};
 use super::status::{Activity, Progress, Status, is_quiet};
+use super::turns::{ADDRESS_DELAY_MAX, ADDRESSES_MAX, ARRIVAL_MAX, Clock, EVERY_ADDRESS, Look};
 use super::{Batch, ClusterError, Marks, Member, Partition, Route};
 
 /// How long a look at the newest epoch holds.
@@ -31,6 +32,12 @@ const POLL_IDLE: Duration = Duration::from_millis(250);
 
 /// Batches that are read ahead of what the archive has made durable, from each partition.
 const AHEAD_MAX: u64 = 4;
+
+/// What a node has asked that is gone counts for so long: its last request may have been sent just before.
+const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
+
+/// While addresses are asked, the store's clock is looked at so often.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
 const END_PATIENCE: Duration = Duration::from_secs(30);
@@ -65,16 +72,26 @@ pub enum Event {
     WaitsFor(Vec<u16>),
     /// With this node's marks as they are, nothing waits anywhere.
     Quiet(Marks),
+    /// These addresses of this node are in the store since then.
+    Told(Vec<u64>, Instant),
+    /// What the others ask, and the time.
+    Looked(Look),
     /// The store does not answer; nothing if it does again.
     Trouble(Option<String>),
     /// The node can go on no longer.
     Failed(ClusterError),
 }
 
+/// What a crawl says.
+enum Said {
+    Commit(Box<Commit>),
+    Addresses(Vec<u64>),
+}
+
 /// A node at work.
 #[derive(Debug)]
 pub struct Node {
-    commits: Sender<Commit>,
+    commits: Sender<Said>,
     events: Receiver<Event>,
     thread: Option<JoinHandle<()>>,
     /// The epoch that it has.
@@ -111,6 +128,11 @@ impl Node {
             is_told: true,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks: marks.clone(),
+            addresses: Vec::new(),
+            untold: Vec::new(),
+            others: BTreeMap::new(),
+            shared_addresses: Arc::default(),
+            clock: None,
             before: None,
             waits_for: Vec::new(),
             in_trouble: false,
@@ -126,7 +148,13 @@ impl Node {
     /// # Errors
     /// When the thread has ended; what it said last says why.
     pub fn commit(&self, commit: Commit) -> Result<(), ClusterError> {
-        self.commits.send(commit).map_err(|_| ClusterError::ThreadEnded)
+        self.commits.send(Said::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
+    }
+
+    /// Tells the others of addresses that are to be asked; [`Event::Told`] says when they can see it.
+    pub fn tell_addresses(&self, addresses: Vec<u64>) {
+        // A thread that has failed has said so.
+        drop(self.commits.send(Said::Addresses(addresses)));
     }
 
     /// What has happened since it was asked last.
@@ -184,6 +212,15 @@ fn now() -> String {
 /// What is the same in two looks at all partitions when nothing has happened in between.
 type Seen = Vec<(u64, Marks)>;
 
+/// What another node asks.
+#[derive(Default)]
+struct Asked {
+    bytes: u64,
+    addresses: Vec<u64>,
+    /// Since when it is known to have ended.
+    gone: Option<Instant>,
+}
+
 struct Worker {
     shared: Shared,
     partition: Partition,
@@ -201,6 +238,14 @@ struct Worker {
     handed: BTreeMap<u16, u64>,
     /// What is durable.
     marks: Marks,
+    /// What this node asks, and what of it is not known to be in the store.
+    addresses: Vec<u64>,
+    untold: Vec<u64>,
+    /// What other nodes ask, by partition and epoch.
+    others: BTreeMap<(u16, u64), Asked>,
+    /// All of it.
+    shared_addresses: Arc<HashSet<u64>>,
+    clock: Option<Clock>,
     /// The last look, if it was quiet.
     before: Option<Seen>,
     waits_for: Vec<u16>,
@@ -208,10 +253,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(mut self, commits: &Receiver<Commit>, begins: Instant) {
+    fn work(mut self, commits: &Receiver<Said>, begins: Instant) {
         loop {
             match commits.recv_deadline(begins) {
-                Ok(commit) => self.take(commit),
+                Ok(said) => self.take(said),
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -228,12 +273,12 @@ impl Worker {
             }
             let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
             match commits.recv_timeout(if is_idle { POLL_IDLE } else { POLL_RUNNING }) {
-                Ok(commit) => self.take(commit),
+                Ok(said) => self.take(said),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
-            while let Ok(commit) = commits.try_recv() {
-                self.take(commit);
+            while let Ok(said) = commits.try_recv() {
+                self.take(said);
             }
         }
     }
@@ -280,8 +325,19 @@ impl Worker {
         drop(self.events.send(event));
     }
 
-    fn take(&mut self, commit: Commit) {
-        let Commit { outbox, activity, total, marks, progress } = commit;
+    fn take(&mut self, said: Said) {
+        let commit = match said {
+            Said::Commit(commit) => commit,
+            Said::Addresses(more) => {
+                let room = ADDRESSES_MAX.saturating_sub(self.addresses.len());
+                self.addresses.extend(more.iter().take(room));
+                if more.len() > room && self.addresses.last() != Some(&EVERY_ADDRESS) {
+                    self.addresses.push(EVERY_ADDRESS);
+                }
+                return self.untold.extend(more);
+            }
+        };
+        let Commit { outbox, activity, total, marks, progress } = *commit;
         self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
         self.marks = marks.clone();
         self.is_told = false;
@@ -319,12 +375,20 @@ impl Worker {
     /// Tells the status, then sends batches, so that nobody has received what was not told to be sent; then removes what
     /// was received and told to be.
     fn write(&mut self) -> Result<(), ClusterError> {
-        if !self.is_told
+        let needs_clock =
+            !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age() >= CLOCK_EVERY);
+        if (!self.is_told || needs_clock)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2)?;
-            self.shared.tell(&status)?;
+            self.clock = self.shared.tell(&status)?.or(self.clock);
             self.is_told = true;
+        }
+        if !self.untold.is_empty() {
+            self.hold(LEASE / 2)?;
+            self.shared.tell_addresses((self.partition.number, self.epoch), &self.addresses)?;
+            let told = std::mem::take(&mut self.untold);
+            self.say(Event::Told(told, Instant::now()));
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();
@@ -366,8 +430,51 @@ impl Worker {
             }
         }
         let all = self.shared.statuses(self.partition.count)?;
+        if !self.addresses.is_empty() {
+            self.look_at_addresses(&all)?;
+        }
         self.look_at_rebuilds(&all);
         self.look_for_quiet(&all);
+        Ok(())
+    }
+
+    /// Looks which addresses other nodes ask: those that have ended, or were followed by another, for a while longer.
+    fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+        let at = Instant::now();
+        let mut told = self.shared.told_addresses()?;
+        told.retain(|(partition, _), _| *partition != self.partition.number);
+        let mut is_same = true;
+        for (&(partition, epoch), &bytes) in &told {
+            let known = self.others.entry((partition, epoch)).or_default();
+            if known.bytes < bytes {
+                known.addresses = self.shared.addresses(partition, epoch)?;
+                known.bytes = bytes;
+                is_same = false;
+            }
+        }
+        let has_ended = |partition: u16, epoch: u64| {
+            let mut known = all.iter().flatten();
+            known.any(|one| {
+                (one.partition, one.epoch) == (partition, epoch)
+                    && matches!(one.activity, Activity::Complete | Activity::Ended(_))
+            })
+        };
+        for (&(partition, epoch), asked) in &mut self.others {
+            let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
+            if is_followed || has_ended(partition, epoch) {
+                asked.gone.get_or_insert(at);
+            }
+            if !asked.addresses.is_empty() && asked.gone.is_some_and(|gone| gone.elapsed() >= GONE_AFTER) {
+                asked.addresses = Vec::new();
+                is_same = false;
+            }
+        }
+        if !is_same {
+            let others = self.others.values().flat_map(|asked| &asked.addresses).copied();
+            self.shared_addresses = Arc::new(others.collect());
+        }
+        let others = Arc::clone(&self.shared_addresses);
+        self.say(Event::Looked(Look { others, at, clock: self.clock }));
         Ok(())
     }
 

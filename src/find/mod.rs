@@ -16,8 +16,8 @@ pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
-use crate::query::{self, ArchiveRows, PageRow, PageText, Plan, Question, Rows, RowsError};
-use crate::search::{self, Found, Reader, Snippet, TextQuery};
+use crate::query::{self, PageRow, PageText, Plan, Question, Rows, RowsError, Together};
+use crate::search::{self, Evidences, Found, Reader, Snippet, TextQuery};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -142,10 +142,24 @@ struct Ranked {
 /// # Errors
 /// When there is no index, and whatever cannot be read.
 pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> Result<Results, FindError> {
-    let index = Reader::open(&store.path().join(search::FOLDER))?;
-    let Question { rows, plan, .. } = Question::new(store, access, &typed.query(), Utc::now())?;
+    find_in(vec![(store, access)], typed, options)
+}
+
+/// Searches several archives as if they were one.
+///
+/// # Errors
+/// As [`find`], and when two of them have captured pages of one site.
+pub fn find_in(
+    archives: Vec<(&Store, Access)>,
+    typed: &Typed,
+    options: Options,
+) -> Result<Results, FindError> {
+    let open = |(store, _): &(&Store, Access)| Reader::open(&store.path().join(search::FOLDER));
+    let mut indexes = archives.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    Reader::join(&mut indexes);
+    let Question { rows, plan, .. } = Question::of(archives, &typed.query(), Utc::now())?;
     let limit = options.limit.min(RESULTS_MAX);
-    let mut found = index.find(&typed.find)?;
+    let mut found = found(&rows, &indexes, typed)?;
     found.retain(|found| found.has_all || !options.all);
     let counts = if options.facets { counted(&rows, &plan, &mut found)? } else { Counts::default() };
     found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
@@ -160,20 +174,39 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
             continue;
         }
         let score = scored(f64::from(score), row.importance, options.importance_weight);
-        let newest = store.state().visit(page)?.and_then(|visit| visit.last_capture);
+        let (store, own) = rows.origin(page);
+        let newest = store.state().visit(own)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|id| store.state().capture(id)).transpose()?;
         ranked.push(Ranked { row, newest, has_all, score, also: Vec::new() });
     }
     ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
     let mut best = without_copies(ranked);
     best.truncate(limit);
-    let hits = best.into_iter().map(|ranked| hit(store, &rows, &index, typed, ranked));
+    // Each of them knows what all have.
+    let Some(index) = indexes.first() else { return Ok(Results::default()) };
+    let hits = best.into_iter().map(|ranked| hit(&rows, index, typed, ranked));
     let hits = hits.collect::<Result<_, _>>()?;
-    Ok(Results { hits, facets: counts.facets(), meant: meant(&index, typed)? })
+    Ok(Results { hits, facets: counts.facets(), meant: meant(index, typed)? })
+}
+
+/// What all indexes find, by the numbers of all rows.
+fn found(rows: &Together<'_>, indexes: &[Reader], typed: &Typed) -> Result<Vec<Found>, FindError> {
+    let mut all: Option<Evidences> = None;
+    for (archive, index) in indexes.iter().enumerate() {
+        let mut found = index.find(&typed.find)?;
+        if rows.are_several() {
+            found = found.renumber(|page| rows.row_of(archive, page))?;
+        }
+        match &mut all {
+            Some(all) => all.add(found),
+            None => all = Some(found),
+        }
+    }
+    Ok(all.map(Evidences::judge).unwrap_or_default())
 }
 
 /// Counts all pages that were found and fit, and leaves no others.
-fn counted(rows: &ArchiveRows<'_>, plan: &Plan, found: &mut Vec<Found>) -> Result<Counts, FindError> {
+fn counted(rows: &Together<'_>, plan: &Plan, found: &mut Vec<Found>) -> Result<Counts, FindError> {
     let mut counts = Counts::default();
     let mut fitting = HashSet::new();
     for row in rows.pages_of(found.iter().map(|found| found.page).collect()) {
@@ -215,16 +248,10 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
 }
 
 /// A page as people see it.
-fn hit(
-    store: &Store,
-    rows: &ArchiveRows<'_>,
-    index: &Reader,
-    typed: &Typed,
-    ranked: Ranked,
-) -> Result<Hit, FindError> {
+fn hit(rows: &Together<'_>, index: &Reader, typed: &Typed, ranked: Ranked) -> Result<Hit, FindError> {
     let Ranked { row, newest, has_all, score, also } = ranked;
     let text = match newest {
-        Some(capture) => change::text_of(store, &capture)?,
+        Some(capture) => change::text_of(rows.origin(row.id).0, &capture)?,
         None => String::new(),
     };
     let mut texts = search::words(&typed.find.words);
@@ -234,9 +261,13 @@ fn hit(
         // In one line; what is marked stays where it is.
         snippet.text = snippet.text.replace('\n', " ");
     }
+    let url = |id| {
+        let (store, own) = rows.origin(id);
+        store.state().url(own)
+    };
     Ok(Hit {
-        url: store.state().url(row.id)?,
-        also: also.into_iter().map(|id| store.state().url(id)).collect::<Result<_, _>>()?,
+        url: url(row.id)?,
+        also: also.into_iter().map(url).collect::<Result<_, _>>()?,
         title: rows.text(&row, PageText::Title)?.unwrap_or_default().into_owned(),
         score,
         importance: row.importance,
@@ -255,7 +286,7 @@ struct Counts {
 impl Counts {
     const NAMES: [&str; 4] = ["site", "year", "type", "language"];
 
-    fn add(&mut self, rows: &ArchiveRows<'_>, row: &PageRow) -> Result<(), RowsError> {
+    fn add(&mut self, rows: &Together<'_>, row: &PageRow) -> Result<(), RowsError> {
         let text = |text| Ok::<_, RowsError>(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
         let values = [
             text(PageText::Site)?,

@@ -45,6 +45,7 @@ pub mod score;
 mod searched;
 mod subject;
 mod times;
+mod together;
 mod top;
 mod topics;
 mod typed;
@@ -68,6 +69,7 @@ pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
 pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 pub use times::Zone;
+pub use together::Together;
 pub use value::Value;
 
 use archive_storage::UrlId;

@@ -3,7 +3,8 @@
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::{Answer, ArchiveRows, Context, Error, FullText, Plan};
+use super::together::Indexes;
+use super::{Answer, Context, Error, FullText, Plan, Together};
 use crate::access::Access;
 use crate::search::{self, Reader};
 
@@ -19,9 +20,9 @@ pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, E
 /// A query that makes sense for an archive, ready to be asked.
 #[derive(Debug)]
 pub struct Question<'a> {
-    store: &'a Store,
+    stores: Vec<&'a Store>,
     /// What it is asked of.
-    pub rows: ArchiveRows<'a>,
+    pub rows: Together<'a>,
     /// What it asks for.
     pub plan: Plan,
 }
@@ -32,9 +33,19 @@ impl<'a> Question<'a> {
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, and what cannot be read.
     pub fn new(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = ArchiveRows::new(store, access).map_err(|error| Error::Rows(error.into()))?;
-        let plan = Plan::parse(text, &Context { now, ..Context::of(&rows) })?;
-        Ok(Self { store, rows, plan })
+        Self::of(vec![(store, access)], text, now)
+    }
+
+    /// The same of several archives, as if they were one.
+    ///
+    /// # Errors
+    /// As [`Question::new`], and when two of them have captured pages of one site.
+    pub fn of(archives: Vec<(&'a Store, Access)>, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let stores = archives.iter().map(|(store, _)| *store).collect();
+        let rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
+        let of_several = rows.are_several();
+        let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
+        Ok(Self { stores, rows, plan })
     }
 
     /// The same, if it asks for pages.
@@ -65,12 +76,13 @@ impl<'a> Question<'a> {
         self.plan.pages_found(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
     }
 
-    fn index(&self) -> Result<Option<Reader>, Error> {
+    fn index(&self) -> Result<Option<Indexes<'_, 'a>>, Error> {
         if !self.plan.searches_text() {
             return Ok(None);
         }
-        match Reader::open(&self.store.path().join(search::FOLDER)) {
-            Ok(reader) => Ok(Some(reader)),
+        let open = |store: &&Store| Reader::open(&store.path().join(search::FOLDER));
+        match self.stores.iter().map(open).collect() {
+            Ok(readers) => Ok(Some(Indexes::new(&self.rows, readers))),
             Err(search::Error::Missing { .. }) => Ok(None),
             Err(error) => Err(Error::Search(error.into())),
         }

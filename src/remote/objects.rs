@@ -70,7 +70,8 @@ pub async fn create(store: &dyn ObjectStore, path: &ObjectPath, bytes: Bytes) ->
             Ok(found) if found == bytes => return Ok(()),
             Ok(_) | Err(RemoteError::TooLong { .. }) => return Err(RemoteError::Exists(path.to_string())),
             // What somebody else was creating at that moment came to nothing either.
-            Err(RemoteError::Missing(_)) if matches!(error, RemoteError::Exists(_)) || error.is_passing() => {}
+            Err(RemoteError::Missing(_)) if matches!(error, RemoteError::Exists(_)) || error.is_passing() => {
+            }
             Err(again) if again.is_passing() => {}
             Err(_) => return Err(error),
         }

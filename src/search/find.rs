@@ -17,13 +17,13 @@ use std::collections::{HashMap, HashSet};
 use archive_storage::UrlId;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::Bm25Weight;
+use tantivy::query::{Bm25StatisticsProvider as _, Bm25Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::error::{Error, guarded};
 use super::labels::Label;
-use super::reader::Reader;
+use super::reader::{Reader, Whole};
 use super::words::words;
 use super::{TextQuery, schema::Fields};
 
@@ -110,49 +110,103 @@ struct Cursor {
     weight: Option<(Bm25Weight, FieldNormReader)>,
 }
 
-impl Reader {
-    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that are
-    /// known only by what links to them say are among them.
+/// What indexes know of pages that are looked for.
+pub struct Evidences {
+    wanted: Vec<Wanted>,
+    pages: Vec<(UrlId, Evidence)>,
+    linked: HashMap<UrlId, Fit>,
+    in_a_row: HashSet<UrlId>,
+    /// Pages with all phrases, if there are any.
+    with: Option<HashSet<UrlId>>,
+    without: HashSet<UrlId>,
+}
+
+impl Evidences {
+    /// Gives each page the number that it has among those of several indexes, and forgets those that have none.
     ///
     /// # Errors
-    /// When the index cannot be read.
-    pub fn find(&self, find: &Find) -> Result<Vec<Found>, Error> {
-        guarded(self.folder(), || self.find_unguarded(find))
+    /// What `number` reports.
+    pub fn renumber<E>(
+        mut self,
+        mut number: impl FnMut(UrlId) -> Result<Option<UrlId>, E>,
+    ) -> Result<Self, E> {
+        let mut pages = Vec::new();
+        for (page, evidence) in self.pages {
+            pages.extend(number(page)?.map(|page| (page, evidence)));
+        }
+        self.pages = pages;
+        for (page, fit) in std::mem::take(&mut self.linked) {
+            if let Some(page) = number(page)? {
+                self.linked.entry(page).or_default().take(fit);
+            }
+        }
+        for pages in
+            [Some(&mut self.in_a_row), self.with.as_mut(), Some(&mut self.without)].into_iter().flatten()
+        {
+            *pages = pages.iter().filter_map(|page| number(*page).transpose()).collect::<Result<_, E>>()?;
+        }
+        Ok(self)
     }
 
-    fn find_unguarded(&self, find: &Find) -> Result<Vec<Found>, Error> {
-        let error = |source| Error::of(self.folder(), source);
-        let searcher = self.searcher();
-        let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
-        let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
-        let wanted = wanted(&searcher, self.fields(), &typed).map_err(error)?;
-        let mut pages = Vec::new();
-        let mut linked: HashMap<UrlId, Fit> = HashMap::new();
-        for segment in searcher.segment_readers() {
-            read_pages(segment, self.fields(), &wanted, &mut pages).map_err(error)?;
-            read_links(segment, self.fields(), &wanted, &mut linked).map_err(error)?;
-        }
+    /// Adds those of another index.
+    pub fn add(&mut self, other: Self) {
+        self.pages.extend(other.pages);
+        other.linked.into_iter().for_each(|(page, fit)| self.linked.entry(page).or_default().take(fit));
+        self.in_a_row.extend(other.in_a_row);
+        self.with.iter_mut().for_each(|with| with.extend(other.with.iter().flatten()));
+        self.without.extend(other.without);
+    }
+
+    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that
+    /// are known only by what links to them say are among them.
+    #[must_use]
+    pub fn judge(self) -> Vec<Found> {
+        let Self { wanted, mut pages, mut linked, in_a_row, with, without } = self;
         for (page, evidence) in &mut pages {
             evidence.links = linked.remove(page).unwrap_or_default();
         }
         pages.extend(
             linked.into_iter().map(|(page, links)| (page, Evidence { links, ..Evidence::default() })),
         );
+        pages.retain(|(page, _)| {
+            with.as_ref().is_none_or(|with| with.contains(page)) && !without.contains(page)
+        });
+        let found = pages.into_iter();
+        found.map(|(page, evidence)| judge(page, evidence, &wanted, in_a_row.contains(&page))).collect()
+    }
+}
+
+impl Reader {
+    /// What this index knows of pages that are looked for.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn find(&self, find: &Find) -> Result<Evidences, Error> {
+        guarded(self.folder(), || self.find_unguarded(find))
+    }
+
+    fn find_unguarded(&self, find: &Find) -> Result<Evidences, Error> {
+        let error = |source| Error::of(self.folder(), source);
+        let searcher = self.searcher();
+        let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
+        let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
+        let wanted = wanted(&self.whole(), self.fields(), &typed).map_err(error)?;
+        let mut pages = Vec::new();
+        let mut linked: HashMap<UrlId, Fit> = HashMap::new();
+        for segment in searcher.segment_readers() {
+            read_pages(segment, self.fields(), &wanted, &mut pages).map_err(error)?;
+            read_links(segment, self.fields(), &wanted, &mut linked).map_err(error)?;
+        }
         let in_a_row =
             if typed.len() > 1 { self.pages_with(vec![typed.join(" ")], true)? } else { HashSet::new() };
-        let mut found: Vec<Found> = pages
-            .into_iter()
-            .map(|(page, evidence)| judge(page, evidence, &wanted, in_a_row.contains(&page)))
-            .collect();
-        if !find.phrases.is_empty() {
-            let with = self.pages_with(find.phrases.clone(), true)?;
-            found.retain(|found| with.contains(&found.page));
-        }
-        if !find.without.is_empty() {
-            let without = self.pages_with(find.without.clone(), false)?;
-            found.retain(|found| !without.contains(&found.page));
-        }
-        Ok(found)
+        let has_phrases = !find.phrases.is_empty();
+        let with = has_phrases.then(|| self.pages_with(find.phrases.clone(), true)).transpose()?;
+        let without = if find.without.is_empty() {
+            HashSet::new()
+        } else {
+            self.pages_with(find.without.clone(), false)?
+        };
+        Ok(Evidences { wanted, pages, linked, in_a_row, with, without })
     }
 
     /// The most frequent word that looks like one that no page has: one letter is different, or two of a long word. Nothing for a
@@ -167,16 +221,16 @@ impl Reader {
     }
 
     fn similar_unguarded(&self, word: &str) -> tantivy::Result<Option<String>> {
-        let (searcher, field) = (self.searcher(), self.fields().body);
+        let (whole, field) = (self.whole(), self.fields().body);
         for field in [field, self.fields().title, self.fields().labels, self.fields().links] {
-            if searcher.doc_freq(&Term::from_field_text(field, word))? > 0 {
+            if whole.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
             }
         }
         let Some(first) = word.chars().next() else { return Ok(None) };
         let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
         let mut frequencies: HashMap<String, u64> = HashMap::new();
-        for segment in searcher.segment_readers() {
+        for segment in whole.0.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(field)?;
             let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
             let mut read = 0;
@@ -203,8 +257,8 @@ impl Reader {
 }
 
 /// Each word once, with its share.
-fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
-    let documents = searcher.num_docs() as f32;
+fn wanted(whole: &Whole, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
+    let documents = whole.0.iter().map(Searcher::num_docs).sum::<u64>() as f32;
     let mut wanted: Vec<Wanted> = Vec::new();
     for word in typed {
         if wanted.iter().any(|known| known.word == *word) {
@@ -212,13 +266,13 @@ fn wanted(searcher: &Searcher, fields: Fields, typed: &[String]) -> tantivy::Res
         }
         let mut frequency = 0;
         for field in [fields.title, fields.body, fields.url, fields.labels, fields.links] {
-            frequency = frequency.max(searcher.doc_freq(&Term::from_field_text(field, word))?);
+            frequency = frequency.max(whole.doc_freq(&Term::from_field_text(field, word))?);
         }
         let frequency = frequency as f32;
         let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
         let mut weights = Vec::new();
         for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
-            let bm25 = Bm25Weight::for_terms(searcher, &[Term::from_field_text(field, word)])?;
+            let bm25 = Bm25Weight::for_terms(whole, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }
         wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights });

@@ -1,5 +1,6 @@
 //! Reading: what was committed last, also while the crawler writes on in another process.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,12 @@ use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
+use tantivy::query::{Bm25StatisticsProvider, Query as _};
+use tantivy::schema::Field;
 use tantivy::snippet::SnippetGenerator;
-use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader};
+use tantivy::{
+    DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
+};
 
 use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
@@ -31,6 +36,8 @@ pub struct Reader {
     fields: Fields,
     watermark: u64,
     state: Option<u64>,
+    /// Other indexes that are searched as one with this one.
+    beside: Vec<Searcher>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -82,7 +89,21 @@ impl Reader {
         let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
         let (_, fields) = Fields::schema();
-        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state })
+        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state, beside: Vec::new() })
+    }
+
+    /// Makes parts of one index of several: what one finds counts for as much as it would if all of it were in one.
+    pub fn join(readers: &mut [Self]) {
+        let all: Vec<Searcher> = readers.iter().map(Self::searcher).collect();
+        for (own, reader) in readers.iter_mut().enumerate() {
+            let others = all.iter().enumerate().filter(|(other, _)| *other != own);
+            reader.beside = others.map(|(_, searcher)| searcher.clone()).collect();
+        }
+    }
+
+    /// This index and those beside it, as one.
+    pub(super) fn whole(&self) -> Whole {
+        Whole([&[self.searcher()], self.beside.as_slice()].concat())
     }
 
     /// Sees what was committed since.
@@ -131,7 +152,8 @@ impl Reader {
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
         let query = terms::compile(query, self.fields);
         guarded(&self.folder, || {
-            self.reader.searcher().search(&query, &EveryHit).map_err(|source| Error::of(&self.folder, source))
+            let found = self.searcher().search_with_statistics_provider(&query, &EveryHit, &self.whole());
+            found.map_err(|source| Error::of(&self.folder, source))
         })
     }
 
@@ -164,12 +186,45 @@ impl Reader {
     /// When the index cannot be read.
     pub fn snippet(&self, query: &TextQuery, text: &str) -> Result<Option<Snippet>, Error> {
         let query = terms::compile(query, self.fields);
-        let mut generator = SnippetGenerator::create(&self.reader.searcher(), &*query, self.fields.body)
-            .map_err(|source| Error::of(&self.folder, source))?;
-        generator.set_max_num_chars(SNIPPET_CHARACTERS_MAX);
+        let (mut words, whole) = (BTreeMap::new(), self.whole());
+        let mut terms = Vec::new();
+        query.query_terms(&mut |term, _| {
+            terms.extend((term.field() == self.fields.body).then(|| term.clone()))
+        });
+        for term in terms {
+            let frequency = whole.doc_freq(&term).map_err(|source| Error::of(&self.folder, source))?;
+            if let Some(word) = term.value().as_str().filter(|_| frequency > 0) {
+                words.insert(word.to_owned(), 1.0 / (1.0 + frequency as Score));
+            }
+        }
+        let generator =
+            SnippetGenerator::new(words, super::words::analyzer(), self.fields.body, SNIPPET_CHARACTERS_MAX);
         let snippet = generator.snippet(text);
         let found = snippet.highlighted().to_vec();
         Ok((!snippet.is_empty()).then(|| Snippet { text: snippet.fragment().to_owned(), found }))
+    }
+}
+
+/// Several indexes as one.
+pub(super) struct Whole(pub(super) Vec<Searcher>);
+
+impl Whole {
+    fn sum(&self, of: impl Fn(&Searcher) -> tantivy::Result<u64>) -> tantivy::Result<u64> {
+        self.0.iter().map(of).sum()
+    }
+}
+
+impl Bm25StatisticsProvider for Whole {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.sum(|searcher| searcher.total_num_tokens(field))
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        self.sum(Bm25StatisticsProvider::total_num_docs)
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        self.sum(|searcher| searcher.doc_freq(term))
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`LEASE`] by the monotonic clock; whoever takes a partition over waits for [`TAKEOVER`] before it writes, unless the node
 //! before it has ended, or had the archive of which it holds the lock itself.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -17,7 +17,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded}
 use super::member::place;
 use super::shared::{Epoch, Shared};
 use super::status::{Activity, Progress, Status, is_quiet};
-use super::turns::{ADDRESS_DELAY_MAX, ADDRESSES_MAX, ARRIVAL_MAX, Clock, EVERY_ADDRESS, Look};
+use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{Batch, ClusterError, Marks, Member, Partition, Route};
 
 /// How long a look at the newest epoch holds.
@@ -32,9 +32,6 @@ const POLL_IDLE: Duration = Duration::from_millis(250);
 
 /// Batches that are read ahead of what the archive has made durable, from each partition.
 const AHEAD_MAX: u64 = 4;
-
-/// What a node has asked that is gone counts for so long: its last request may have been sent just before.
-const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
 
 /// While addresses are asked, the store's clock is looked at so often.
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
@@ -130,8 +127,7 @@ impl Node {
             marks: marks.clone(),
             addresses: Vec::new(),
             untold: Vec::new(),
-            others: BTreeMap::new(),
-            shared_addresses: Arc::default(),
+            others: Others::default(),
             clock: None,
             before: None,
             waits_for: Vec::new(),
@@ -212,15 +208,6 @@ fn now() -> String {
 /// What is the same in two looks at all partitions when nothing has happened in between.
 type Seen = Vec<(u64, Marks)>;
 
-/// What another node asks.
-#[derive(Default)]
-struct Asked {
-    bytes: u64,
-    addresses: Vec<u64>,
-    /// Since when it is known to have ended.
-    gone: Option<Instant>,
-}
-
 struct Worker {
     shared: Shared,
     partition: Partition,
@@ -241,10 +228,7 @@ struct Worker {
     /// What this node asks, and what of it is not known to be in the store.
     addresses: Vec<u64>,
     untold: Vec<u64>,
-    /// What other nodes ask, by partition and epoch.
-    others: BTreeMap<(u16, u64), Asked>,
-    /// All of it.
-    shared_addresses: Arc<HashSet<u64>>,
+    others: Others,
     clock: Option<Clock>,
     /// The last look, if it was quiet.
     before: Option<Seen>,
@@ -257,8 +241,9 @@ impl Worker {
         loop {
             match commits.recv_deadline(begins) {
                 Ok(said) => self.take(said),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) if Instant::now() < begins => return,
+                // A run that is over already has something to say, too.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         // What the node before may still have written is known now.
@@ -438,42 +423,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks which addresses other nodes ask: those that have ended, or were followed by another, for a while longer.
     fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
         let at = Instant::now();
         let mut told = self.shared.told_addresses()?;
         told.retain(|(partition, _), _| *partition != self.partition.number);
-        let mut is_same = true;
-        for (&(partition, epoch), &bytes) in &told {
-            let known = self.others.entry((partition, epoch)).or_default();
-            if known.bytes < bytes {
-                known.addresses = self.shared.addresses(partition, epoch)?;
-                known.bytes = bytes;
-                is_same = false;
-            }
-        }
         let has_ended = |partition: u16, epoch: u64| {
-            let mut known = all.iter().flatten();
-            known.any(|one| {
-                (one.partition, one.epoch) == (partition, epoch)
-                    && matches!(one.activity, Activity::Complete | Activity::Ended(_))
-            })
+            let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
+            one.is_some_and(|one| matches!(one.activity, Activity::Complete | Activity::Ended(_)))
         };
-        for (&(partition, epoch), asked) in &mut self.others {
-            let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
-            if is_followed || has_ended(partition, epoch) {
-                asked.gone.get_or_insert(at);
-            }
-            if !asked.addresses.is_empty() && asked.gone.is_some_and(|gone| gone.elapsed() >= GONE_AFTER) {
-                asked.addresses = Vec::new();
-                is_same = false;
-            }
-        }
-        if !is_same {
-            let others = self.others.values().flat_map(|asked| &asked.addresses).copied();
-            self.shared_addresses = Arc::new(others.collect());
-        }
-        let others = Arc::clone(&self.shared_addresses);
+        let shared = &self.shared;
+        let others = self
+            .others
+            .look(&told, at, has_ended, |(partition, epoch)| shared.addresses(partition, epoch))?;
         self.say(Event::Looked(Look { others, at, clock: self.clock }));
         Ok(())
     }
@@ -511,5 +472,27 @@ impl Worker {
             self.say(Event::Quiet(self.marks.clone()));
         }
         self.before = Some(seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Asked;
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_over_at_once_has_told_so() {
+        let store = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", store.path().display());
+        for number in 1..=30 {
+            let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None };
+            let member = Member::find(&asked).unwrap();
+            let node = Node::start(&member, store.path(), &Marks::default()).unwrap();
+            let activity = Activity::Ended("limit".to_owned());
+            let (marks, progress) = (Marks::default(), Progress::default());
+            node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
+            assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
+            assert!(Shared::new(member.store).unwrap().status(number).unwrap().is_some(), "{number}");
+        }
     }
 }

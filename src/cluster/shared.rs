@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::batch::Fault;
 use super::status::Status;
-use super::turns::Clock;
+use super::turns::{Clock, Told};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
 use crate::remote::{self, RemoteError};
 
@@ -201,7 +201,7 @@ impl Shared {
     }
 
     /// Which nodes have told their addresses, by partition and epoch, and how many bytes that is.
-    pub(super) fn told_addresses(&self) -> Result<BTreeMap<(u16, u64), u64>, ClusterError> {
+    pub(super) fn told_addresses(&self) -> Result<Told, ClusterError> {
         let told = self.list(ADDRESSES)?.into_iter().filter_map(|(name, bytes)| {
             let (partition, epoch) = name.split_once('/')?;
             Some(((partition.parse().ok()?, epoch.parse().ok()?), bytes))

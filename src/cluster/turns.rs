@@ -8,7 +8,7 @@
 //! Turns follow the clock of the store ([`Clock`]); those of the machines may say what they like. Who cannot see the store waits.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const TURN: Duration = Duration::from_secs(20);
 const GUARD: Duration = Duration::from_secs(3);
 
 /// From the moment when a request is handed out to its arrival.
-pub(super) const ARRIVAL_MAX: Duration = Duration::from_secs(1);
+const ARRIVAL_MAX: Duration = Duration::from_secs(1);
 
 /// How long a look at what others ask holds.
 const SEEN_MAX: Duration = Duration::from_secs(10);
@@ -80,6 +80,62 @@ pub struct Look {
     /// When the look began.
     pub(super) at: Instant,
     pub(super) clock: Option<Clock>,
+}
+
+/// What a node has asked that is gone counts for so long: its last request may have been sent just before.
+const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
+
+/// Nodes and how many bytes their addresses take, by partition and epoch.
+pub(super) type Told = BTreeMap<(u16, u64), u64>;
+
+/// What another node asks.
+#[derive(Debug, Default)]
+struct Asking {
+    bytes: u64,
+    addresses: Vec<u64>,
+    /// Since when it is known to have ended.
+    gone: Option<Instant>,
+}
+
+/// What all other nodes ask.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    nodes: BTreeMap<(u16, u64), Asking>,
+    all: Arc<HashSet<u64>>,
+}
+
+impl Others {
+    /// Reads what was told since the last look, and forgets what nodes have asked that ended, or were followed by another, some time ago.
+    pub(super) fn look<E>(
+        &mut self,
+        told: &Told,
+        now: Instant,
+        has_ended: impl Fn(u16, u64) -> bool,
+        read: impl Fn((u16, u64)) -> Result<Vec<u64>, E>,
+    ) -> Result<Arc<HashSet<u64>>, E> {
+        let mut is_same = true;
+        for (&node, &bytes) in told {
+            let known = self.nodes.entry(node).or_default();
+            if known.bytes < bytes {
+                (known.addresses, known.bytes) = (read(node)?, bytes);
+                is_same = false;
+            }
+        }
+        for (&(partition, epoch), node) in &mut self.nodes {
+            let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
+            if is_followed || has_ended(partition, epoch) {
+                let gone = *node.gone.get_or_insert(now);
+                if !node.addresses.is_empty() && now >= gone + GONE_AFTER {
+                    node.addresses = Vec::new();
+                    is_same = false;
+                }
+            }
+        }
+        if !is_same {
+            self.all = Arc::new(self.nodes.values().flat_map(|node| &node.addresses).copied().collect());
+        }
+        Ok(Arc::clone(&self.all))
+    }
 }
 
 /// The turns of a node.
@@ -212,6 +268,31 @@ mod tests {
             (from..from + 40).any(|second| turns.wait(ADDRESS, delay, after(second * 1000)).is_none())
         };
         assert!(asked(&mut turns, 500) && !asked(&mut turns, 600));
+    }
+
+    #[test]
+    fn what_a_node_has_asked_counts_until_some_time_after_its_end() {
+        let start = Instant::now();
+        let mut others = Others::default();
+        let mut look = |told: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
+            let read = |(partition, epoch)| Ok::<_, ()>(vec![u64::from(partition) * 10 + epoch]);
+            let (told, now) = (told.iter().copied().collect(), start + Duration::from_secs(seconds));
+            let all =
+                others.look(&told, now, |partition, epoch| ended == Some((partition, epoch)), read).unwrap();
+            let mut all: Vec<u64> = all.iter().copied().collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(look(&[((1, 1), 8), ((2, 1), 8)], 0, None), [11, 21]);
+        // A new node has one partition, the other one is over.
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 1, Some((2, 1))), [11, 12, 21]);
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 11, Some((2, 1))), [11, 12, 21]);
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 12, Some((2, 1))), [12]);
+        assert_eq!(
+            look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 40, Some((2, 1))),
+            [12],
+            "nothing comes back"
+        );
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl Reader {
         let (mut words, whole) = (BTreeMap::new(), self.whole());
         let mut terms = Vec::new();
         query.query_terms(&mut |term, _| {
-            terms.extend((term.field() == self.fields.body).then(|| term.clone()))
+            terms.extend((term.field() == self.fields.body).then(|| term.clone()));
         });
         for term in terms {
             let frequency = whole.doc_freq(&term).map_err(|source| Error::of(&self.folder, source))?;

@@ -11,6 +11,7 @@ use archive_testweb::Config;
 use serde_json::Value;
 
 use crate::crawl::{everything, lively};
+use crate::politeness::are_apart;
 use crate::support::captures::assert_same;
 use crate::support::program::{Finished, Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
@@ -119,7 +120,10 @@ fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8;
 
 /// What one node captures in peace.
 fn alone(served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
-    let archive = Archive::new();
+    alone_in(&Archive::new(), served)
+}
+
+fn alone_in(archive: &Archive, served: &TestWeb) -> BTreeMap<String, [u8; 16]> {
     start(&mut archive.crawl(&served.web.seeds(2), &everything(served))).wait().succeeded();
     captures(&archive.path).are_single_answers();
     let (digests, overlap) = union(std::iter::once(archive.path.as_path()));
@@ -138,7 +142,10 @@ fn assert_union(found: &(BTreeMap<String, [u8; 16]>, u64), expected: &BTreeMap<S
 #[test]
 fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
     let served = TestWeb::start(still(401, 600, 0));
-    let expected = alone(&served);
+    let single = Archive::new();
+    let expected = alone_in(&single, &served);
+    let asked = "page captures > 0 and status < 300 select url, title order by url";
+    let answer = single.json("query", &[asked]);
     for count in [1, 2, 4] {
         let nodes = Nodes::new(&served, count);
         for finished in nodes.run() {
@@ -152,6 +159,22 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
         let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
         println!("{count} nodes: {shares:?} captures");
         assert!(shares.iter().all(|share| *share > 0), "every partition has sites: {shares:?}");
+
+        // All of them answer as one does, and say so where a partition is missing.
+        let together = |archives: &[Archive]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+            command.args(["query", asked, "--json"]);
+            for archive in archives {
+                command.arg("--archive").arg(&archive.path);
+            }
+            start(&mut command).wait()
+        };
+        assert_eq!(together(&nodes.archives).succeeded().json(), answer);
+        if count > 2 {
+            let missing = together(&nodes.archives[1..3]);
+            assert_eq!(missing.code, Some(4));
+            assert!(missing.errors.contains("of 4 partitions these are missing from this answer: 1, 4"));
+        }
 
         // A finished crawl asks for nothing, whoever comes again.
         let requests = served.server.requests();
@@ -347,6 +370,49 @@ fn firewalls_and_crossovers_send_nothing() {
         }
         nodes.balances();
     }
+}
+
+/// What all sites are asked with that are at one address, and for how long: all of four nodes have a turn in that time.
+const ONE_ADDRESS: [&str; 4] = ["--delay", "200ms", "--for", "100s"];
+const ADDRESS_DELAY: Duration = Duration::from_millis(200);
+
+#[test]
+fn an_address_is_left_alone_for_its_delay_by_all_nodes_together() {
+    let each = [2, 4].map(|count| std::thread::spawn(move || ask_one_address(count)));
+    each.into_iter().for_each(|run| run.join().unwrap());
+}
+
+fn ask_one_address(count: usize) {
+    let served = TestWeb::start(still(409, 2000, 0));
+    served.server.record_arrivals(true);
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, count) };
+    let crawl = |node: usize, delay: Duration| {
+        let (partition, delay) = (format!("{}/{count}", node + 1), format!("{}ms", delay.as_millis()));
+        let mut options = served.connection().to_vec();
+        options.extend(ONE_ADDRESS.map(str::to_owned));
+        let more = [
+            "--address-delay",
+            &delay,
+            "--scope",
+            "any",
+            "--cluster",
+            &nodes.url(),
+            "--partition",
+            &partition,
+        ];
+        options.extend(more.map(str::to_owned));
+        nodes.archives[node].crawl(&nodes.seeds, &options)
+    };
+    let too_long = Duration::from_millis(10_001);
+    start(&mut crawl(0, too_long)).wait().refused(1, &["--address-delay is at most 10 s"]);
+    let begin = |node| start(&mut crawl(node, ADDRESS_DELAY));
+    let running: Vec<Running> = (0..count).map(begin).collect();
+    running.into_iter().for_each(|node| drop(node.wait().succeeded()));
+    let arrivals = served.server.take_arrivals();
+    let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
+    println!("{count} nodes: {} requests to one address, {shares:?} captures", arrivals.len());
+    assert!(shares.iter().all(|share| *share > 10), "every node has had a turn: {shares:?}");
+    are_apart("the address", &arrivals, ADDRESS_DELAY);
 }
 
 /// Sums of a figure of what all partitions have sent.

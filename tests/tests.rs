@@ -67,6 +67,7 @@ mod strangers;
 mod support;
 mod terminal;
 mod texts;
+mod together;
 mod unchanged;
 mod validating;
 mod versions;

@@ -21,6 +21,7 @@ fuzz_target!(|text: &str| {
                 page_columns: &[],
                 site_columns: &[],
                 topics: &["maps".to_owned()],
+                of_several: false,
             };
             if let Err(mistake) = Plan::new(&query, text, &context) {
                 assert!(text.get(mistake.span()).is_some());

@@ -89,8 +89,14 @@ impl CashArgs {
         if archive.join("state").is_dir() {
             return Ok(());
         }
-        let context =
-            Context { now: Utc::now(), zone: Zone::Local, page_columns: &[], site_columns: &[], topics: &[] };
+        let context = Context {
+            now: Utc::now(),
+            zone: Zone::Local,
+            page_columns: &[],
+            site_columns: &[],
+            topics: &[],
+            of_several: false,
+        };
         for (text, _) in self.queries() {
             let plan = Plan::parse(text, &context).map_err(query::Error::from).context(OPTION)?;
             plan.expect_pages().context(OPTION)?;

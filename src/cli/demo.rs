@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ] {
         output::line("")?;
         output::line(&format!("$ archive query '{text}' --archive {}", args.path.display()))?;
-        query::print(&args.path, Access::unlimited(), text)?;
+        query::print(vec![(&Store::read_only(&args.path)?, Access::unlimited())], text)?;
     }
 
     heading(&format!(

@@ -1,7 +1,9 @@
 //! Options that several commands share.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::access::Access;
@@ -9,16 +11,17 @@ use archive::crawl::{self, Politeness, WORKERS_MAX};
 use archive::duration::read_duration;
 use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
+use archive::ledger::Credits;
 use archive::memory::parse_bytes;
 use archive::recorder::Memory;
 use archive::search;
 use archive::selection::CrawlPolicy;
-use archive_storage::Clock;
+use archive_storage::{Clock, Store};
 use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{UsageError, logging, output};
+use super::{EXIT_STOPPED, UsageError, logging, output};
 
 /// The pause of an address is this much shorter than a host's: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -32,6 +35,73 @@ pub(crate) struct ArchiveArgs {
     /// Folder of the archive
     #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
     pub(crate) path: PathBuf,
+}
+
+/// Where the archives are that are asked as one.
+#[derive(clap::Args)]
+pub(crate) struct ArchivesArgs {
+    /// Folder of the archive; may be repeated for archives of different sites (as the partitions of a cluster are), which are then
+    /// asked as one
+    #[arg(long = "archive", env = "ARCHIVE_DIR", default_value = "./web.archive", value_name = "DIR")]
+    paths: Vec<PathBuf>,
+}
+
+/// The archives that answer.
+pub(crate) struct Answering {
+    stores: Vec<(Store, Access)>,
+    is_whole: bool,
+}
+
+impl ArchivesArgs {
+    /// Opens them. Of several, those that cannot be opened are named, and so are partitions of their clusters that nobody named.
+    pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
+        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
+        if let [only] = self.paths.as_slice() {
+            return Ok(Answering { stores: vec![open(only)?], is_whole: true });
+        }
+        let (mut stores, mut is_whole) = (Vec::new(), true);
+        let mut partitions: BTreeMap<String, (u16, BTreeSet<u16>)> = BTreeMap::new();
+        for path in &self.paths {
+            match open(path) {
+                Ok((store, access)) => {
+                    if let Some(one) = Credits::partition_of(store.state())? {
+                        let (_, numbers) =
+                            partitions.entry(one.cluster).or_insert((one.count, BTreeSet::new()));
+                        numbers.insert(one.number);
+                    }
+                    stores.push((store, access));
+                }
+                Err(error) => {
+                    is_whole = false;
+                    output::note(format_args!("{} is missing from this answer: {error:#}", path.display()));
+                }
+            }
+        }
+        anyhow::ensure!(!stores.is_empty(), "none of these archives can be read");
+        for (count, numbers) in partitions.values() {
+            let missing: Vec<String> =
+                (1..=*count).filter(|number| !numbers.contains(number)).map(|one| one.to_string()).collect();
+            if !missing.is_empty() {
+                is_whole = false;
+                let missing = missing.join(", ");
+                output::note(format_args!(
+                    "of {count} partitions these are missing from this answer: {missing}"
+                ));
+            }
+        }
+        Ok(Answering { stores, is_whole })
+    }
+}
+
+impl Answering {
+    pub(crate) fn archives(&self) -> Vec<(&Store, Access)> {
+        self.stores.iter().map(|(store, access)| (store, access.clone())).collect()
+    }
+
+    /// The exit code of an answer.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        if self.is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
+    }
 }
 
 /// Who reads the archive.

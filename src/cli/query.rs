@@ -1,7 +1,6 @@
 //! `archive query`: what fits a question, and counts of it.
 
 use std::io::{self, Read};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -14,7 +13,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchivesArgs, ReaderArgs};
 use super::output;
 
 /// Rows of a table when the query has no limit.
@@ -99,7 +98,7 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// One JSON object a row
@@ -115,23 +114,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
     };
-    let access = args.reader.access(&args.archive.path)?;
+    let answering = args.archives.open(&args.reader)?;
+    let archives = answering.archives();
     if args.json {
-        let (answer, _) = ask(&args.archive.path, access, &text, None)?;
+        let (answer, _) = ask(archives, &text, None)?;
         for row in &answer.rows {
             output::json_line(&Object { headings: &answer.headings, row })?;
         }
     } else if args.csv {
-        write_csv(&ask(&args.archive.path, access, &text, None)?.0)?;
+        write_csv(&ask(archives, &text, None)?.0)?;
     } else {
-        print(&args.archive.path, access, &text)?;
+        print(archives, &text)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(answering.exit_code())
 }
 
 /// Prints the answer to a query as a table.
-pub(crate) fn print(archive: &Path, access: Access, text: &str) -> anyhow::Result<()> {
-    let (answer, cut) = ask(archive, access, text, Some(TABLE_ROWS_USUAL))?;
+pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Result<()> {
+    let (answer, cut) = ask(archives, text, Some(TABLE_ROWS_USUAL))?;
     if answer.rows.is_empty() {
         output::note(format_args!("nothing fits"));
         return Ok(());
@@ -161,13 +161,11 @@ pub(crate) fn print(archive: &Path, access: Access, text: &str) -> anyhow::Resul
 
 /// The answer to a query, and whether it is `usual_limit` that cut it, because the query has no limit of its own.
 fn ask(
-    archive: &Path,
-    access: Access,
+    archives: Vec<(&Store, Access)>,
     text: &str,
     usual_limit: Option<usize>,
 ) -> anyhow::Result<(Answer, bool)> {
-    let store = Store::read_only(archive)?;
-    let mut question = Question::new(&store, access, text, Utc::now())?;
+    let mut question = Question::of(archives, text, Utc::now())?;
     let cut = usual_limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
     Ok((question.answer()?, cut))
 }

@@ -3,15 +3,14 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find};
+use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
 use archive::query::end_of;
 use archive::search::Snippet;
-use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchivesArgs, ReaderArgs};
 use super::{UsageError, output};
 
 /// Search the texts of pages, as one types into a search box.
@@ -34,7 +33,7 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// Results, at most 1000
@@ -100,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
-    let store = Store::read_only(&args.archive.path)?;
+    let answering = args.archives.open(&args.reader)?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is no time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
         end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
@@ -112,7 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         facets: args.facets,
         before: before.transpose()?,
     };
-    let results = find(&store, args.reader.access(&args.archive.path)?, &typed, options)?;
+    let results = find_in(answering.archives(), &typed, options)?;
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
     }
@@ -123,11 +122,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ));
     }
     if args.json {
-        return json(&results);
+        json(&results)?;
+        return Ok(answering.exit_code());
     }
     if results.hits.is_empty() {
         output::note(format_args!("nothing was found"));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(answering.exit_code());
     }
     if results.hits.iter().all(|hit| !hit.has_all) {
         output::note(format_args!("no page has all these words; these have most of them"));
@@ -139,10 +139,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let counts = counts.iter().map(|(value, count)| format!("{value} {}", HumanCount(*count)));
         output::line(&format!("{name}: {}", counts.collect::<Vec<_>>().join(", ")))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(answering.exit_code())
 }
 
-fn json(results: &Results) -> anyhow::Result<ExitCode> {
+fn json(results: &Results) -> anyhow::Result<()> {
     let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     for hit in &results.hits {
         output::json_line(&Row {
@@ -160,7 +160,7 @@ fn json(results: &Results) -> anyhow::Result<ExitCode> {
     for (facet, counts) in &results.facets {
         output::json_line(&Facet { facet, counts })?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Prints a result: title and URL, what it says, what is known of it.

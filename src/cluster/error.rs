@@ -1,6 +1,6 @@
 //! Why a node cannot take part, or no longer.
 
-use super::{BatchError, Mode};
+use super::{ADDRESS_DELAY_MAX, BatchError, Mode};
 use crate::remote::RemoteError;
 
 /// Why a node cannot take part, or no longer.
@@ -39,6 +39,12 @@ pub enum ClusterError {
         /// As it was typed.
         asked: Mode,
     },
+    /// Nodes take turns at an address, and this delay does not fit into one.
+    #[error(
+        "in a cluster --address-delay is at most {} s, because nodes take turns at an address; give a longer --delay in its place",
+        ADDRESS_DELAY_MAX.as_secs()
+    )]
+    AddressDelay,
     /// An object cannot be read.
     #[error("{name} is damaged: {why}")]
     Damaged {

@@ -9,6 +9,7 @@
 //! | `cluster.json` | once, by whoever comes first | how many partitions there are, and the mode |
 //! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
 //! | `status/P/E` | again and again, by that node | how far it is; see [`Status`] |
+//! | `addresses/P/E` | again and again, by that node | hashes of the addresses that it asks, ever more; see [`Turns`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
@@ -29,6 +30,7 @@ mod member;
 mod node;
 mod shared;
 mod status;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,6 +47,7 @@ pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
 pub use status::{Activity, Progress, Status};
+pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
 
 /// Partitions of a cluster, at most: each node looks at the status of all.
 pub const PARTITIONS_MAX: u16 = 256;

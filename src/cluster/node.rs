@@ -17,6 +17,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded}
 use super::member::place;
 use super::shared::{Epoch, Shared};
 use super::status::{Activity, Progress, Status, is_quiet};
+use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
 use super::{Batch, ClusterError, Marks, Member, Partition, Route};
 
 /// How long a look at the newest epoch holds.
@@ -31,6 +32,9 @@ const POLL_IDLE: Duration = Duration::from_millis(250);
 
 /// Batches that are read ahead of what the archive has made durable, from each partition.
 const AHEAD_MAX: u64 = 4;
+
+/// While addresses are asked, the store's clock is looked at so often.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
 const END_PATIENCE: Duration = Duration::from_secs(30);
@@ -65,16 +69,26 @@ pub enum Event {
     WaitsFor(Vec<u16>),
     /// With this node's marks as they are, nothing waits anywhere.
     Quiet(Marks),
+    /// These addresses of this node are in the store since then.
+    Told(Vec<u64>, Instant),
+    /// What the others ask, and the time.
+    Looked(Look),
     /// The store does not answer; nothing if it does again.
     Trouble(Option<String>),
     /// The node can go on no longer.
     Failed(ClusterError),
 }
 
+/// What a crawl says.
+enum Said {
+    Commit(Box<Commit>),
+    Addresses(Vec<u64>),
+}
+
 /// A node at work.
 #[derive(Debug)]
 pub struct Node {
-    commits: Sender<Commit>,
+    commits: Sender<Said>,
     events: Receiver<Event>,
     thread: Option<JoinHandle<()>>,
     /// The epoch that it has.
@@ -111,6 +125,10 @@ impl Node {
             is_told: true,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks: marks.clone(),
+            addresses: Vec::new(),
+            untold: Vec::new(),
+            others: Others::default(),
+            clock: None,
             before: None,
             waits_for: Vec::new(),
             in_trouble: false,
@@ -126,7 +144,13 @@ impl Node {
     /// # Errors
     /// When the thread has ended; what it said last says why.
     pub fn commit(&self, commit: Commit) -> Result<(), ClusterError> {
-        self.commits.send(commit).map_err(|_| ClusterError::ThreadEnded)
+        self.commits.send(Said::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
+    }
+
+    /// Tells the others of addresses that are to be asked; [`Event::Told`] says when they can see it.
+    pub fn tell_addresses(&self, addresses: Vec<u64>) {
+        // A thread that has failed has said so.
+        drop(self.commits.send(Said::Addresses(addresses)));
     }
 
     /// What has happened since it was asked last.
@@ -201,6 +225,11 @@ struct Worker {
     handed: BTreeMap<u16, u64>,
     /// What is durable.
     marks: Marks,
+    /// What this node asks, and what of it is not known to be in the store.
+    addresses: Vec<u64>,
+    untold: Vec<u64>,
+    others: Others,
+    clock: Option<Clock>,
     /// The last look, if it was quiet.
     before: Option<Seen>,
     waits_for: Vec<u16>,
@@ -208,12 +237,13 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(mut self, commits: &Receiver<Commit>, begins: Instant) {
+    fn work(mut self, commits: &Receiver<Said>, begins: Instant) {
         loop {
             match commits.recv_deadline(begins) {
-                Ok(commit) => self.take(commit),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(said) => self.take(said),
+                Err(RecvTimeoutError::Disconnected) if Instant::now() < begins => return,
+                // A run that is over already has something to say, too.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         // What the node before may still have written is known now.
@@ -228,12 +258,12 @@ impl Worker {
             }
             let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
             match commits.recv_timeout(if is_idle { POLL_IDLE } else { POLL_RUNNING }) {
-                Ok(commit) => self.take(commit),
+                Ok(said) => self.take(said),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
-            while let Ok(commit) = commits.try_recv() {
-                self.take(commit);
+            while let Ok(said) = commits.try_recv() {
+                self.take(said);
             }
         }
     }
@@ -280,8 +310,19 @@ impl Worker {
         drop(self.events.send(event));
     }
 
-    fn take(&mut self, commit: Commit) {
-        let Commit { outbox, activity, total, marks, progress } = commit;
+    fn take(&mut self, said: Said) {
+        let commit = match said {
+            Said::Commit(commit) => commit,
+            Said::Addresses(more) => {
+                let room = ADDRESSES_MAX.saturating_sub(self.addresses.len());
+                self.addresses.extend(more.iter().take(room));
+                if more.len() > room && self.addresses.last() != Some(&EVERY_ADDRESS) {
+                    self.addresses.push(EVERY_ADDRESS);
+                }
+                return self.untold.extend(more);
+            }
+        };
+        let Commit { outbox, activity, total, marks, progress } = *commit;
         self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
         self.marks = marks.clone();
         self.is_told = false;
@@ -319,12 +360,20 @@ impl Worker {
     /// Tells the status, then sends batches, so that nobody has received what was not told to be sent; then removes what
     /// was received and told to be.
     fn write(&mut self) -> Result<(), ClusterError> {
-        if !self.is_told
+        let needs_clock =
+            !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age() >= CLOCK_EVERY);
+        if (!self.is_told || needs_clock)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2)?;
-            self.shared.tell(&status)?;
+            self.clock = self.shared.tell(&status)?.or(self.clock);
             self.is_told = true;
+        }
+        if !self.untold.is_empty() {
+            self.hold(LEASE / 2)?;
+            self.shared.tell_addresses((self.partition.number, self.epoch), &self.addresses)?;
+            let told = std::mem::take(&mut self.untold);
+            self.say(Event::Told(told, Instant::now()));
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();
@@ -366,8 +415,27 @@ impl Worker {
             }
         }
         let all = self.shared.statuses(self.partition.count)?;
+        if !self.addresses.is_empty() {
+            self.look_at_addresses(&all)?;
+        }
         self.look_at_rebuilds(&all);
         self.look_for_quiet(&all);
+        Ok(())
+    }
+
+    fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+        let at = Instant::now();
+        let mut told = self.shared.told_addresses()?;
+        told.retain(|(partition, _), _| *partition != self.partition.number);
+        let has_ended = |partition: u16, epoch: u64| {
+            let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
+            one.is_some_and(|one| matches!(one.activity, Activity::Complete | Activity::Ended(_)))
+        };
+        let shared = &self.shared;
+        let others = self
+            .others
+            .look(&told, at, has_ended, |(partition, epoch)| shared.addresses(partition, epoch))?;
+        self.say(Event::Looked(Look { others, at, clock: self.clock }));
         Ok(())
     }
 
@@ -404,5 +472,27 @@ impl Worker {
             self.say(Event::Quiet(self.marks.clone()));
         }
         self.before = Some(seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Asked;
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_over_at_once_has_told_so() {
+        let store = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", store.path().display());
+        for number in 1..=30 {
+            let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None };
+            let member = Member::find(&asked).unwrap();
+            let node = Node::start(&member, store.path(), &Marks::default()).unwrap();
+            let activity = Activity::Ended("limit".to_owned());
+            let (marks, progress) = (Marks::default(), Progress::default());
+            node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
+            assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
+            assert!(Shared::new(member.store).unwrap().status(number).unwrap().is_some(), "{number}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use object_store::path::Path;
@@ -14,11 +14,15 @@ use tokio::runtime::Runtime;
 
 use super::batch::Fault;
 use super::status::Status;
+use super::turns::{Clock, Told};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
 use crate::remote::{self, RemoteError};
 
 /// The name of what says how many partitions there are.
 const CLUSTER: &str = "cluster.json";
+
+/// The folder of what nodes ask.
+const ADDRESSES: &str = "addresses";
 
 /// Bytes of an object that is no batch, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
@@ -166,15 +170,54 @@ impl Shared {
         (1..=count).map(|partition| self.status(partition)).collect()
     }
 
-    /// Tells a status; only the node of its epoch writes under this name.
-    pub(super) fn tell(&self, status: &Status) -> Result<(), ClusterError> {
+    /// Tells a status; only the node of its epoch writes under this name. Gives the time by the store's clock, if that could be told.
+    pub(super) fn tell(&self, status: &Status) -> Result<Option<Clock>, ClusterError> {
         let name = status_name(status.partition, status.epoch);
-        let (path, bytes) = (Path::from(name.as_str()), json(&name, status)?);
-        let put = async {
-            self.store.put(&path, bytes.into()).await.map_err(|error| RemoteError::of(&name, error))
-        };
-        self.write(&name, put)?;
+        let begun = Instant::now();
+        self.put(&name, json(&name, status)?)?;
+        let ended = Instant::now();
+        let path = Path::from(name.as_str());
+        let head = async { self.store.head(&path).await.map_err(|error| RemoteError::of(&name, error)) };
+        let written = self.write(&name, head)?.last_modified.timestamp();
+        Ok(u64::try_from(written).ok().and_then(|second| Clock::read(begun, ended, second)))
+    }
+
+    fn put(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
+        let path = Path::from(name);
+        let put =
+            async { self.store.put(&path, bytes.into()).await.map_err(|error| RemoteError::of(name, error)) };
+        self.write(name, put)?;
         Ok(())
+    }
+
+    /// Tells the addresses of a node, which alone writes under this name.
+    pub(super) fn tell_addresses(
+        &self,
+        (partition, epoch): (u16, u64),
+        addresses: &[u64],
+    ) -> Result<(), ClusterError> {
+        let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
+        self.put(&addresses_name(partition, epoch), bytes.into())
+    }
+
+    /// Which nodes have told their addresses, by partition and epoch, and how many bytes that is.
+    pub(super) fn told_addresses(&self) -> Result<Told, ClusterError> {
+        let told = self.list(ADDRESSES)?.into_iter().filter_map(|(name, bytes)| {
+            let (partition, epoch) = name.split_once('/')?;
+            Some(((partition.parse().ok()?, epoch.parse().ok()?), bytes))
+        });
+        Ok(told.collect())
+    }
+
+    /// The addresses of a node.
+    pub(super) fn addresses(&self, partition: u16, epoch: u64) -> Result<Vec<u64>, ClusterError> {
+        let name = addresses_name(partition, epoch);
+        let bytes = self.read(&name, SMALL_BYTES_MAX)?.unwrap_or_default();
+        let (addresses, rest) = bytes.as_chunks();
+        if !rest.is_empty() {
+            return Err(ClusterError::Damaged { name, why: "it ends within an address".to_owned() });
+        }
+        Ok(addresses.iter().map(|address| u64::from_le_bytes(*address)).collect())
     }
 
     /// The batches for a partition that are in the store; what has another name is nobody's.
@@ -230,6 +273,10 @@ fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
 
 fn epoch_name(partition: u16, number: u64) -> String {
     format!("epochs/{partition}/{number:010}")
+}
+
+fn addresses_name(partition: u16, epoch: u64) -> String {
+    format!("{ADDRESSES}/{partition}/{epoch:010}")
 }
 
 fn status_name(partition: u16, epoch: u64) -> String {

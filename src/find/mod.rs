@@ -16,8 +16,8 @@ pub use self::said::{Page, Said, Span, said};
 pub use self::typed::{MINUS, Typed, TypedError};
 use crate::access::Access;
 use crate::change::{self, VersionError};
-use crate::query::{self, ArchiveRows, AsOf, PageRow, PageText, Plan, Question, Rows, RowsError};
-use crate::search::{self, Found, Reader, Snippet, TextQuery, View};
+use crate::query::{self, AsOf, PageRow, PageText, Plan, Question, Rows, RowsError, Together};
+use crate::search::{self, Evidences, Found, Snippet, TextQuery, View};
 
 /// Results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -153,9 +153,11 @@ struct Ranked {
 
 /// Where is searched.
 struct Search<'a> {
-    store: &'a Store,
+    today: &'a Together<'a>,
+    /// As of the time that is asked for.
     rows: &'a dyn Rows,
-    view: View<'a>,
+    /// One an archive, each of which knows what all have.
+    views: Vec<View<'a>>,
 }
 
 /// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
@@ -163,21 +165,29 @@ struct Search<'a> {
 /// # Errors
 /// When there is no index, and whatever cannot be read.
 pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> Result<Results, FindError> {
-    let view = match options.before {
-        Some(before) => View::past(store, access.clone(), before)?,
-        None => Reader::open(&store.path().join(search::FOLDER))?.into(),
-    };
-    let Question { rows: today, plan, .. } = Question::new(store, access, &typed.query(), Utc::now())?;
+    find_in(vec![(store, access)], typed, options)
+}
+
+/// Searches several archives as if they were one.
+///
+/// # Errors
+/// As [`find`], and when two of them have captured pages of one site.
+pub fn find_in(
+    archives: Vec<(&Store, Access)>,
+    typed: &Typed,
+    options: Options,
+) -> Result<Results, FindError> {
+    let Question { rows: today, plan, .. } = Question::of(archives, &typed.query(), Utc::now())?;
     let past = options.before.map(|before| AsOf { rows: &today, before });
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
+    let search = Search { today: &today, rows, views: today.views(options.before)? };
     let limit = options.limit.min(RESULTS_MAX);
-    let mut found = view.find(&typed.find)?;
+    let mut found = search.found(typed)?;
     found.retain(|found| found.has_all || !options.all);
     let counts = match options.facets {
         true => counted(&today, past.as_ref(), &plan, &mut found)?,
         false => Counts::default(),
     };
-    let search = Search { store, rows, view };
     found.sort_unstable_by(|left, right| right.score.total_cmp(&left.score).then(left.page.cmp(&right.page)));
 
     let mut ranked = Vec::new();
@@ -196,13 +206,15 @@ pub fn find(store: &Store, access: Access, typed: &Typed, options: Options) -> R
     let mut best = without_copies(ranked);
     best.truncate(limit);
     let hits = best.into_iter().map(|ranked| search.hit(typed, ranked)).collect::<Result<_, _>>()?;
-    let (meant, behind) = (meant(&search.view, typed)?, search.view.behind());
+    // Each of them knows the words of all.
+    let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
+    let behind = search.views.iter().map(View::behind).sum();
     Ok(Results { hits, facets: counts.facets(), meant, behind })
 }
 
 /// Counts all pages that were found and fit, and leaves no others.
 fn counted(
-    today: &ArchiveRows<'_>,
+    today: &Together<'_>,
     past: Option<&AsOf<'_>>,
     plan: &Plan,
     found: &mut Vec<Found>,
@@ -253,33 +265,59 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
 }
 
 impl Search<'_> {
+    /// What all indexes find, by the numbers of all rows.
+    fn found(&self, typed: &Typed) -> Result<Vec<Found>, FindError> {
+        let mut all: Option<Evidences> = None;
+        for (archive, view) in self.views.iter().enumerate() {
+            let mut found = view.find(&typed.find)?;
+            if self.today.are_several() {
+                found = found.renumber(|page| self.today.row_of(archive, page))?;
+            }
+            match &mut all {
+                Some(all) => all.add(found),
+                None => all = Some(found),
+            }
+        }
+        Ok(all.map(Evidences::judge).unwrap_or_default())
+    }
+
     /// The capture by which the version of a page is known.
     fn capture(&self, page: UrlId) -> Result<Option<Capture>, StateError> {
-        if let Some(standing) = self.view.standing() {
-            return standing.capture(page);
+        let (store, archive, own) = self.today.origin(page);
+        if let Some(standing) = self.views.get(archive).and_then(View::standing) {
+            return standing.capture(own);
         }
-        let newest = self.store.state().visit(page)?.and_then(|visit| visit.last_capture);
-        newest.map(|id| self.store.state().capture(id)).transpose()
+        let newest = store.state().visit(own)?.and_then(|visit| visit.last_capture);
+        newest.map(|id| store.state().capture(id)).transpose()
+    }
+
+    fn url(&self, page: UrlId) -> Result<String, StateError> {
+        let (store, _, own) = self.today.origin(page);
+        store.state().url(own)
     }
 
     /// A page as people see it.
     fn hit(&self, typed: &Typed, ranked: Ranked) -> Result<Hit, FindError> {
         let Ranked { row, capture, has_all, score, also } = ranked;
+        let (store, archive, _) = self.today.origin(row.id);
+        let view = self.views.get(archive);
         let text = match capture {
-            Some(capture) => change::text_of(self.store, &capture)?,
+            Some(capture) => change::text_of(store, &capture)?,
             None => String::new(),
         };
         let mut texts = search::words(&typed.find.words);
         texts.extend(typed.find.phrases.iter().cloned());
-        let mut snippet = self.view.snippet(&TextQuery { all: false, texts }, &text)?;
+        let query = TextQuery { all: false, texts };
+        let mut snippet = view.map_or(Ok(None), |view| view.snippet(&query, &text))?;
         if let Some(snippet) = &mut snippet {
             // In one line; what is marked stays where it is.
             snippet.text = snippet.text.replace('\n', " ");
         }
-        let until = self.view.standing().zip(capture).map(|(standing, capture)| standing.until(&capture));
+        let standing = view.and_then(View::standing);
+        let until = standing.zip(capture).map(|(standing, capture)| standing.until(&capture));
         Ok(Hit {
-            url: self.store.state().url(row.id)?,
-            also: also.into_iter().map(|id| self.store.state().url(id)).collect::<Result<_, _>>()?,
+            url: self.url(row.id)?,
+            also: also.into_iter().map(|id| self.url(id)).collect::<Result<_, _>>()?,
             title: self.rows.text(&row, PageText::Title)?.unwrap_or_default().into_owned(),
             score,
             importance: row.importance,

@@ -145,6 +145,14 @@ impl Credits {
         }
     }
 
+    /// The partition that the archive with a state has.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn partition_of(state: &State) -> Result<Option<Partition>, CreditError> {
+        read_setting(state, PARTITION)
+    }
+
     /// Counts that the state was made anew: other partitions then name again what they have named.
     ///
     /// # Errors

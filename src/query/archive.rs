@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use archive_grammar::Target;
@@ -49,6 +50,21 @@ pub enum ArchiveRowsError {
     /// What people decided cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
+    /// Two archives have what only one may have.
+    #[error(
+        "{} and {} have both captured pages of {site}: archives are asked together if each site is in one of them; ask each alone",
+        paths[0].display(),
+        paths[1].display()
+    )]
+    Overlap {
+        /// The site.
+        site: String,
+        /// The archives.
+        paths: [PathBuf; 2],
+    },
+    /// They are too many.
+    #[error("together these archives have more URLs or captures than can be numbered; ask fewer of them")]
+    TooMany,
     /// The prepared columns cannot be read.
     #[error(transparent)]
     Prepared(#[from] PreparedError),

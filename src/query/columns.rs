@@ -518,6 +518,13 @@ impl Column {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
+    /// Whether archives that are asked together may each have another value for the same page: what people decided in each, and
+    /// what its other pages make likely.
+    pub(crate) fn is_of_one_archive(self) -> bool {
+        use Column::{ChangeRate, Collections, RatedBy, Rating, Tags, Verdict};
+        matches!(self, Rating | Verdict | Tags | Collections | RatedBy | ChangeRate)
+    }
+
     /// Whether only today's value is known, so that it cannot be asked for as of another time.
     pub(crate) fn is_of_today(self) -> bool {
         matches!(

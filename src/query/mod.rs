@@ -45,6 +45,7 @@ pub mod score;
 mod searched;
 mod subject;
 mod times;
+mod together;
 mod top;
 mod topics;
 mod typed;
@@ -69,6 +70,7 @@ pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
 pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
 pub use times::Zone;
+pub use together::Together;
 pub use value::Value;
 
 use archive_storage::UrlId;
@@ -107,24 +109,18 @@ pub trait FullText {
     }
 }
 
-/// The texts of a time, and nothing of their elements.
+/// Of elements the newest versions alone are known.
 impl FullText for search::View<'_> {
-    fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
-        Ok(self.search(query)?)
-    }
-}
-
-impl FullText for search::Reader {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
-        Ok(Some(self.with_elements(query, are_known)?))
+        Ok(self.newest().map(|newest| newest.with_elements(query, are_known)).transpose()?)
     }
 
     fn structures(&self) -> Result<Structures, RowsError> {
-        Ok(search::Reader::structures(self)?)
+        Ok(self.newest().map_or(Ok(Structures::default()), search::Reader::structures)?)
     }
 }
 
@@ -138,6 +134,7 @@ pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
         page_columns: nothing,
         site_columns: nothing,
         topics: nothing,
+        of_several: false,
     };
     let text = format!("page as of {time}");
     let query = archive_grammar::parse(&text).ok()?;

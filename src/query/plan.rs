@@ -28,6 +28,8 @@ pub struct Context<'a> {
     pub site_columns: &'a [String],
     /// Names of topics.
     pub topics: &'a [String],
+    /// Whether it is asked of several archives, so that what each knows in its own way cannot be asked for.
+    pub of_several: bool,
 }
 
 impl<'a> Context<'a> {
@@ -39,6 +41,7 @@ impl<'a> Context<'a> {
             page_columns: rows.page_columns(),
             site_columns: rows.site_columns(),
             topics: rows.topics(),
+            of_several: false,
         }
     }
 }

@@ -3,9 +3,10 @@
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::{Answer, ArchiveRows, Context, Error, FullText, Plan};
+use super::together::Indexes;
+use super::{Answer, Context, Error, FullText, Plan, Together};
 use crate::access::Access;
-use crate::search::{self, Reader, View};
+use crate::search;
 
 /// The pages that a query for pages finds, in its order and within its limits.
 ///
@@ -19,9 +20,8 @@ pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, E
 /// A query that makes sense for an archive, ready to be asked.
 #[derive(Debug)]
 pub struct Question<'a> {
-    store: &'a Store,
     /// What it is asked of.
-    pub rows: ArchiveRows<'a>,
+    pub rows: Together<'a>,
     /// What it asks for.
     pub plan: Plan,
 }
@@ -32,9 +32,18 @@ impl<'a> Question<'a> {
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, and what cannot be read.
     pub fn new(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let rows = ArchiveRows::new(store, access).map_err(|error| Error::Rows(error.into()))?;
-        let plan = Plan::parse(text, &Context { now, ..Context::of(&rows) })?;
-        Ok(Self { store, rows, plan })
+        Self::of(vec![(store, access)], text, now)
+    }
+
+    /// The same of several archives, as if they were one.
+    ///
+    /// # Errors
+    /// As [`Question::new`], and when two of them have captured pages of one site.
+    pub fn of(archives: Vec<(&'a Store, Access)>, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = Together::new(archives).map_err(|error| Error::Rows(error.into()))?;
+        let of_several = rows.are_several();
+        let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
+        Ok(Self { rows, plan })
     }
 
     /// The same, if it asks for pages.
@@ -52,7 +61,7 @@ impl<'a> Question<'a> {
     /// [`Error::NoIndex`] where it needs the full text of an archive that has none, and what cannot be read.
     pub fn answer(&self) -> Result<Answer, Error> {
         let index = self.index()?;
-        self.plan.run(&self.rows, index.as_deref())
+        self.plan.run(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
     }
 
     /// The pages that it finds, in its order and within its limits; of a query for sites or hosts all pages of these, and
@@ -62,26 +71,19 @@ impl<'a> Question<'a> {
     /// As [`Question::answer`].
     pub fn pages(&self) -> Result<Vec<UrlId>, Error> {
         let index = self.index()?;
-        self.plan.pages_found(&self.rows, index.as_deref())
+        self.plan.pages_found(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
     }
 
-    fn index(&self) -> Result<Option<Box<dyn FullText + '_>>, Error> {
+    fn index(&self) -> Result<Option<Indexes<'_, 'a>>, Error> {
         if !self.plan.searches_text() {
             return Ok(None);
         }
-        if let Some(before) = self.plan.as_of {
-            return match View::past(self.store, self.rows.access.clone(), before) {
-                Ok(view) => Ok(Some(Box::new(view))),
-                Err(error @ search::Error::NoVersions) if self.plan.reads_texts() => {
-                    Err(Error::NoVersions(error))
-                }
-                Err(search::Error::NoVersions | search::Error::Missing { .. }) => Ok(None),
-                Err(error) => Err(Error::Search(error.into())),
-            };
-        }
-        match Reader::open(&self.store.path().join(search::FOLDER)) {
-            Ok(reader) => Ok(Some(Box::new(reader))),
-            Err(search::Error::Missing { .. }) => Ok(None),
+        match self.rows.views(self.plan.as_of) {
+            Ok(views) => Ok(Some(Indexes::new(&self.rows, views))),
+            Err(error @ search::Error::NoVersions) if self.plan.reads_texts() => {
+                Err(Error::NoVersions(error))
+            }
+            Err(search::Error::NoVersions | search::Error::Missing { .. }) => Ok(None),
             Err(error) => Err(Error::Search(error.into())),
         }
     }

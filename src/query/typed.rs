@@ -155,6 +155,10 @@ impl Typing<'_> {
             let message = format!("`{}` is not known as of another time", shown(name));
             return Err(self.mistake(&span, message));
         }
+        if self.context.of_several && path.column.is_of_one_archive() {
+            let message = format!("`{}` is each archive's own: ask one archive for it", shown(name));
+            return Err(self.mistake(&span, message));
+        }
         Ok(Typed {
             expr: Expr::Field(path),
             kind: path.column.kind(),

@@ -111,22 +111,87 @@ struct Cursor {
     weight: Option<(Bm25Weight, FieldNormReader)>,
 }
 
-impl View<'_> {
-    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that are
-    /// known only by what links to them say are among them.
+/// What indexes know of pages that are looked for.
+pub struct Evidences {
+    wanted: Vec<Wanted>,
+    pages: Vec<(UrlId, Evidence)>,
+    linked: HashMap<UrlId, Fit>,
+    in_a_row: HashSet<UrlId>,
+    /// Pages with all phrases, if there are any.
+    with: Option<HashSet<UrlId>>,
+    without: HashSet<UrlId>,
+}
+
+impl Evidences {
+    /// Gives each page the number that it has among those of several indexes, and forgets those that have none.
     ///
     /// # Errors
-    /// When the index cannot be read.
-    pub fn find(&self, find: &Find) -> Result<Vec<Found>, Error> {
+    /// What `number` reports.
+    pub fn renumber<E>(
+        mut self,
+        mut number: impl FnMut(UrlId) -> Result<Option<UrlId>, E>,
+    ) -> Result<Self, E> {
+        let mut pages = Vec::new();
+        for (page, evidence) in self.pages {
+            pages.extend(number(page)?.map(|page| (page, evidence)));
+        }
+        self.pages = pages;
+        for (page, fit) in std::mem::take(&mut self.linked) {
+            if let Some(page) = number(page)? {
+                self.linked.entry(page).or_default().take(fit);
+            }
+        }
+        for pages in
+            [Some(&mut self.in_a_row), self.with.as_mut(), Some(&mut self.without)].into_iter().flatten()
+        {
+            *pages = pages.iter().filter_map(|page| number(*page).transpose()).collect::<Result<_, E>>()?;
+        }
+        Ok(self)
+    }
+
+    /// Adds those of another index.
+    pub fn add(&mut self, other: Self) {
+        self.pages.extend(other.pages);
+        other.linked.into_iter().for_each(|(page, fit)| self.linked.entry(page).or_default().take(fit));
+        self.in_a_row.extend(other.in_a_row);
+        self.with.iter_mut().for_each(|with| with.extend(other.with.iter().flatten()));
+        self.without.extend(other.without);
+    }
+
+    /// Every page that has one of the words, as far as it has all phrases and none of what is unwanted; in no order. Pages that
+    /// are known only by what links to them say are among them.
+    #[must_use]
+    pub fn judge(self) -> Vec<Found> {
+        let Self { wanted, mut pages, mut linked, in_a_row, with, without } = self;
+        for (page, evidence) in &mut pages {
+            evidence.links = linked.remove(page).unwrap_or_default();
+        }
+        pages.extend(
+            linked.into_iter().map(|(page, links)| (page, Evidence { links, ..Evidence::default() })),
+        );
+        pages.retain(|(page, _)| {
+            with.as_ref().is_none_or(|with| with.contains(page)) && !without.contains(page)
+        });
+        let found = pages.into_iter();
+        found.map(|(page, evidence)| judge(page, evidence, &wanted, in_a_row.contains(&page))).collect()
+    }
+}
+
+impl View<'_> {
+    /// What these indexes know of pages that are looked for.
+    ///
+    /// # Errors
+    /// When an index or a history cannot be read.
+    pub fn find(&self, find: &Find) -> Result<Evidences, Error> {
         self.guarded(|| self.find_unguarded(find))
     }
 
-    fn find_unguarded(&self, find: &Find) -> Result<Vec<Found>, Error> {
+    fn find_unguarded(&self, find: &Find) -> Result<Evidences, Error> {
         let error = |source| Error::of(self.folder(), source);
         let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
         let phrase = [find.words.as_str()].into_iter().chain(find.phrases.iter().map(String::as_str));
         let typed: Vec<String> = phrase.flat_map(words).take(FIND_WORDS_MAX).collect();
-        let wanted = wanted(&searchers, fields, &typed).map_err(error)?;
+        let wanted = wanted(&self.whole(), fields, &typed).map_err(error)?;
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
         for segment in searchers.0.iter().flat_map(Searcher::segment_readers) {
@@ -139,27 +204,16 @@ impl View<'_> {
             }
             self.read_links(segment, fields, &wanted, &mut linked)?;
         }
-        for (page, evidence) in &mut pages {
-            evidence.links = linked.remove(page).unwrap_or_default();
-        }
-        pages.extend(
-            linked.into_iter().map(|(page, links)| (page, Evidence { links, ..Evidence::default() })),
-        );
         let in_a_row =
             if typed.len() > 1 { self.pages_with(vec![typed.join(" ")], true)? } else { HashSet::new() };
-        let mut found: Vec<Found> = pages
-            .into_iter()
-            .map(|(page, evidence)| judge(page, evidence, &wanted, in_a_row.contains(&page)))
-            .collect();
-        if !find.phrases.is_empty() {
-            let with = self.pages_with(find.phrases.clone(), true)?;
-            found.retain(|found| with.contains(&found.page));
-        }
-        if !find.without.is_empty() {
-            let without = self.pages_with(find.without.clone(), false)?;
-            found.retain(|found| !without.contains(&found.page));
-        }
-        Ok(found)
+        let has_phrases = !find.phrases.is_empty();
+        let with = has_phrases.then(|| self.pages_with(find.phrases.clone(), true)).transpose()?;
+        let without = if find.without.is_empty() {
+            HashSet::new()
+        } else {
+            self.pages_with(find.without.clone(), false)?
+        };
+        Ok(Evidences { wanted, pages, linked, in_a_row, with, without })
     }
 
     /// The most frequent word that looks like one that no page has: one letter is different, or two of a long word. Nothing for a
@@ -172,16 +226,16 @@ impl View<'_> {
     }
 
     fn similar_unguarded(&self, word: &str) -> tantivy::Result<Option<String>> {
-        let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
+        let (whole, (_, fields)) = (self.whole(), Fields::schema(false));
         for field in [fields.body, fields.title, fields.labels, fields.links] {
-            if searchers.doc_freq(&Term::from_field_text(field, word))? > 0 {
+            if whole.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
             }
         }
         let Some(first) = word.chars().next() else { return Ok(None) };
         let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
         let mut frequencies: HashMap<String, u64> = HashMap::new();
-        for segment in searchers.0.iter().flat_map(Searcher::segment_readers) {
+        for segment in whole.0.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(fields.body)?;
             let mut words = index.terms().range().ge(first.to_string()).into_stream()?;
             let mut read = 0;
@@ -244,8 +298,8 @@ impl View<'_> {
 }
 
 /// Each word once, with its share.
-fn wanted(searchers: &Searchers, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
-    let documents = searchers.0.iter().map(Searcher::num_docs).sum::<u64>() as f32;
+fn wanted(whole: &Searchers, fields: Fields, typed: &[String]) -> tantivy::Result<Vec<Wanted>> {
+    let documents = whole.0.iter().map(Searcher::num_docs).sum::<u64>() as f32;
     let mut wanted: Vec<Wanted> = Vec::new();
     for word in typed {
         if wanted.iter().any(|known| known.word == *word) {
@@ -253,13 +307,13 @@ fn wanted(searchers: &Searchers, fields: Fields, typed: &[String]) -> tantivy::R
         }
         let mut frequency = 0;
         for field in [fields.title, fields.body, fields.url, fields.labels, fields.links] {
-            frequency = frequency.max(searchers.doc_freq(&Term::from_field_text(field, word))?);
+            frequency = frequency.max(whole.doc_freq(&Term::from_field_text(field, word))?);
         }
         let frequency = frequency as f32;
         let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
         let mut weights = Vec::new();
         for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
-            let bm25 = Bm25Weight::for_terms(searchers, &[Term::from_field_text(field, word)])?;
+            let bm25 = Bm25Weight::for_terms(whole, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }
         wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights });

@@ -32,7 +32,7 @@ mod tests;
 
 pub use error::Error;
 pub use files::{check, is_unsealed};
-pub use find::{FIND_WORDS_MAX, Find, Found};
+pub use find::{Evidences, FIND_WORDS_MAX, Find, Found};
 pub use phrase::Phrase;
 pub use reader::Reader;
 pub use snippet::{SNIPPET_CHARACTERS_MAX, Snippet};

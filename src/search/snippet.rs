@@ -31,12 +31,12 @@ impl View<'_> {
     /// When the index cannot be read.
     pub fn snippet(&self, query: &TextQuery, text: &str) -> Result<Option<Snippet>, Error> {
         let (_, fields) = Fields::schema(false);
-        let (searchers, query) = (self.searchers(), terms::compile(query, fields));
+        let (whole, query) = (self.whole(), terms::compile(query, fields));
         let mut terms = Vec::new();
         query.query_terms(&mut |term, _| terms.extend((term.field() == fields.body).then_some(term)));
         let mut weights = BTreeMap::new();
         for term in terms {
-            let frequency = searchers.doc_freq(term).map_err(|source| Error::of(self.folder(), source))?;
+            let frequency = whole.doc_freq(term).map_err(|source| Error::of(self.folder(), source))?;
             let word = term.value().as_str().filter(|_| frequency > 0).map(str::to_owned);
             weights.extend(word.map(|word| (word, 1.0 / (1.0 + frequency as f32))));
         }

@@ -27,6 +27,14 @@ impl Structures {
         self.pages.get(&page).and_then(|index| self.different.get(*index))
     }
 
+    /// Adds those of another index, whose pages have other numbers here, or none.
+    pub fn add(&mut self, other: Self, number: impl Fn(UrlId) -> Option<UrlId>) {
+        let first = self.different.len();
+        self.different.extend(other.different);
+        let pages = other.pages.into_iter();
+        self.pages.extend(pages.filter_map(|(page, index)| Some((number(page)?, first + index))));
+    }
+
     /// Reads the column of every part of an index.
     pub(super) fn read(searcher: &Searcher) -> tantivy::Result<Self> {
         let mut structures = Self::default();

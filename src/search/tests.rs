@@ -241,7 +241,7 @@ fn typed(words: &str) -> Find {
 }
 
 fn best(reader: &View<'_>, find: &Find) -> Vec<u32> {
-    let mut found = reader.find(find).unwrap();
+    let mut found = reader.find(find).unwrap().judge();
     found.sort_by(|left, right| right.score.total_cmp(&left.score));
     found.iter().map(|found| found.page.0).collect()
 }
@@ -273,13 +273,13 @@ fn what_names_a_page_ranks_it() {
     assert_eq!(best(&reader, &typed("catalogue"))[0], 2);
     // Nobody has read this page, but a link says what it is.
     assert_eq!(best(&reader, &typed("picture")), [7]);
-    let found = reader.find(&typed("picture nothing")).unwrap();
+    let found = reader.find(&typed("picture nothing")).unwrap().judge();
     assert!(found.iter().all(|found| !found.has_all), "{found:?}");
     let phrase = Find { phrases: vec!["nothing of that".to_owned()], ..Find::default() };
     assert_eq!(best(&reader, &phrase), [4]);
     let without = Find { without: vec!["catalogue".to_owned()], ..typed("help start") };
     assert_eq!(best(&reader, &without), [4]);
-    assert!(reader.find(&Find::default()).unwrap().is_empty());
+    assert!(reader.find(&Find::default()).unwrap().judge().is_empty());
     let many: Vec<String> = (0..FIND_WORDS_MAX + 5).map(|number| format!("w{number}")).collect();
-    assert!(reader.find(&typed(&many.join(" "))).unwrap().is_empty());
+    assert!(reader.find(&typed(&many.join(" "))).unwrap().judge().is_empty());
 }

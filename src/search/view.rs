@@ -14,19 +14,20 @@ use super::versions::{Standing, VERSIONS_FOLDER};
 use super::{FOLDER, TextQuery};
 use crate::access::Access;
 
-/// Indexes that are searched as one, and which of their documents count.
+/// Indexes of an archive that are searched as one, and which of their documents count.
 ///
 /// BM25 counts documents and words of all indexes, whether they stood then or not: for a search as of a time, of all versions.
-#[derive(Debug)]
 pub struct View<'a> {
     readers: Vec<Reader>,
     standing: Option<Standing<'a>>,
     behind: u64,
+    /// Indexes of other archives that are searched as one with these.
+    beside: Vec<Searcher>,
 }
 
 impl From<Reader> for View<'_> {
     fn from(newest: Reader) -> Self {
-        Self { readers: vec![newest], standing: None, behind: 0 }
+        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new() }
     }
 }
 
@@ -43,7 +44,33 @@ impl<'a> View<'a> {
         };
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
         let standing = Standing::new(store.state(), access, before, newest.watermark());
-        Ok(Self { readers: vec![newest, older], standing: Some(standing), behind })
+        Ok(Self { readers: vec![newest, older], standing: Some(standing), behind, beside: Vec::new() })
+    }
+
+    /// Of an archive as it was before an instant, or as it is.
+    ///
+    /// # Errors
+    /// As [`View::past`].
+    pub fn of(store: &'a Store, access: &Access, before: Option<DateTime<Utc>>) -> Result<Self, Error> {
+        match before {
+            Some(before) => Self::past(store, access.clone(), before),
+            None => Ok(Reader::open(&store.path().join(FOLDER))?.into()),
+        }
+    }
+
+    /// Makes parts of one index of several: what one finds counts for as much as it would if all of it were in one.
+    pub fn join(views: &mut [Self]) {
+        let all: Vec<Vec<Searcher>> = views.iter().map(|view| view.searchers().0).collect();
+        for (own, view) in views.iter_mut().enumerate() {
+            let others = all.iter().enumerate().filter(|(other, _)| *other != own);
+            view.beside = others.flat_map(|(_, searchers)| searchers.iter().cloned()).collect();
+        }
+    }
+
+    /// The index of newest versions, if these are what is searched.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Reader> {
+        self.readers.first().filter(|_| self.standing.is_none())
     }
 
     /// What stood then; none for the newest versions.
@@ -63,8 +90,16 @@ impl<'a> View<'a> {
         Ok(self.standing.as_ref().map_or(Ok(true), |standing| standing.has(page, version))?)
     }
 
+    /// The archive's own indexes.
     pub(super) fn searchers(&self) -> Searchers {
         Searchers(self.readers.iter().map(Reader::searcher).collect())
+    }
+
+    /// Them and those beside.
+    pub(super) fn whole(&self) -> Searchers {
+        let mut whole = self.searchers();
+        whole.0.extend(self.beside.iter().cloned());
+        whole
     }
 
     /// Does something with the indexes.
@@ -81,10 +116,10 @@ impl<'a> View<'a> {
     /// # Errors
     /// When an index or a history cannot be read.
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
-        let searchers = self.searchers();
+        let whole = self.whole();
         let mut found = Vec::new();
         for reader in &self.readers {
-            for (page, version, bm25) in reader.hits(query, &searchers)? {
+            for (page, version, bm25) in reader.hits(query, &whole)? {
                 if self.counts(page, version)? {
                     found.push((page, bm25));
                 }

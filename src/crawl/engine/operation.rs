@@ -16,6 +16,7 @@ use super::super::process::{FetchTag, Processed};
 use super::super::robots_cache::Rules;
 use super::super::settings_file::{Edits, SettingsFile};
 use super::{CrawlError, Run};
+use crate::cluster::{ADDRESS_DELAY_MAX, ClusterError};
 use crate::fetch::FetchError;
 use crate::ledger::{Scope, ScopeRule};
 
@@ -184,7 +185,11 @@ impl Run<'_> {
         operation.ignored = edits.ignored.clone();
         operation.workers = edits.workers.unwrap_or(self.options.workers).min(self.options.workers);
         operation.disk_min = edits.disk_min.map_or(self.options.disk_min, |mebibytes| mebibytes << 20);
-        self.frontier.set_politeness(politeness(&self.options.politeness, edits));
+        let politeness = politeness(&self.options.politeness, edits);
+        if self.frontier.turns.is_some() && politeness.address_delay > ADDRESS_DELAY_MAX {
+            self.warn(format!("{}; until then shared addresses are left alone", ClusterError::AddressDelay));
+        }
+        self.frontier.set_politeness(politeness);
         let delays = edits.host.iter().filter_map(|(name, host)| Some((name.clone(), host.delay?))).collect();
         let before = mem::replace(&mut self.operation.host_delays, delays);
         let names: Vec<String> =

@@ -2,18 +2,23 @@
 //! and ends with them.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use archive_storage::Checkpointed;
 use bytes::Bytes;
 
 use super::super::options::{End, Plan};
 use super::{CrawlError, Run};
-use crate::cluster::{Activity, Batch, ClusterError, Commit, Event, Marks, Mode, Node, Progress};
+use crate::cluster::{
+    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, Marks, Mode, Node, Progress, Turns,
+};
 use crate::ledger::Credits;
 
 /// Bytes that wait to be sent, at most: while the store takes nothing, the crawl pauses.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
+
+/// How often the others are told which addresses are to be asked.
+const TELL_ADDRESSES_EVERY: Duration = Duration::from_secs(1);
 
 /// The other nodes, as this one knows them.
 pub(super) struct Peers {
@@ -27,6 +32,8 @@ pub(super) struct Peers {
     /// What was sent and received when nothing waited anywhere.
     quiet: Option<Marks>,
     trouble: Option<String>,
+    /// When the others were told of addresses last.
+    told: Option<Instant>,
 }
 
 impl Run<'_> {
@@ -36,6 +43,12 @@ impl Run<'_> {
         else {
             return Ok(());
         };
+        if member.partition.count > 1 {
+            if self.options.politeness.address_delay > ADDRESS_DELAY_MAX {
+                return Err(ClusterError::AddressDelay.into());
+            }
+            self.frontier.turns = Some(Turns::new(member.partition.number, member.partition.count));
+        }
         let marks = self.recorder.credits().marks();
         let node = Node::start(member, self.recorder.store().path(), &marks)?;
         Credits::set_epoch(self.recorder.state_mut(), node.epoch)?;
@@ -49,6 +62,7 @@ impl Run<'_> {
             has_taken: false,
             quiet: None,
             trouble: None,
+            told: None,
         });
         Ok(())
     }
@@ -64,6 +78,15 @@ impl Run<'_> {
         while let Some(event) = self.peers.as_ref().and_then(|peers| peers.node.event()) {
             self.hear(event, now)?;
         }
+        if let (Some(peers), Some(turns)) = (&mut self.peers, &mut self.frontier.turns)
+            && peers.told.is_none_or(|told| now >= told + TELL_ADDRESSES_EVERY)
+        {
+            let untold = turns.take_untold();
+            if !untold.is_empty() {
+                peers.told = Some(now);
+                peers.node.tell_addresses(untold);
+            }
+        }
         Ok(())
     }
 
@@ -72,6 +95,16 @@ impl Run<'_> {
         match event {
             Event::Begun => peers.has_begun = true,
             Event::Trouble(trouble) => peers.trouble = trouble,
+            Event::Told(addresses, at) => {
+                if let Some(turns) = &mut self.frontier.turns {
+                    turns.told(&addresses, at);
+                }
+            }
+            Event::Looked(look) => {
+                if let Some(turns) = &mut self.frontier.turns {
+                    turns.see(look);
+                }
+            }
             Event::Quiet(marks) => peers.quiet = Some(marks),
             Event::Failed(error) => return Err(error.into()),
             Event::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,

@@ -30,6 +30,7 @@ use archive_storage::{HostId, SiteId, UrlId};
 use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 use self::spill::Spill;
+use crate::cluster::Turns;
 use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal};
 
 /// URLs of one host in memory before some go to disk: at least, however many hosts there are, and at most.
@@ -151,6 +152,7 @@ struct Address {
     hosts: u32,
     active: u32,
     next: Option<Instant>,
+    ip: Option<IpAddr>,
     awake: BinaryHeap<(u8, Reverse<u64>, HostId)>,
     asleep: BinaryHeap<Reverse<(Instant, HostId)>>,
     /// The level under which the address stands among the ready, if it does.
@@ -194,6 +196,8 @@ pub struct Frontier {
     failure: Option<io::Error>,
     /// Until when an earlier run may have asked servers.
     earlier: Option<Instant>,
+    /// When addresses may be asked that other nodes ask, too; nothing without others.
+    pub(super) turns: Option<Turns>,
 }
 
 impl Frontier {
@@ -222,6 +226,7 @@ impl Frontier {
             front_max: usize::MAX,
             failure: None,
             earlier: None,
+            turns: None,
         }
     }
 

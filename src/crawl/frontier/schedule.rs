@@ -41,7 +41,7 @@ impl Frontier {
             if number == addresses.len() {
                 addresses.push(Address::default());
             }
-            addresses[number] = Address { next, ..Address::default() };
+            addresses[number] = Address { next, ip: Some(to), ..Address::default() };
             number
         });
         addresses[number].hosts += 1;
@@ -81,8 +81,17 @@ impl Frontier {
         }
     }
 
-    /// Takes one request from the best host at an address.
+    /// Takes one request from the best host at an address, if it is this node's turn there.
     pub(super) fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
+        let delay = self.politeness.address_delay;
+        if let (Some(turns), Some(ip)) = (&mut self.turns, self.addresses[number].ip)
+            && !delay.is_zero()
+            && let Some(until) = turns.wait(ip, delay, now.max(Instant::now()))
+        {
+            let address = &mut self.addresses[number];
+            address.next = address.next.max(Some(until));
+            return None;
+        }
         while let Some(&(level, _, host)) = self.addresses[number].awake.peek() {
             if level < self.floor {
                 return None;

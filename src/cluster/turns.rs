@@ -1,0 +1,339 @@
+//! Whose turn it is to ask an address that sites of several partitions share.
+//!
+//! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node has either
+//! seen that, or no longer relies on what it saw ([`SEEN_MAX`]). An address that nobody else has is asked as by one node alone. Any
+//! other is asked in turns: all partitions have one after the other, whoever shares it, so that two nodes never have to agree on who
+//! does. Each address is another partition's at a time, so that no node waits with all of them.
+//!
+//! Turns follow the clock of the store ([`Clock`]); those of the machines may say what they like. Who cannot see the store waits.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How long a partition's turn lasts.
+const TURN: Duration = Duration::from_secs(20);
+
+/// What is left unused at the end of a turn, beside the delay of the address: two clocks that are each [`CLOCK_ERROR_MAX`] off, and
+/// [`ARRIVAL_MAX`].
+const GUARD: Duration = Duration::from_secs(3);
+
+/// From the moment when a request is handed out to its arrival.
+const ARRIVAL_MAX: Duration = Duration::from_secs(1);
+
+/// How long a look at what others ask holds.
+const SEEN_MAX: Duration = Duration::from_secs(10);
+
+/// A clock is half a second off at most because stores tell whole seconds, half of a trip to the store, and what it drifts.
+#[cfg(test)]
+const CLOCK_ERROR_MAX: Duration = Duration::from_secs(1);
+const CLOCK_TRIP_MAX: Duration = Duration::from_millis(800);
+const CLOCK_AGE_MAX: Duration = Duration::from_secs(600);
+
+/// While nothing is known, there may be news after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The longest delay of an address that fits into a turn with room for requests.
+pub const ADDRESS_DELAY_MAX: Duration = Duration::from_secs(10);
+
+/// Addresses that a node tells apart, at most: with more, others share all of theirs with it.
+pub(super) const ADDRESSES_MAX: usize = 100_000;
+
+/// Stands for every address.
+pub(super) const EVERY_ADDRESS: u64 = 0;
+
+/// The time by the clock of the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    at: Instant,
+    /// Since 1970.
+    time: Duration,
+}
+
+impl Clock {
+    /// Of an object that was written between two moments, and that the store says was written in this second since 1970; nothing if
+    /// that took too long to tell the time by.
+    pub(super) fn read(begun: Instant, ended: Instant, second: u64) -> Option<Self> {
+        let trip = ended.saturating_duration_since(begun);
+        let time = Duration::from_secs(second) + Duration::from_millis(500);
+        (trip <= CLOCK_TRIP_MAX).then(|| Self { at: begun + trip / 2, time })
+    }
+
+    pub(super) fn age(&self) -> Duration {
+        self.at.elapsed()
+    }
+
+    fn time(&self, now: Instant) -> Duration {
+        self.time + now.saturating_duration_since(self.at)
+    }
+}
+
+/// What a look into the store has shown.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// What the other nodes ask.
+    pub(super) others: Arc<HashSet<u64>>,
+    /// When the look began.
+    pub(super) at: Instant,
+    pub(super) clock: Option<Clock>,
+}
+
+/// What a node has asked that is gone counts for so long: its last request may have been sent just before.
+const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
+
+/// Nodes and how many bytes their addresses take, by partition and epoch.
+pub(super) type Told = BTreeMap<(u16, u64), u64>;
+
+/// What another node asks.
+#[derive(Debug, Default)]
+struct Asking {
+    bytes: u64,
+    addresses: Vec<u64>,
+    /// Since when it is known to have ended.
+    gone: Option<Instant>,
+}
+
+/// What all other nodes ask.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    nodes: BTreeMap<(u16, u64), Asking>,
+    all: Arc<HashSet<u64>>,
+}
+
+impl Others {
+    /// Reads what was told since the last look, and forgets what nodes have asked that ended, or were followed by another, some time ago.
+    pub(super) fn look<E>(
+        &mut self,
+        told: &Told,
+        now: Instant,
+        has_ended: impl Fn(u16, u64) -> bool,
+        read: impl Fn((u16, u64)) -> Result<Vec<u64>, E>,
+    ) -> Result<Arc<HashSet<u64>>, E> {
+        let mut is_same = true;
+        for (&node, &bytes) in told {
+            let known = self.nodes.entry(node).or_default();
+            if known.bytes < bytes {
+                (known.addresses, known.bytes) = (read(node)?, bytes);
+                is_same = false;
+            }
+        }
+        for (&(partition, epoch), node) in &mut self.nodes {
+            let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
+            if is_followed || has_ended(partition, epoch) {
+                let gone = *node.gone.get_or_insert(now);
+                if !node.addresses.is_empty() && now >= gone + GONE_AFTER {
+                    node.addresses = Vec::new();
+                    is_same = false;
+                }
+            }
+        }
+        if !is_same {
+            self.all = Arc::new(self.nodes.values().flat_map(|node| &node.addresses).copied().collect());
+        }
+        Ok(Arc::clone(&self.all))
+    }
+}
+
+/// The turns of a node.
+#[derive(Debug)]
+pub struct Turns {
+    number: u16,
+    count: u16,
+    /// Since when each address of this node is in the store.
+    own: HashMap<u64, Option<Instant>>,
+    untold: Vec<u64>,
+    seen: Option<Look>,
+}
+
+impl Turns {
+    /// Those of a partition, by its number and how many there are.
+    #[must_use]
+    pub fn new(number: u16, count: u16) -> Self {
+        Self { number, count, own: HashMap::new(), untold: Vec::new(), seen: None }
+    }
+
+    /// Addresses that are to be told to [`Turns::told`] and the others before they are asked, each once.
+    pub fn take_untold(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// These are in the store since a moment.
+    pub fn told(&mut self, addresses: &[u64], at: Instant) {
+        self.own.extend(addresses.iter().map(|address| (*address, Some(at))));
+    }
+
+    /// Takes what was seen last.
+    pub fn see(&mut self, seen: Look) {
+        self.seen = Some(seen);
+    }
+
+    /// Until when an address is to be left alone, or looked at again; nothing if it may be asked now.
+    pub fn wait(&mut self, address: IpAddr, delay: Duration, now: Instant) -> Option<Instant> {
+        let address = hash(address);
+        let later = Some(now + LOOK_AGAIN);
+        let told = match self.own.entry(address) {
+            Entry::Vacant(entry) => {
+                entry.insert(None);
+                self.untold.push(address);
+                return later;
+            }
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        // Whoever has not seen it has asked for the last time before.
+        let Some(from) = told.map(|told| told + SEEN_MAX + ARRIVAL_MAX + delay) else { return later };
+        if now < from {
+            return Some(from);
+        }
+        let Some(seen) = &self.seen else { return later };
+        let is_shared = seen.others.contains(&address) || seen.others.contains(&EVERY_ADDRESS);
+        if !is_shared && now < seen.at + SEEN_MAX {
+            return None;
+        }
+        match seen.clock {
+            Some(clock) if now < clock.at + CLOCK_AGE_MAX => {
+                self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
+            }
+            _ => later,
+        }
+    }
+
+    /// The time to the next turn; nothing during one.
+    fn until_turn(&self, address: u64, delay: Duration, time: Duration) -> Option<Duration> {
+        let (turn, count) = (time.as_secs() / TURN.as_secs(), u64::from(self.count));
+        let whose = (turn + address % count) % count;
+        let ahead = (u64::from(self.number) - 1 + count - whose) % count;
+        let into = time.saturating_sub(TURN * u32::try_from(turn).unwrap_or(u32::MAX));
+        if ahead == 0 && into < TURN.saturating_sub(GUARD + delay) {
+            return None;
+        }
+        let ahead = if ahead == 0 { count } else { ahead };
+        // There are at most 65535 partitions.
+        Some((TURN * ahead as u32).saturating_sub(into))
+    }
+}
+
+fn hash(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => xxh3_64(&address.octets()),
+        IpAddr::V6(address) => xxh3_64(&address.octets()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn seen(others: &[u64], at: Instant, clock: Option<Clock>) -> Look {
+        Look { others: Arc::new(others.iter().copied().collect()), at, clock }
+    }
+
+    #[test]
+    fn an_address_is_told_before_it_is_asked_and_is_ones_own_while_nobody_else_has_it() {
+        let (start, delay) = (Instant::now(), Duration::from_millis(500));
+        let after = |millis| start + Duration::from_millis(millis);
+        let mut turns = Turns::new(1, 2);
+        assert!(turns.wait(ADDRESS, delay, start).is_some());
+        assert!(turns.wait(ADDRESS, delay, start).is_some());
+        assert_eq!(turns.take_untold(), [hash(ADDRESS)], "it is told once");
+        assert!(turns.wait(ADDRESS, delay, after(60_000)).is_some(), "nobody has told it");
+        turns.told(&[hash(ADDRESS)], start);
+        assert_eq!(turns.wait(ADDRESS, delay, after(0)), Some(after(11_500)));
+        assert!(turns.wait(ADDRESS, delay, after(11_500)).is_some(), "what others ask was never seen");
+        turns.see(seen(&[], after(2_000), None));
+        assert_eq!(turns.wait(ADDRESS, delay, after(11_999)), None);
+        assert!(
+            turns.wait(ADDRESS, delay, after(12_000)).is_some(),
+            "the look is too old, and there is no clock"
+        );
+        for others in [hash(ADDRESS), EVERY_ADDRESS] {
+            turns.see(seen(&[others], after(11_000), None));
+            assert!(turns.wait(ADDRESS, delay, after(12_000)).is_some(), "shared, and there is no clock");
+        }
+        turns.see(seen(&[1], after(12_000), None));
+        assert_eq!(turns.wait(ADDRESS, delay, after(12_000)), None);
+        let mapped = "::ffff:127.0.0.1".parse().unwrap();
+        assert_eq!(turns.wait(mapped, delay, after(12_000)), None, "the same address");
+        // A clock holds for a time.
+        let clock = Clock::read(start, start, 0).unwrap();
+        turns.see(seen(&[EVERY_ADDRESS], start, Some(clock)));
+        let asked = |turns: &mut Turns, from: u64| {
+            (from..from + 40).any(|second| turns.wait(ADDRESS, delay, after(second * 1000)).is_none())
+        };
+        assert!(asked(&mut turns, 500) && !asked(&mut turns, 600));
+    }
+
+    #[test]
+    fn what_a_node_has_asked_counts_until_some_time_after_its_end() {
+        let start = Instant::now();
+        let mut others = Others::default();
+        let mut look = |told: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
+            let read = |(partition, epoch)| Ok::<_, ()>(vec![u64::from(partition) * 10 + epoch]);
+            let (told, now) = (told.iter().copied().collect(), start + Duration::from_secs(seconds));
+            let all =
+                others.look(&told, now, |partition, epoch| ended == Some((partition, epoch)), read).unwrap();
+            let mut all: Vec<u64> = all.iter().copied().collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(look(&[((1, 1), 8), ((2, 1), 8)], 0, None), [11, 21]);
+        // A new node has one partition, the other one is over.
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 1, Some((2, 1))), [11, 12, 21]);
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 11, Some((2, 1))), [11, 12, 21]);
+        assert_eq!(look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 12, Some((2, 1))), [12]);
+        assert_eq!(
+            look(&[((1, 1), 8), ((1, 2), 8), ((2, 1), 8)], 40, Some((2, 1))),
+            [12],
+            "nothing comes back"
+        );
+    }
+
+    #[test]
+    fn a_clock_is_not_read_from_what_took_long() {
+        let start = Instant::now();
+        assert!(Clock::read(start, start + CLOCK_TRIP_MAX, 7).is_some());
+        assert!(Clock::read(start, start + CLOCK_TRIP_MAX + Duration::from_millis(1), 7).is_none());
+    }
+
+    proptest! {
+        /// Whatever the clocks say and however long requests take to arrive, within the limits.
+        #[test]
+        fn two_nodes_never_ask_an_address_within_its_delay(
+            count in 2..9u16, one in 0..9u16, other in 0..9u16, address: u64,
+            delay in 1..10_000u64, time in 1_700_000_000_000..1_700_000_400_000u64, apart in 0..10_000u64,
+            errors in (-1000..=1000i64, -1000..=1000i64), arrivals in (0..1000u64, 0..1000u64),
+        ) {
+            let (one, other) = (one % count + 1, other % count + 1);
+            prop_assume!(one != other && CLOCK_ERROR_MAX.as_millis() == 1000 && ARRIVAL_MAX.as_millis() == 1000);
+            let delay = Duration::from_millis(delay);
+            let asks = |number, time: u64, error: i64| {
+                let time = Duration::from_millis(time.saturating_add_signed(error));
+                Turns::new(number, count).until_turn(address, delay, time).is_none()
+            };
+            if asks(one, time, errors.0) && asks(other, time + apart, errors.1) {
+                let gap = (time + apart + arrivals.1).abs_diff(time + arrivals.0);
+                prop_assert!(gap >= delay.as_millis() as u64, "{gap}");
+            }
+        }
+
+        #[test]
+        fn every_partition_has_its_turn_and_its_next_one_is_foretold(
+            count in 1..9u16, address: u64, time in 1_700_000_000_000..1_700_000_400_000u64,
+        ) {
+            let (delay, time) = (ADDRESS_DELAY_MAX, Duration::from_millis(time));
+            for number in 1..=count {
+                let turns = Turns::new(number, count);
+                let wait = turns.until_turn(address, delay, time).unwrap_or_default();
+                prop_assert!(wait <= TURN * u32::from(count));
+                prop_assert_eq!(turns.until_turn(address, delay, time + wait), None);
+            }
+        }
+    }
+}

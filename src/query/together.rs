@@ -1,0 +1,499 @@
+//! The rows of several archives as those of one.
+//!
+//! Numbers of pages, sites, hosts and captures follow one another, archive by archive; everything else is asked of the archive that
+//! a number is of. So whatever runs over [`Rows`] groups, orders and relates rows of all of them as if they were of one.
+//!
+//! Each site is answered for by one archive: the one that has captured pages of it, otherwise the first that knows it. Of pages that an
+//! archive knows from links alone, others may have the capture: such a page is one row, of the archive that answers for its site, or
+//! of the first that knows it where that one does not. Links lead to that row.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
+use chrono::{DateTime, Utc};
+
+use super::archive::{ArchiveRows, ArchiveRowsError};
+use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
+use super::plan::Plan;
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Rows, RowsError, SiteRow};
+use super::value::Value;
+use super::{FullText, TextQuery};
+use crate::access::Access;
+use crate::decisions::Decisions;
+use crate::parse::{Structure, Validity};
+use crate::search::elements::ElementQuery;
+use crate::search::{self, Structures, View};
+
+/// Targets of links whose row is remembered, of each archive.
+const TARGETS_REMEMBERED: usize = 1 << 18;
+
+type Found<T> = Result<T, RowsError>;
+type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
+
+/// What an archive's numbers begin at.
+#[derive(Clone, Copy, Debug, Default)]
+struct First {
+    url: u32,
+    host: u32,
+    site: u32,
+    capture: u32,
+    link: u64,
+}
+
+#[derive(Debug)]
+struct Part<'a> {
+    rows: ArchiveRows<'a>,
+    first: First,
+    /// By the archive's own numbers of sites, which archive answers for each.
+    answering: Vec<usize>,
+    /// The rows of pages that links lead to.
+    targets: RefCell<HashMap<UrlId, UrlId>>,
+}
+
+/// The pages and sites of one archive, or of several that have captured different sites.
+#[derive(Debug)]
+pub struct Together<'a> {
+    parts: Vec<Part<'a>>,
+}
+
+impl<'a> Together<'a> {
+    /// Those of these archives, without what `access` hides of each.
+    ///
+    /// # Errors
+    /// When one of them cannot be read, and when two have captured pages of one site.
+    pub fn new(archives: Vec<(&'a Store, Access)>) -> Result<Self, ArchiveRowsError> {
+        let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
+        let answering = match states.as_slice() {
+            [only] => vec![vec![0; only.site_count() as usize]],
+            _ => answering(&archives)?,
+        };
+        let (mut parts, mut next) = (Vec::new(), First::default());
+        for ((store, access), answering) in archives.into_iter().zip(answering) {
+            let (first, state) = (next, store.state());
+            let after = |first: u32, count: u64| {
+                u32::try_from(u64::from(first) + count).map_err(|_| ArchiveRowsError::TooMany)
+            };
+            next = First {
+                url: after(first.url, state.url_count().into())?,
+                host: after(first.host, state.host_count().into())?,
+                site: after(first.site, state.site_count().into())?,
+                capture: after(first.capture, state.totals().captures)?,
+                // More links than an archive has.
+                link: first.link + (1 << 48),
+            };
+            let rows = ArchiveRows::new(store, access)?;
+            parts.push(Part { rows, first, answering, targets: RefCell::default() });
+        }
+        Ok(Self { parts })
+    }
+
+    /// Whether it is more than one.
+    #[must_use]
+    pub fn are_several(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// The indexes of the archives as one, of their pages before an instant or as they are.
+    ///
+    /// # Errors
+    /// When an archive has none, or it cannot be read.
+    pub fn views(&self, before: Option<DateTime<Utc>>) -> Result<Vec<View<'a>>, search::Error> {
+        let open = |part: &Part<'a>| View::of(part.rows.store, &part.rows.access, before);
+        let mut views = self.parts.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        View::join(&mut views);
+        Ok(views)
+    }
+
+    /// The archive of a page, its place among all, and the page's number there.
+    #[must_use]
+    pub fn origin(&self, page: UrlId) -> (&'a Store, usize, UrlId) {
+        // The first one begins at 0.
+        let index = self.parts.partition_point(|part| part.first.url <= page.0).saturating_sub(1);
+        let part = &self.parts[index];
+        (part.rows.store, index, part.page(page))
+    }
+
+    /// The rows of some pages, by rising number: many cost less than one by one.
+    pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Found<PageRow>> + '_ {
+        ids.sort_unstable();
+        let mut rest = ids;
+        self.parts.iter().enumerate().flat_map(move |(index, part)| {
+            let later = self
+                .parts
+                .get(index + 1)
+                .map_or(usize::MAX, |next| rest.partition_point(|id| id.0 < next.first.url));
+            let own: Vec<UrlId> = rest.drain(..later.min(rest.len())).map(|id| part.page(id)).collect();
+            part.rows.pages_of(own).map(|row| row.map(|row| part.up(row)))
+        })
+    }
+
+    /// The row of a page that the archive at `index` knows by this number: of that archive, or of the one that answers for it. None
+    /// when the number is not of the archive: an index may be ahead of what the store has saved.
+    ///
+    /// # Errors
+    /// When an archive cannot be read.
+    pub fn row_of(&self, index: usize, id: UrlId) -> Found<Option<UrlId>> {
+        let part = &self.parts[index];
+        let state = part.rows.state;
+        if !part.has(id) {
+            return Ok(None);
+        }
+        let site = state.host(state.page(id)?.host)?.site;
+        let owner = part.answering.get(site.index()).copied().unwrap_or(index);
+        if owner == index {
+            return Ok(Some(part.page_above(id)));
+        }
+        let url = state.url(id)?;
+        for other in std::iter::once(owner).chain(0..self.parts.len()) {
+            if other == index {
+                break;
+            }
+            if let Some(found) = self.parts[other].rows.state.find(&url)? {
+                return Ok(Some(self.parts[other].page_above(found)));
+            }
+        }
+        Ok(Some(part.page_above(id)))
+    }
+
+    /// The archive that has a number, by what its numbers begin at.
+    fn of(&self, id: u32, first: impl Fn(&First) -> u32) -> &Part<'a> {
+        // The first one begins at 0.
+        let after = self.parts.partition_point(|part| first(&part.first) <= id);
+        &self.parts[after.saturating_sub(1)]
+    }
+
+    fn of_capture(&self, capture: CaptureId) -> (&ArchiveRows<'a>, CaptureId) {
+        let part = self.of(capture.0, |first| first.capture);
+        (&part.rows, CaptureId(capture.0 - part.first.capture))
+    }
+
+    fn only(&self) -> Option<&ArchiveRows<'a>> {
+        if let [only] = self.parts.as_slice() { Some(&only.rows) } else { None }
+    }
+
+    /// Rows of all archives, one after the other, that `take` leaves.
+    fn each<'s, T: 's, R: 's>(
+        &'s self,
+        rows: impl Fn(&'s ArchiveRows<'a>) -> Each<'s, T> + 's,
+        take: impl Fn(usize, &'s Part<'a>, T) -> Found<Option<R>> + Copy + 's,
+    ) -> Each<'s, R> {
+        Box::new(self.parts.iter().enumerate().flat_map(move |(index, part)| {
+            rows(&part.rows).filter_map(move |row| row.and_then(|row| take(index, part, row)).transpose())
+        }))
+    }
+
+    /// A page as the row that it is, if it is one of this archive.
+    fn page_row(&self, index: usize, part: &Part<'a>, row: PageRow) -> Found<Option<PageRow>> {
+        let own = part.up(row);
+        let is_own = part.answers(index, row.site) || self.row_of(index, row.id)? == Some(own.id);
+        Ok(is_own.then_some(own))
+    }
+
+    fn site_rows<'s>(
+        &'s self,
+        rows: impl Fn(&'s ArchiveRows<'a>) -> Each<'s, SiteRow> + 's,
+    ) -> Each<'s, SiteRow> {
+        self.each(rows, |index, part, row: SiteRow| {
+            let id = SiteId(row.id.0 + part.first.site);
+            Ok(part.answers(index, row.id).then_some(SiteRow { id, ..row }))
+        })
+    }
+
+    /// The row that a link of an archive leads to.
+    fn target(&self, index: usize, part: &Part<'a>, id: UrlId) -> Found<UrlId> {
+        if !self.are_several() {
+            return Ok(id);
+        }
+        if let Some(known) = part.targets.borrow().get(&id) {
+            return Ok(*known);
+        }
+        let row = self.row_of(index, id)?.unwrap_or(part.page_above(id));
+        let mut targets = part.targets.borrow_mut();
+        if targets.len() >= TARGETS_REMEMBERED {
+            targets.clear();
+        }
+        targets.insert(id, row);
+        Ok(row)
+    }
+}
+
+/// Which archive answers for each site, by the numbers of sites in each archive.
+fn answering(archives: &[(&Store, Access)]) -> Result<Vec<Vec<usize>>, ArchiveRowsError> {
+    let mut known: HashMap<String, (usize, bool)> = HashMap::new();
+    let mut names = Vec::new();
+    for (index, (store, _)) in archives.iter().enumerate() {
+        let state = store.state();
+        let mut has_pages = vec![false; state.site_count() as usize];
+        for host in state.hosts() {
+            let (_, _, host) = host?;
+            if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
+                *has_pages |= host.fetched > 0;
+            }
+        }
+        let mut of_archive = Vec::with_capacity(has_pages.len());
+        for (site, has_pages) in (0..).zip(has_pages) {
+            let name = state.site_name(SiteId(site))?;
+            match known.get_mut(&name) {
+                Some((other, true)) if has_pages => {
+                    let paths = [*other, index].map(|one| archives[one].0.path().to_owned());
+                    return Err(ArchiveRowsError::Overlap { site: name, paths });
+                }
+                Some(first) if has_pages => *first = (index, true),
+                Some(_) => {}
+                None => {
+                    known.insert(name.clone(), (index, has_pages));
+                }
+            }
+            of_archive.push(name);
+        }
+        names.push(of_archive);
+    }
+    let owner = |name: &String| known.get(name).map_or(0, |(index, _)| *index);
+    Ok(names.iter().map(|names| names.iter().map(owner).collect()).collect())
+}
+
+impl Part<'_> {
+    fn answers(&self, index: usize, site: SiteId) -> bool {
+        self.answering.get(site.index()).is_none_or(|answering| *answering == index)
+    }
+
+    /// Whether a number is of the archive: an index may be ahead of what the store has saved.
+    fn has(&self, id: UrlId) -> bool {
+        id.0 < self.rows.state.url_count()
+    }
+
+    fn page_above(&self, id: UrlId) -> UrlId {
+        UrlId(id.0 + self.first.url)
+    }
+
+    fn page(&self, id: UrlId) -> UrlId {
+        UrlId(id.0 - self.first.url)
+    }
+
+    fn up(&self, row: PageRow) -> PageRow {
+        let First { host, site, .. } = self.first;
+        let (host, site) = (HostId(row.host.0 + host), SiteId(row.site.0 + site));
+        PageRow { id: self.page_above(row.id), host, site, ..row }
+    }
+
+    fn down(&self, row: &PageRow) -> PageRow {
+        let First { host, site, .. } = self.first;
+        let (host, site) = (HostId(row.host.0 - host), SiteId(row.site.0 - site));
+        PageRow { id: self.page(row.id), host, site, ..*row }
+    }
+
+    fn host(&self, row: HostRow) -> HostRow {
+        let (id, site) = (HostId(row.id.0 + self.first.host), SiteId(row.site.0 + self.first.site));
+        HostRow { id, site, ..row }
+    }
+
+    fn capture(&self, row: CaptureRow) -> CaptureRow {
+        let id = CaptureId(row.id.0 + self.first.capture);
+        CaptureRow { id, page: self.page_above(row.page), ..row }
+    }
+}
+
+impl Rows for Together<'_> {
+    fn pages(&self) -> Each<'_, PageRow> {
+        match self.only() {
+            Some(only) => only.pages(),
+            None => self.each(|rows| rows.pages(), |index, part, row| self.page_row(index, part, row)),
+        }
+    }
+
+    fn pages_for(&self, plan: &Plan) -> Found<Chosen<'_>> {
+        if let Some(only) = self.only() {
+            return only.pages_for(plan);
+        }
+        let (mut all, mut are_selected): (Vec<Each<'_, PageRow>>, _) = (Vec::new(), true);
+        for (index, part) in self.parts.iter().enumerate() {
+            let chosen = part.rows.pages_for(plan)?;
+            are_selected &= chosen.are_selected;
+            let own = chosen
+                .pages
+                .filter_map(move |row| row.and_then(|row| self.page_row(index, part, row)).transpose());
+            all.push(Box::new(own));
+        }
+        Ok(Chosen { pages: Box::new(all.into_iter().flatten()), are_selected })
+    }
+
+    fn sorts_for(&self, plan: &Plan) -> Found<Option<Vec<(PageRow, u64)>>> {
+        self.only().map_or(Ok(None), |only| only.sorts_for(plan))
+    }
+
+    fn best_for(&self, plan: &Plan) -> Found<Option<(Vec<PageRow>, u64)>> {
+        self.only().map_or(Ok(None), |only| only.best_for(plan))
+    }
+
+    fn page(&self, id: UrlId) -> Found<Option<PageRow>> {
+        let part = self.of(id.0, |first| first.url);
+        Ok(part.rows.page(part.page(id))?.map(|row| part.up(row)))
+    }
+
+    fn text(&self, page: &PageRow, text: PageText) -> Found<Option<Cow<'_, str>>> {
+        let part = self.of(page.id.0, |first| first.url);
+        part.rows.text(&part.down(page), text)
+    }
+
+    fn sites(&self) -> Each<'_, SiteRow> {
+        self.site_rows(|rows| rows.sites())
+    }
+
+    fn sites_for(&self, plan: &Plan) -> Each<'_, SiteRow> {
+        match self.only() {
+            Some(only) => only.sites_for(plan),
+            None => {
+                let rows: Vec<_> = self.parts.iter().map(|part| part.rows.sites_for(plan)).collect();
+                let parts = self.parts.iter().enumerate().zip(rows);
+                Box::new(parts.flat_map(|((index, part), rows)| {
+                    rows.filter(move |row| row.as_ref().map_or(true, |row| part.answers(index, row.id)))
+                        .map(|row| row.map(|row| SiteRow { id: SiteId(row.id.0 + part.first.site), ..row }))
+                }))
+            }
+        }
+    }
+
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.document(capture, read)
+    }
+
+    fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.structure(capture)
+    }
+
+    fn validity(&self, capture: CaptureId) -> Found<Option<Validity>> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.validity(capture)
+    }
+
+    fn page_columns(&self) -> &[String] {
+        self.only().map_or(&[], |only| only.page_columns())
+    }
+
+    fn page_number(&self, page: UrlId, index: usize) -> Found<Option<f64>> {
+        self.only().map_or(Ok(None), |only| only.page_number(page, index))
+    }
+
+    fn site_columns(&self) -> &[String] {
+        self.only().map_or(&[], |only| only.site_columns())
+    }
+
+    fn site_number(&self, site: SiteId, index: usize) -> Found<Option<f64>> {
+        self.only().map_or(Ok(None), |only| only.site_number(site, index))
+    }
+
+    fn topics(&self) -> &[String] {
+        self.only().map_or(&[], |only| only.topics())
+    }
+
+    fn topic(&self, page: UrlId, name: &str) -> Found<Option<f64>> {
+        self.only().map_or(Ok(None), |only| only.topic(page, name))
+    }
+
+    fn decisions(&self) -> Option<&Decisions> {
+        self.only().and_then(|only| only.decisions())
+    }
+
+    fn find(&self, url: &str) -> Found<Option<UrlId>> {
+        for (index, part) in self.parts.iter().enumerate() {
+            if let Some(id) = part.rows.find(url)? {
+                return self.target(index, part, id).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
+        let part = self.of(page.id.0, |first| first.url);
+        part.rows.page_detail(&part.down(page), detail)
+    }
+
+    fn hosts(&self) -> Each<'_, HostRow> {
+        self.each(
+            |rows| rows.hosts(),
+            |index, part, row| Ok(part.answers(index, row.site).then(|| part.host(row))),
+        )
+    }
+
+    fn host(&self, host: HostId) -> Found<Option<HostRow>> {
+        let part = self.of(host.0, |first| first.host);
+        Ok(part.rows.host(HostId(host.0 - part.first.host))?.map(|row| part.host(row)))
+    }
+
+    fn captures(&self) -> Each<'_, CaptureRow> {
+        self.each(|rows| rows.captures(), |_, part, row| Ok(Some(part.capture(row))))
+    }
+
+    fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {
+        let part = self.of(page.0, |first| first.url);
+        let history = part.rows.history(part.page(page))?;
+        Ok(Box::new(history.map(|row| row.map(|row| part.capture(row)))))
+    }
+
+    fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
+        self.parts.iter().enumerate().try_for_each(|(index, part)| {
+            part.rows.links(&mut |link| {
+                visit(LinkRow {
+                    id: link.id + part.first.link,
+                    source: part.page_above(link.source),
+                    target: self.target(index, part, link.target)?,
+                    ..link
+                })
+            })
+        })
+    }
+
+    fn record(&self, capture: CaptureId) -> Found<Record> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.record(capture)
+    }
+}
+
+/// The full texts of archives, in their order, as of one index.
+pub(super) struct Indexes<'r, 'a> {
+    rows: &'r Together<'a>,
+    views: Vec<View<'a>>,
+}
+
+impl<'r, 'a> Indexes<'r, 'a> {
+    pub(super) fn new(rows: &'r Together<'a>, views: Vec<View<'a>>) -> Self {
+        Self { rows, views }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&Part<'a>, &View<'a>)> {
+        self.rows.parts.iter().zip(&self.views)
+    }
+}
+
+impl FullText for Indexes<'_, '_> {
+    fn hits(&self, query: &TextQuery) -> Found<Vec<(UrlId, f32)>> {
+        let mut hits = Vec::new();
+        for (part, view) in self.parts() {
+            let found = view.hits(query)?.into_iter().filter(|(id, _)| part.has(*id));
+            hits.extend(found.map(|(id, bm25)| (part.page_above(id), bm25)));
+        }
+        Ok(hits)
+    }
+
+    fn documents(&self, query: &ElementQuery, are_known: bool) -> Found<Option<Vec<UrlId>>> {
+        let mut documents = Vec::new();
+        for (part, view) in self.parts() {
+            let Some(found) = view.documents(query, are_known)? else { return Ok(None) };
+            let found = found.into_iter().filter(|id| part.has(*id));
+            documents.extend(found.map(|id| part.page_above(id)));
+        }
+        Ok(Some(documents))
+    }
+
+    fn structures(&self) -> Found<Structures> {
+        let mut structures = Structures::default();
+        for (part, view) in self.parts() {
+            structures.add(view.structures()?, |id| part.has(id).then(|| part.page_above(id)));
+        }
+        Ok(structures)
+    }
+}

@@ -1,0 +1,234 @@
+//! Several archives that are asked as one answer as one would that has everything.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::imports::import;
+use crate::support::program::start;
+use crate::support::warc::answer;
+use crate::support::{Archive, Dice};
+
+const SITES: u64 = 8;
+const PAGES: u64 = 40;
+
+/// Words of all pages, the frequent ones first; no word stands in another.
+const WORDS: [&str; 24] = [
+    "archive",
+    "library",
+    "page",
+    "reader",
+    "book",
+    "shelf",
+    "open",
+    "access",
+    "record",
+    "crawl",
+    "link",
+    "harvest",
+    "catalogue",
+    "index",
+    "journal",
+    "memory",
+    "ledger",
+    "harbour",
+    "meadow",
+    "lantern",
+    "quarry",
+    "orchid",
+    "zephyr",
+    "walnut",
+];
+
+/// Ten words have the answer of a search; the last one nobody says.
+const SEARCHES: [&[&str]; 10] = [
+    &["archive"],
+    &["open", "access"],
+    &["\"open access\""],
+    &["walnut", "zephyr", "library"],
+    &["harbour", "-archive"],
+    &["catalogue", "site:s3.test"],
+    &["lantern", "language:fr"],
+    &["page", "quarry", "after:2026-02"],
+    &["meadow", "orchid", "--all"],
+    &["orchidd", "archive"],
+];
+
+/// Queries whose order is told by what they show.
+const QUERIES: [&str; 14] = [
+    "page status = 404 select url, status, last seen order by url",
+    "page text contains \"open access\" select url, title order by url limit 50 offset 5",
+    "count pages group by type",
+    "count pages captures > 0 as of 2026-02-15",
+    "page captures > 0 select language, count, sum(size), avg(size), min(size), max(last seen), median(size), count(distinct title) group by language having count > 2",
+    "capture select month(time), count, sum(size), median(size), count(distinct digest) group by month(time)",
+    "page links to (page status = 404) select url order by url",
+    "page linked from \"http://s0.test/1\" select url, status order by url",
+    "page duplicates select url, title order by title, url limit 30",
+    "link target.status = 404 or target.site = \"s5.test\" select source, target, target.title order by source, target",
+    "host pages > 0 select host, site, captures, size order by size desc, host limit 3 offset 1",
+    "site captures > 0 select site, pages, captures, html order by site",
+    "page captures = 0 select url order by url",
+    "capture page.status = 200 and size > 300 select url, time, size order by size desc, url limit 40",
+];
+
+/// A page's record: some say the same as others, some are not there, and links lead to all sites and to what nobody has.
+fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
+    let url = format!("http://s{site}.test/{number}");
+    let date = format!("2026-0{}-1{}T10:00:00Z", 1 + number % 3, site);
+    let id = format!("urn:test:{site}-{number}");
+    let word = |dice: &mut Dice| WORDS[(dice.below(24) * dice.below(24) / 24) as usize];
+    let words = |dice: &mut Dice, count: u64| (0..count).map(|_| word(dice)).collect::<Vec<_>>().join(" ");
+    if number % 13 == 12 {
+        let gone = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n<p>There is no such page";
+        return answer(&id, &url, &date, &[], gone);
+    }
+    let mut body = if number % 10 == 9 {
+        "<html lang=en><title>About this library</title><p>Equal on each site, open access".to_owned()
+    } else {
+        let (title, count) = (words(dice, 2), 10 + dice.below(60));
+        let language = if dice.below(3) == 0 { "fr" } else { "en" };
+        format!(
+            "<html lang={language}><title>{title}</title><h1>{}</h1><p>{}",
+            words(dice, 3),
+            words(dice, count)
+        )
+    };
+    if number % 10 != 9 {
+        for _ in 0..4 {
+            let (to, text) = (dice.below(SITES + 2), words(dice, 2));
+            write!(body, " <a href=http://s{to}.test/{}>{text}</a>", dice.below(PAGES + 5)).unwrap();
+        }
+    }
+    answer(&id, &url, &date, &[], &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}"))
+}
+
+/// Archives that have the sites between them.
+fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
+    let of = |part: usize| {
+        let archive = Archive::new();
+        let files: Vec<(String, Vec<u8>)> = (part..sites.len())
+            .step_by(count)
+            .map(|site| (format!("s{site}.warc"), sites[site].clone()))
+            .collect();
+        let files: Vec<(&str, Vec<u8>)> =
+            files.iter().map(|(name, file)| (name.as_str(), file.clone())).collect();
+        import(&archive, &files);
+        archive
+    };
+    (0..count).map(of).collect()
+}
+
+fn sites() -> Vec<Vec<u8>> {
+    let mut dice = Dice::of(20);
+    (0..SITES).map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect()).collect()
+}
+
+fn command(name: &str, archives: &[&Path]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+    command.arg(name).env_remove("ARCHIVE_DIR");
+    for archive in archives {
+        command.arg("--archive").arg(archive);
+    }
+    command
+}
+
+fn ask(name: &str, archives: &[Archive], arguments: &[&str]) -> Vec<Value> {
+    let paths: Vec<&Path> = archives.iter().map(|archive| archive.path.as_path()).collect();
+    start(command(name, &paths).arg("--json").args(arguments)).wait().succeeded().json()
+}
+
+/// Results and facets of a search, as far as they have an order: equal pages are one result, under the name of any of them, and
+/// of results with one score some may be cut off.
+fn searched(archives: &[Archive], words: &[&str]) -> Vec<Value> {
+    let options = ["--limit", "100", "--importance", "0", "--facets"];
+    let mut lines = ask("search", archives, &[words, &options].concat());
+    let facets =
+        lines.split_off(lines.iter().position(|line| line["facet"].is_string()).unwrap_or(lines.len()));
+    for hit in &mut lines {
+        let mut urls: Vec<String> = serde_json::from_value(hit["also"].take()).unwrap();
+        urls.push(serde_json::from_value(hit["url"].take()).unwrap());
+        urls.sort_unstable();
+        if urls.len() > 1 {
+            hit["time"].take();
+        }
+        hit["also"] = urls.into();
+        // Each archive has a mean of its own.
+        hit["importance"].take();
+    }
+    let score = |hit: &Value| hit["score"].as_f64().unwrap();
+    assert!(lines.is_sorted_by(|left, right| score(left) >= score(right)));
+    lines.sort_by(|left, right| {
+        score(right)
+            .total_cmp(&score(left))
+            .then_with(|| left["also"].to_string().cmp(&right["also"].to_string()))
+    });
+    if lines.len() == 100 {
+        let last = score(&lines[99]);
+        lines.retain(|hit| score(hit) > last);
+    }
+    lines.extend(facets);
+    lines
+}
+
+#[test]
+fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
+    let sites = sites();
+    let [one, two, four] = [1, 2, 4].map(|count| archives(&sites, count));
+    let mut rows = 0;
+    for query in QUERIES {
+        let expected = ask("query", &one, &[query]);
+        assert!(!expected.is_empty(), "{query} finds something");
+        rows += expected.len();
+        for several in [&two, &four] {
+            assert_eq!(ask("query", several, &[query]), expected, "{query}, {} archives", several.len());
+        }
+    }
+    let mut hits = 0;
+    for words in SEARCHES {
+        let expected = searched(&one, words);
+        assert!(!expected.is_empty(), "{words:?} finds something");
+        hits += expected.len();
+        for several in [&two, &four] {
+            assert_eq!(searched(several, words), expected, "{words:?}, {} archives", several.len());
+        }
+    }
+    println!("{rows} rows and {hits} results and facets are equal");
+    // What one has not, another may say: nobody may have meant it.
+    let meant = |archives: &[Archive]| {
+        let paths: Vec<&Path> = archives.iter().map(|archive| archive.path.as_path()).collect();
+        start(command("search", &paths).arg("orchidd")).wait().succeeded().errors
+    };
+    assert!(meant(&four).contains("did you mean \"orchid\"?"), "{}", meant(&four));
+    assert_eq!(meant(&four), meant(&one));
+}
+
+#[test]
+fn what_several_archives_cannot_answer_as_one_is_refused_and_what_is_missing_is_named() {
+    let sites = sites();
+    let two = archives(&sites, 2);
+    let again = archives(&sites[..1], 1);
+    let ask =
+        |archives: &[&Path], query: &str| start(command("query", archives).args(["--json", query])).wait();
+    let both = [two[0].path.as_path(), two[1].path.as_path()];
+    let overlapping = [both[0], again[0].path.as_path()];
+    ask(&overlapping, "count pages").refused(1, &["have both captured pages of s0.test", "ask each alone"]);
+    start(command("search", &overlapping).arg("archive")).wait().refused(1, &["captured pages of s0.test"]);
+    for own in ["rating", "verdict", "tags", "collections", "rated by", "change rate"] {
+        let query = format!("page select url, {own}");
+        ask(&both, &query).refused(2, &["is each archive's own: ask one archive for it"]);
+        ask(&both[..1], &query).succeeded();
+    }
+
+    let nowhere = two[0].folder().join("nowhere");
+    for (name, asked) in [("query", "count pages captures > 0"), ("search", "archive")] {
+        let finished = start(command(name, &[both[0], &nowhere]).args(["--json", asked])).wait();
+        assert_eq!(finished.code, Some(4), "{finished:?}");
+        assert!(finished.errors.contains("nowhere is missing from this answer"), "{}", finished.errors);
+        assert!(!finished.json().is_empty());
+    }
+    ask(&[&nowhere, &nowhere], "count pages").refused(1, &["none of these archives can be read"]);
+    ask(&[&nowhere], "count pages").refused(1, &["nowhere"]);
+}

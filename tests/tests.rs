@@ -68,3 +68,4 @@ mod texts;
 mod unchanged;
 mod validating;
 mod why;
+mod xpath;

@@ -3,9 +3,10 @@
 use std::fs;
 
 use archive::access::Access;
-use archive::prepared;
+use archive::ledger::{Credits, page_flags};
+use archive::prepared::{self, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan};
-use archive_storage::Store;
+use archive_storage::{Page, Store, Visit};
 
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
@@ -140,6 +141,39 @@ fn queries_answer_the_same_with_prepared_columns() {
     for ((question, before), after) in questions.iter().zip(before).zip(answers(&archive, &questions)) {
         let rows = [before.rows.len(), after.rows.len()];
         assert!(before == after, "{question}: rows {rows:?}");
+    }
+}
+
+#[test]
+fn the_sample_says_what_the_tables_say() {
+    let (_served, archive) = crawled();
+    prepare(&archive);
+    let store = Store::read_only(&archive.path).unwrap();
+    let credits = Credits::open(store.state()).unwrap();
+    let sample = prepared::sample(&store).unwrap().unwrap();
+    let visits: Vec<_> = store.state().visits_with_pages(1).map(Result::unwrap).collect();
+    assert_eq!((sample.len(), prepared::sample_step(store.state())), (visits.len(), 1));
+    assert!(sample.iter().any(|row| row.alias.is_some()));
+    for (row, (url, page, visit)) in sample.into_iter().zip(visits) {
+        let alias = match page.flags.has_any(page_flags::ALIAS) {
+            true => credits.importance_of(store.state(), url).unwrap(),
+            false => None,
+        };
+        let page = Page { flags: page.flags, host: page.host, cash: page.cash, ..row.page };
+        let visit = Visit {
+            last_changed: 0,
+            versions: 0,
+            last_capture: None,
+            status: 0,
+            language: 0,
+            title: None,
+            links: None,
+            signature: 0,
+            version: None,
+            validators: None,
+            ..visit
+        };
+        assert_eq!(row, Sampled { url, page, visit, alias });
     }
 }
 

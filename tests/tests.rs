@@ -72,3 +72,4 @@ mod unchanged;
 mod validating;
 mod versions;
 mod why;
+mod xpath;

@@ -14,8 +14,8 @@ use super::xml::{Delta, Tree};
 use crate::access::Access;
 use crate::ledger::{Facts, capture_flags};
 use crate::parse::{
-    self, Limits, Parsed, Readable, Source, Structure, Unreadable, Validation, decode_content, parse,
-    with_elements, with_xml_tree,
+    self, Limits, Parsed, Readable, Selected, Source, Structure, Unreadable, Validation, XPathError,
+    decode_content, parse, with_elements, with_xml_tree,
 };
 use crate::reading;
 
@@ -297,6 +297,39 @@ pub fn validate(
     let content_type = stored.head.get("Content-Type");
     let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
     failed.map_or(Ok(validation), Err)
+}
+
+/// What an XPath expression gives of the XML document of a capture; none of other documents, and of a revisit whose original is
+/// in another archive.
+///
+/// # Errors
+/// When records cannot be read.
+pub fn xpath(
+    store: &Store,
+    capture: &Capture,
+    expression: &str,
+) -> Result<Option<Result<Selected, XPathError>>, VersionError> {
+    let stored = match Stored::read(store, capture) {
+        Err(VersionError::NoOriginal) => return Ok(None),
+        stored => stored?,
+    };
+    let expression = expression.to_owned();
+    let selected = reading::in_time(move || {
+        let content_type = stored.head.get("Content-Type");
+        parse::xpath(&unpacked(stored.body()), content_type, &expression, &Limits::default())
+    });
+    Ok(selected.unwrap_or(Some(Err(XPathError::TooMuch("long")))))
+}
+
+/// What is wrong with an XPath expression, as far as no document is needed to see it.
+#[must_use]
+pub fn xpath_mistake(expression: &str) -> Option<String> {
+    let expression = expression.to_owned();
+    let tried = move || parse::xpath(b"<a/>", Some("text/xml"), &expression, &Limits::default());
+    match reading::in_time(tried).flatten() {
+        Some(Err(XPathError::Mistake(what))) => Some(what),
+        _ => None,
+    }
 }
 
 /// The URL and the text of what a system identifier names.

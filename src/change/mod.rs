@@ -11,6 +11,7 @@ pub mod xml;
 
 pub use compare::{
     Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
-    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree,
+    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
+    xpath_mistake,
 };
 pub use lines::{Line, Mark, lines};

@@ -44,6 +44,7 @@ mod validate;
 mod verify;
 mod watch;
 mod why;
+mod xpath;
 
 use std::ffi::OsString;
 use std::io;
@@ -113,6 +114,8 @@ enum Command {
     Stats(stats::Args),
     Verify(verify::Args),
     Validate(validate::Args),
+    #[command(name = "xpath")]
+    XPath(xpath::Args),
     #[command(subcommand)]
     Review(review::Command),
     Rank(rank::Args),
@@ -185,6 +188,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Stats(args) => stats::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::XPath(args) => xpath::run(&args),
         Command::Review(command) => review::run(&command),
         Command::Rank(args) => rank::run(&args),
         Command::Demo(args) => demo::run(&args),

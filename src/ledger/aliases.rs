@@ -102,6 +102,12 @@ pub struct AliasImportance {
 }
 
 impl AliasImportance {
+    /// Where they were told before.
+    #[must_use]
+    pub fn known(all: HashMap<UrlId, f64>) -> Self {
+        Self { all: OnceCell::from(all), ..Self::default() }
+    }
+
     /// Says that those of all pages will be asked for.
     pub fn expect_all(&self) {
         self.looked_up.set(SINGLE_MAX);

@@ -48,7 +48,8 @@ use self::outlinks::Outlinks;
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
 pub use self::xml::{
-    ELEMENT_NAMES_MAX, Elements, Fetch, Mistake, Structure, Validation, Validity, WHOLE_BYTES_MAX,
+    ELEMENT_NAMES_MAX, Elements, Fetch, Found, Mistake, NAMESPACES, Selected, Structure, Validation,
+    Validity, WHOLE_BYTES_MAX, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError,
 };
 
 /// A fetched document.
@@ -336,6 +337,25 @@ pub fn validate(
 ) -> Option<Validation> {
     let (text, had_errors) = xml_text(body, content_type)?;
     Some(xml::validate(&text, had_errors, limits, fetch))
+}
+
+/// What an XPath expression gives of an XML document that is well-formed; none of anything else.
+///
+/// It takes a stack of [`XPATH_STACK_BYTES`], and more time than the document's length tells: the caller has to limit it.
+///
+/// # Errors
+/// When the expression is wrong, when there is no such document, and when one of both goes beyond the limits.
+pub fn xpath(
+    body: &[u8],
+    content_type: Option<&str>,
+    expression: &str,
+    limits: &Limits,
+) -> Option<Result<Selected, XPathError>> {
+    if body.len() > limits.body_bytes_max {
+        return Some(Err(XPathError::Document(Problem::BodyCut { at: limits.body_bytes_max })));
+    }
+    let (text, _) = xml_text(body, content_type)?;
+    Some(xml::xpath(text.trim_start(), expression, limits))
 }
 
 /// The text of an external part of a definition.

@@ -109,6 +109,11 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
+    /// The importance of the page that an alias stands for.
+    pub(super) fn importance_of_alias(&self, id: UrlId) -> Result<Option<f64>, StateError> {
+        self.aliases.of(self.state, &self.credits, id)
+    }
+
     /// The facts of a URL; nothing for what is no page (robots.txt).
     ///
     /// # Errors
@@ -120,7 +125,7 @@ impl<'a> Pages<'a> {
         let is_erased = flags::refusal_code(page.flags) == Refusal::Erased.code();
         let seen = visit.filter(|visit| visit.captures > 0 && !is_erased);
         let importance = if page.flags.has_any(flags::ALIAS) {
-            self.aliases.of(self.state, &self.credits, id)?
+            self.importance_of_alias(id)?
         } else {
             self.credits.importance(page, visit)
         };

@@ -6,6 +6,7 @@
 
 mod facts;
 mod file;
+mod sample;
 mod sites;
 
 use std::ops::{Range, RangeInclusive};
@@ -16,6 +17,7 @@ use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, StoreE
 pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Reader, Stamp, Writer};
+pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
 pub use sites::SiteSums;
 
 use crate::ledger::CreditError;
@@ -102,6 +104,7 @@ pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
     pages.expect_all()?;
     let mut sites = vec![SiteSums::default(); state.site_count() as usize];
     let mut writer = Writer::begin(&folder.join(FILE), of_pages(state))?;
+    let mut sampled = Vec::new();
     let mut rows = state.pages_with_visits();
     loop {
         let block = rows.by_ref().take(BLOCK_ROWS as usize).collect::<Result<Vec<_>, _>>()?;
@@ -111,8 +114,12 @@ pub fn write(state: &State, folder: &Path) -> Result<(), Error> {
         for values in columns_of(&pages, &block, &mut sites)? {
             writer.add(&values)?;
         }
+        for row in sample::sampled(&pages, &block) {
+            sampled.push(row?);
+        }
     }
     writer.finish()?;
+    sample::write(state, folder, sampled)?;
     pages.weigh(&mut sites)?;
     let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state))?;
     for block in sites.chunks(BLOCK_ROWS as usize) {
@@ -183,7 +190,7 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         Ok::<_, PreparedError>(())
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
-    [FILE, SITES_FILE].into_iter().filter_map(found).collect()
+    [FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
 }
 
 /// What the pages of each site come to, by the site's number, if that was prepared for the checkpoint that is read.

@@ -14,7 +14,7 @@ use super::expr::Subject;
 use super::filter::Filter;
 use super::rows::RowsError;
 use super::value::Value;
-use crate::parse::parse_date;
+use crate::parse::{NAMESPACES, parse_date};
 
 /// Nodes that paths may look at in one document.
 pub const NODES_LOOKED_AT_MAX: u64 = 50_000_000;
@@ -24,26 +24,6 @@ const BETWEEN: &str = " | ";
 
 /// Bytes of the texts of all elements that a path finds in one document; further ones are left out.
 const TEXTS_BYTES_MAX: usize = 1 << 20;
-
-/// Namespaces by the prefixes that people know them by.
-const NAMESPACES: [(&str, &str); 16] = [
-    ("atom", "http://www.w3.org/2005/Atom"),
-    ("content", "http://purl.org/rss/1.0/modules/content/"),
-    ("dc", "http://purl.org/dc/elements/1.1/"),
-    ("dcterms", "http://purl.org/dc/terms/"),
-    ("db", "http://docbook.org/ns/docbook"),
-    ("mods", "http://www.loc.gov/mods/v3"),
-    ("mets", "http://www.loc.gov/METS/"),
-    ("oai", "http://www.openarchives.org/OAI/2.0/"),
-    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
-    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
-    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
-    ("svg", "http://www.w3.org/2000/svg"),
-    ("tei", "http://www.tei-c.org/ns/1.0"),
-    ("xhtml", "http://www.w3.org/1999/xhtml"),
-    ("xlink", "http://www.w3.org/1999/xlink"),
-    ("xml", "http://www.w3.org/XML/1998/namespace"),
-];
 
 /// A path ready to run.
 #[derive(Clone, Debug)]

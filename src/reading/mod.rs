@@ -24,7 +24,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use self::notes::{Note, Notes};
 pub(crate) use self::page::Page;
-use crate::parse::{Limits, Problem};
+use crate::parse::{Limits, Problem, XPATH_STACK_BYTES};
 
 /// How long a document may be read. The largest take some seconds on a slow machine.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -69,8 +69,8 @@ impl From<Unread> for Problem {
 pub(crate) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = bounded(1);
     // Who is given up finds nobody who waits.
-    let thread =
-        thread::Builder::new().name("process-read".to_owned()).spawn(move || drop(sender.send(work())));
+    let thread = thread::Builder::new().name("process-read".to_owned()).stack_size(XPATH_STACK_BYTES);
+    let thread = thread.spawn(move || drop(sender.send(work())));
     thread.ok().and_then(|_| result.recv_timeout(TIME_MAX).ok())
 }
 

@@ -8,6 +8,7 @@ use archive_storage::{StateError, StoreError};
 use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
 use crate::ledger::CreditError;
+use crate::prepared::PreparedError;
 use crate::search;
 use crate::topics::TopicError;
 
@@ -33,6 +34,9 @@ pub enum RecorderError {
     /// A topic cannot be read, or what leads to it not be learned.
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// What was prepared of the archive is damaged.
+    #[error(transparent)]
+    Prepared(#[from] PreparedError),
     /// There are no threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

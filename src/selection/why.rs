@@ -185,7 +185,7 @@ pub fn why(
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,
-        outlook: outlook(state, &credits, weights, id, fetches_per_day, now)?,
+        outlook: outlook(store, &credits, weights, id, fetches_per_day, now)?,
         url,
     })
 }
@@ -359,17 +359,18 @@ fn last_fetch(
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
 }
 
-/// When the page is due: a pass over everything that was fetched.
+/// When the page is due, beside everything that was fetched.
 fn outlook(
-    state: &State,
+    store: &Store,
     credits: &Credits,
     weights: Weights,
     id: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
 ) -> Result<Option<Outlook>, RecorderError> {
+    let state = store.state();
     let choice = Choice::new(RefreshRules::kept(state)?, weights);
-    let Some(turn) = due::turn(state, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
+    let Some(turn) = due::turn(store, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
     let last = state.visit(id)?.and_then(|visit| DateTime::from_timestamp(i64::from(visit.last_seen), 0));
     let wait =
         chrono::TimeDelta::try_milliseconds((turn.interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64);

@@ -13,6 +13,7 @@ mod sitemaps;
 mod surt;
 mod urls;
 mod xml;
+mod xpath;
 
 use std::path::PathBuf;
 

@@ -23,6 +23,7 @@ mod tolerant;
 mod tree;
 mod validate;
 mod walk;
+mod xpath;
 
 use encoding_rs::Encoding;
 use roxmltree::{Document as Tree, Error, Node, ParsingOptions, TextPos};
@@ -36,9 +37,31 @@ pub use self::structure::Structure;
 pub(super) use self::validate::validate;
 pub use self::validate::{Mistake, Validation, Validity};
 use self::walk::{XHTML, XML};
+pub(super) use self::xpath::xpath;
+pub use self::xpath::{Found, Selected, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError};
 use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
 use super::{Document, DocumentKind, Fault, Limits, LinkKind, Problem};
+
+/// Namespaces by the prefixes that people know them by.
+pub const NAMESPACES: [(&str, &str); 16] = [
+    ("atom", "http://www.w3.org/2005/Atom"),
+    ("content", "http://purl.org/rss/1.0/modules/content/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("db", "http://docbook.org/ns/docbook"),
+    ("mods", "http://www.loc.gov/mods/v3"),
+    ("mets", "http://www.loc.gov/METS/"),
+    ("oai", "http://www.openarchives.org/OAI/2.0/"),
+    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("svg", "http://www.w3.org/2000/svg"),
+    ("tei", "http://www.tei-c.org/ns/1.0"),
+    ("xhtml", "http://www.w3.org/1999/xhtml"),
+    ("xlink", "http://www.w3.org/1999/xlink"),
+    ("xml", "http://www.w3.org/XML/1998/namespace"),
+];
 
 /// What is wrong with a document that is read without the space before its declaration.
 const LATE_DECLARATION: &str = "the XML declaration does not stand at the beginning";

@@ -1,20 +1,22 @@
 //! When the turn of one page comes: what the refresh's policy says of it now, and how long it lets it wait in the long run.
 
-use archive_storage::{State, UrlId};
+use archive_storage::{Page, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
 use super::{Choice, SECONDS_PER_DAY, Survey, tells_rates};
-use crate::ledger::{CreditError, Credits};
+use crate::ledger::{AliasImportance, Credits};
+use crate::prepared;
+use crate::recorder::RecorderError;
 use crate::refresh::rate::RatePrior;
 use crate::refresh::rule::Rule;
 
-/// Pages that are looked at in a large archive, each for its part of all; they share its part of the budget. A share of all pages
-/// is told to 1.6 % then (its standard error), and of each page three blocks are read, one of them unpacked if it is an alias.
-const SAMPLE: usize = 1 << 10;
+/// Pages among whom the budget is shared.
+const SHARING: usize = 1 << 10;
 
 /// In archives of at most so many fetched pages all are looked at, and a policy that learns from all together is asked for their
-/// order. In larger ones pages are compared by their own rates, and what is said of all is an estimate.
-const WHOLE_MAX: usize = 1 << 15;
+/// order. In larger ones a sample stands for all ([`prepared::sample`]): pages are compared by their own rates, and what is said of all
+/// is an estimate.
+const WHOLE_MAX: u32 = 1 << 15;
 
 /// What is known of a page's next fetch.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,21 +43,21 @@ pub(in crate::selection) struct Turn {
 /// # Errors
 /// When the store fails.
 pub(in crate::selection) fn turn(
-    state: &State,
+    store: &Store,
     credits: &Credits,
     choice: &Choice,
     page: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
-) -> Result<Option<Turn>, CreditError> {
+) -> Result<Option<Turn>, RecorderError> {
+    let state = store.state();
     let Some(visit) = state.visit(page)? else { return Ok(None) };
-    let fetched = state.visit_count() as usize;
-    let step = if fetched > WHOLE_MAX { fetched.div_ceil(SAMPLE) } else { 1 };
-    let visits = state.visits_with_pages(step).collect::<Result<Vec<_>, _>>()?;
+    let (step, visits, aliases) = compared(store)?;
     let told: Vec<_> = visits.iter().filter_map(|(_, page, visit)| tells_rates(page, visit)).collect();
     let prior = RatePrior::learned(&told);
-    let survey = Survey::new(state, credits, choice, prior, now);
+    let mut survey = Survey::new(state, credits, choice, prior, now);
     let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
+    survey.aliases = aliases;
     let rules = &choice.rules;
     // Policies that go by due dates of their own have no rule; the oldest refresh there is stands for them.
     let by = rules.policy.rule().unwrap_or(Rule::Xyleme);
@@ -70,7 +72,7 @@ pub(in crate::selection) fn turn(
     let of = pages.len();
     let days = ((now.timestamp() - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
     let per_day = fetches_per_day.unwrap_or(state.totals().captures as f64 / days);
-    let sharing: Vec<(f64, f64)> = pages.into_iter().step_by(of.div_ceil(SAMPLE).max(1)).collect();
+    let sharing: Vec<(f64, f64)> = pages.into_iter().step_by(of.div_ceil(SHARING).max(1)).collect();
     let budget = per_day * sharing.len() as f64 / (of * step).max(1) as f64;
     let shortest = rules.shortest_days();
     let price = by.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
@@ -91,3 +93,20 @@ pub(in crate::selection) fn turn(
         is_estimate: step > 1,
     }))
 }
+
+/// The visits that a page's own is compared with, of how many each stands, and what is known of their aliases: of an archive that
+/// was closed, a sample is ready.
+fn compared(store: &Store) -> Result<Compared, RecorderError> {
+    let state = store.state();
+    let is_large = state.visit_count() > WHOLE_MAX;
+    let step = if is_large { prepared::sample_step(state) as usize } else { 1 };
+    if is_large && let Some(sample) = prepared::sample(store)? {
+        let aliases = sample.iter().filter_map(|row| row.alias.map(|importance| (row.url, importance)));
+        let aliases = AliasImportance::known(aliases.collect());
+        return Ok((step, sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect(), aliases));
+    }
+    let visits = state.visits_with_pages(step).collect::<Result<_, _>>()?;
+    Ok((step, visits, AliasImportance::default()))
+}
+
+type Compared = (usize, Vec<(UrlId, Page, Visit)>, AliasImportance);

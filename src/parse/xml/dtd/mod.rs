@@ -125,6 +125,15 @@ impl Dtd {
         self.elements.is_empty() && self.attributes.is_empty()
     }
 
+    /// The attributes that are IDs, after the names of their elements.
+    pub(super) fn ids(&self) -> HashSet<(&str, &str)> {
+        let each = self.attributes.iter().flat_map(|(element, attributes)| {
+            let ids = attributes.iter().filter(|attribute| attribute.sort == Sort::Id);
+            ids.map(move |attribute| (element.as_str(), attribute.name.as_str()))
+        });
+        each.collect()
+    }
+
     fn tell(&mut self, mistake: String) {
         if self.mistakes.len() < MISTAKES_MAX {
             self.mistakes.push(mistake);

@@ -1,0 +1,191 @@
+//! `archive xpath`: what an XPath expression finds in XML documents.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use archive::access::Access;
+use archive::change::{version_near, xpath, xpath_mistake};
+use archive::parse::{Found, Selected, XPathError};
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, SecondsFormat, Utc};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::get::read_time;
+use super::options::{ArchiveArgs, ReaderArgs, duration};
+use super::{EXIT_STOPPED, UsageError, output, progress};
+
+/// Characters of a text that the table shows.
+const TEXT_SHOWN: usize = 200;
+
+/// Find nodes of XML documents, or work out values, by an XPath expression.
+#[derive(clap::Args)]
+#[command(
+    after_help = "XPath 1.0, over XML documents that are well-formed; HTML pages are none, but XHTML is. A name without prefix is
+in no namespace, as XPath has it: in an Atom feed write atom:title. A prefix is one that the document
+declares, or a well-known one (docs/query.md). id() finds xml:id, and what the document itself declares
+as ID.
+
+An expression may look at 20 million nodes of a document, for 30 seconds. Of a document 10 000 nodes
+are told. What was not told or not looked at is said then, and the exit code is 4.
+
+Examples:
+  archive xpath '//atom:entry/atom:title' https://www.example.org/feed.atom
+  archive xpath 'count(//book[@lang = \"it\"])' 'root = catalogue'
+  archive xpath '//price[. > 10]/..' https://www.example.org/catalogue.xml --at 2026-01-31 --json"
+)]
+pub(crate) struct Args {
+    /// The expression
+    expression: String,
+    /// URLs, or a query for pages
+    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
+    what: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// The versions nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// How long to look
+    #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
+    time_max: Duration,
+    /// One JSON object a node or value
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    time: String,
+    /// None of a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    text: &'a str,
+    /// An element as it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xml: Option<&'a str>,
+}
+
+/// What came of all documents.
+#[derive(Default)]
+struct Sum {
+    documents: u64,
+    found: u64,
+    /// Nodes that are too many to be told.
+    left: u64,
+    /// Pages that were not looked at.
+    unread: u64,
+    /// Why documents gave nothing, and how many.
+    failed: BTreeMap<String, u64>,
+    is_stopped: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let at = args.at.as_deref().map(read_time).transpose()?;
+    let Some(deadline) = Instant::now().checked_add(args.time_max) else {
+        return Err(UsageError("--for is too long".to_owned()).into());
+    };
+    if let Some(mistake) = xpath_mistake(&args.expression) {
+        return Err(wrong(&mistake));
+    }
+    let store = Store::read_only(&args.archive.path)?;
+    let access = args.reader.access(&args.archive.path)?;
+    let (pages, are_named) = super::pages_meant(&store, &access, &args.what)?;
+    let mut table = output::table(&["url", "line", "node", "text"]);
+    output::align(&mut table, &[1], CellAlignment::Right);
+    let mut sum = Sum { unread: pages.len() as u64, ..Sum::default() };
+    let bar = progress::counting(sum.unread, "pages");
+    for id in pages {
+        if Instant::now() > deadline {
+            break;
+        }
+        let is_xml = ask(&store, &access, id, (at, &args.expression), &mut sum, &mut |row| {
+            if args.json {
+                return output::json_line(&row);
+            }
+            let text = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let shown: String = text.chars().take(TEXT_SHOWN).collect();
+            let cut = if shown.len() < text.len() { "…" } else { "" };
+            let line = row.line.map_or(String::new(), |line| line.to_string());
+            let name = if row.name.is_empty() { row.kind } else { row.name };
+            table.add_row([row.url.to_owned(), line, name.to_owned(), shown + cut]);
+            Ok(())
+        })?;
+        if are_named && !is_xml {
+            output::note(format_args!("{} is no XML document", store.state().url(id)?));
+        }
+        sum.unread -= 1;
+        bar.inc(1);
+    }
+    progress::end();
+    if sum.found > 0 && !args.json {
+        output::print(&table)?;
+    }
+    Ok(sum.tell())
+}
+
+/// Asks one page's document and tells all that is found; whether it is an XML document.
+fn ask(
+    store: &Store,
+    access: &Access,
+    id: UrlId,
+    (at, expression): (Option<DateTime<Utc>>, &str),
+    sum: &mut Sum,
+    tell: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
+    let Some(capture) = version_near(store, access, id, at)? else { return Ok(false) };
+    let url = store.state().url(id)?;
+    let selected = xpath(store, &capture, expression).with_context(|| format!("cannot read {url}"))?;
+    let Some(selected) = selected else { return Ok(false) };
+    sum.documents += 1;
+    let Selected { found, left } = match selected {
+        Ok(selected) => selected,
+        Err(XPathError::Mistake(mistake)) => return Err(wrong(&mistake)),
+        Err(error) => {
+            sum.is_stopped |= matches!(error, XPathError::TooMuch(_));
+            *sum.failed.entry(error.to_string()).or_default() += 1;
+            return Ok(true);
+        }
+    };
+    sum.found += found.len() as u64;
+    sum.left += left as u64;
+    let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+    let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+    for Found { kind, name, line, text, xml } in &found {
+        let line = Some(*line).filter(|line| *line > 0);
+        tell(Row { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
+    }
+    Ok(true)
+}
+
+fn wrong(mistake: &str) -> anyhow::Error {
+    UsageError(format!("the XPath expression is wrong: {mistake}")).into()
+}
+
+impl Sum {
+    /// Says what was found and what was not looked at, and gives the exit code.
+    fn tell(&self) -> ExitCode {
+        for (why, documents) in &self.failed {
+            output::note(format_args!("{} left out: {why}", output::count(*documents, "document")));
+        }
+        if self.left > 0 {
+            output::note(format_args!("{} not told: too many", output::count(self.left, "node")));
+        }
+        if self.unread > 0 {
+            let unread = output::count(self.unread, "page");
+            output::note(format_args!("{unread} not looked at: time is over (--for)"));
+        }
+        let found = output::count(self.found, "result");
+        output::note(format_args!("{found} in {}", output::count(self.documents, "XML document")));
+        let is_whole = self.left == 0 && self.unread == 0 && !self.is_stopped;
+        if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
+    }
+}

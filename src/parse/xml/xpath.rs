@@ -1,0 +1,488 @@
+//! XPath 1.0 over the tree of an XML document, by the crate `xpath-eval`.
+//!
+//! The engine has no limits of its own, but all that it sees of a document it asks of a [`Place`], and these count. Who
+//! has asked for too much is unwound, and the answer is an error. What the engine does without asking, such as comparing
+//! two sets of texts, is not counted: whoever calls needs a limit of time, and a stack of [`XPATH_STACK_BYTES`].
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::panic::resume_unwind;
+
+use archive_storage::quietly;
+use roxmltree::{Attribute, Document as Tree, Node as TreeNode, NodeId, NodeType};
+use xpath_eval::{EvaluationContext, ExpandedName, Expr, Node, NodeKind, Value, evaluate, parse};
+
+use super::super::{Limits, Problem};
+use super::doctype::Doctype;
+use super::dtd::Dtd;
+use super::walk::XML;
+use super::{NAMESPACES, with_tree};
+
+/// Bytes of an expression. It is read and followed by recursion, as deep as it is long.
+pub const XPATH_BYTES_MAX: usize = 4096;
+
+/// The stack that takes the deepest expression, in a debug build too.
+pub const XPATH_STACK_BYTES: usize = 64 << 20;
+
+/// Nodes that an expression may look at in a document; 16 bytes of memory each, should it keep them all.
+const NODES_LOOKED_AT_MAX: u64 = 20_000_000;
+
+/// Bytes of texts that it may put together.
+const TEXTS_BYTES_MAX: usize = 512 << 20;
+
+/// Nodes of a document that are told.
+const FOUND_MAX: usize = 10_000;
+
+/// Bytes of their texts and fragments, beyond which no further one is told.
+const FOUND_BYTES_MAX: usize = 64 << 20;
+
+/// Why an expression has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum XPathError {
+    /// The expression is wrong, whatever the document is.
+    #[error("{0}")]
+    Mistake(String),
+    /// The document declares no such prefix.
+    #[error("the prefix {0} is neither declared in the document nor well known")]
+    Prefix(String),
+    /// There is no well-formed document.
+    #[error("the document cannot be asked: {0}")]
+    Document(Problem),
+    /// A limit was reached.
+    #[error("the expression takes too {0}")]
+    TooMuch(&'static str),
+}
+
+/// What an expression gives of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selected {
+    /// The nodes in the order of the document, or the one value.
+    pub found: Vec<Found>,
+    /// Nodes that were found and are not told, as they are too many.
+    pub left: usize,
+}
+
+/// A node that was found, or a value that was worked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or `string`, `number`, `boolean`.
+    pub kind: &'static str,
+    /// Its name, with its prefix.
+    pub name: String,
+    /// Its line, from 1, once entities are put in place; 0 of a value.
+    pub line: usize,
+    /// Its text, or the value.
+    pub text: String,
+    /// An element as it is written in the document.
+    pub xml: Option<String>,
+}
+
+/// What `expression` gives of a document.
+pub(crate) fn xpath(text: &str, expression: &str, limits: &Limits) -> Result<Selected, XPathError> {
+    let mistake = |what: String| XPathError::Mistake(what);
+    if expression.len() > XPATH_BYTES_MAX {
+        return Err(mistake(format!("it is longer than {XPATH_BYTES_MAX} bytes")));
+    }
+    let expression = parse(expression).map_err(|error| {
+        let before = expression.get(..error.position).unwrap_or(expression);
+        mistake(format!("{} at character {}", error.message, before.chars().count() + 1))
+    })?;
+    let doctype = Doctype::of(text);
+    let dtd = Dtd::of(&doctype, &mut |_, _| None);
+    with_tree(text, limits, |tree, _, problem| match problem {
+        Some(problem) => Err(XPathError::Document(problem)),
+        None => View::of(tree, dtd.ids()).select(&expression),
+    })
+    .map_err(XPathError::Document)?
+}
+
+/// A tree, and what it has cost so far.
+struct View<'a> {
+    tree: &'a Tree<'a>,
+    /// Attributes that are declared to be IDs, after their elements.
+    ids: HashSet<(&'a str, &'a str)>,
+    looked_at: Cell<u64>,
+    text_bytes: Cell<usize>,
+    unknown_prefix: RefCell<Option<String>>,
+}
+
+impl<'a> View<'a> {
+    fn of(tree: &'a Tree<'a>, ids: HashSet<(&'a str, &'a str)>) -> Self {
+        let unknown_prefix = RefCell::default();
+        Self { tree, ids, looked_at: Cell::new(0), text_bytes: Cell::new(0), unknown_prefix }
+    }
+
+    fn look(&self) {
+        self.looked_at.set(self.looked_at.get() + 1);
+        self.check();
+    }
+
+    fn copy(&self, bytes: usize) {
+        self.text_bytes.set(self.text_bytes.get() + bytes);
+        self.check();
+    }
+
+    /// Ends the evaluation from within when it costs too much.
+    fn check(&self) {
+        if self.too_much().is_some() {
+            resume_unwind(Box::new(()));
+        }
+    }
+
+    fn too_much(&self) -> Option<&'static str> {
+        if self.looked_at.get() > NODES_LOOKED_AT_MAX {
+            return Some("many steps");
+        }
+        (self.text_bytes.get() > TEXTS_BYTES_MAX).then_some("much text")
+    }
+
+    fn place(&'a self, node: TreeNode<'a, 'a>) -> Place<'a> {
+        self.look();
+        Place { view: self, id: node.id(), part: 0 }
+    }
+
+    fn select(&'a self, expression: &Expr) -> Result<Selected, XPathError> {
+        let namespaces = |prefix: &str| self.namespace(prefix);
+        let selected = quietly(|| {
+            let mut context = EvaluationContext::new(self.place(self.tree.root()));
+            context.namespaces = Some(&namespaces);
+            evaluate(expression, &context).map(|value| self.tell(value))
+        });
+        if let Some(prefix) = self.unknown_prefix.take() {
+            return Err(XPathError::Prefix(prefix));
+        }
+        let failed = || XPathError::TooMuch(self.too_much().unwrap_or("much of the library that follows it"));
+        selected.ok_or_else(failed)?.map_err(|error| XPathError::Mistake(error.to_string()))
+    }
+
+    /// The namespace of a prefix: as the first element that declares it says, or as people know it.
+    fn namespace(&self, prefix: &str) -> Option<String> {
+        let declared = self.tree.descendants().find_map(|node| {
+            let known = node.namespaces().find(|namespace| namespace.name() == Some(prefix));
+            known.map(|namespace| namespace.uri().to_owned())
+        });
+        let known =
+            || NAMESPACES.iter().find(|(known, _)| *known == prefix).map(|(_, uri)| (*uri).to_owned());
+        let found = declared.or_else(known);
+        if found.is_none() {
+            self.unknown_prefix.replace(Some(prefix.to_owned()));
+        }
+        found
+    }
+
+    fn tell(&self, value: Value<Place<'a>>) -> Selected {
+        let one = |kind, text| {
+            let found = Found { kind, name: String::new(), line: 0, text, xml: None };
+            Selected { found: vec![found], left: 0 }
+        };
+        let mut places = match value {
+            Value::NodeSet(places) => places,
+            Value::Boolean(_) => return one("boolean", value.to_xpath_string()),
+            Value::Number(_) => return one("number", value.to_xpath_string()),
+            Value::String(text) => return one("string", text),
+        };
+        places.sort_by(|one, other| one.document_order(*other));
+        let (mut selected, mut bytes) = (Selected::default(), 0);
+        let (mut line, mut counted) = (1, 0);
+        for place in &places {
+            if selected.found.len() == FOUND_MAX || bytes > FOUND_BYTES_MAX {
+                break;
+            }
+            let range = place.range();
+            let written = self.tree.input_text().as_bytes();
+            let between = written.get(counted..range.start).unwrap_or_default();
+            line += memchr::memchr_iter(b'\n', between).count();
+            counted = counted.max(range.start);
+            let is_element = place.kind() == NodeKind::Element;
+            let xml = is_element.then(|| self.tree.input_text().get(range).unwrap_or_default().to_owned());
+            let found =
+                Found { kind: place.sort(), name: place.name(), line, text: place.string_value(), xml };
+            bytes += found.text.len() + found.xml.as_ref().map_or(0, String::len);
+            selected.found.push(found);
+        }
+        selected.left = places.len() - selected.found.len();
+        selected
+    }
+}
+
+/// A node as XPath sees it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    view: &'a View<'a>,
+    id: NodeId,
+    /// 0 is the node itself; then follow its namespaces, of which the first is always that of `xml`, and from [`ATTRIBUTES`]
+    /// its attributes.
+    part: u32,
+}
+
+/// Where the numbers of attributes begin.
+const ATTRIBUTES: u32 = 1 << 31;
+
+impl PartialEq for Place<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.id, self.part) == (other.id, other.part)
+    }
+}
+
+impl Eq for Place<'_> {}
+
+impl<'a> Place<'a> {
+    fn node(self) -> TreeNode<'a, 'a> {
+        // There is none that is not in the tree.
+        self.view.tree.get_node(self.id).unwrap_or(self.view.tree.root())
+    }
+
+    fn with_part(self, part: u32) -> Self {
+        self.view.look();
+        Self { part, ..self }
+    }
+
+    fn attribute(self) -> Option<Attribute<'a, 'a>> {
+        self.node().attributes().nth(self.part.checked_sub(ATTRIBUTES)? as usize)
+    }
+
+    /// The prefix and the URI of a namespace.
+    fn declaration(self) -> (&'a str, &'a str) {
+        let number = self.part.checked_sub(2).map(|number| number as usize);
+        let found = number.and_then(|number| self.node().namespaces().nth(number));
+        found.map_or(("xml", XML), |found| (found.name().unwrap_or_default(), found.uri()))
+    }
+
+    /// Its text where it stands as a whole in the tree.
+    fn lent(self) -> Option<&'a str> {
+        let node = self.node();
+        match self.kind() {
+            NodeKind::Attribute => self.attribute().map(|attribute| attribute.value()),
+            NodeKind::Namespace => Some(self.declaration().1),
+            NodeKind::Text | NodeKind::Comment => node.text(),
+            NodeKind::ProcessingInstruction => Some(node.pi().and_then(|pi| pi.value).unwrap_or_default()),
+            NodeKind::Element | NodeKind::Root => {
+                let Some(child) = node.first_child() else { return Some("") };
+                (child.is_text() && child.next_sibling().is_none()).then(|| child.text().unwrap_or_default())
+            }
+        }
+    }
+
+    fn expanded(self) -> Option<(Option<&'a str>, &'a str)> {
+        let node = self.node();
+        match self.kind() {
+            NodeKind::Element => {
+                // `xmlns=''` takes a namespace back.
+                let namespace = node.tag_name().namespace().filter(|uri| !uri.is_empty());
+                Some((namespace, node.tag_name().name()))
+            }
+            NodeKind::Attribute => {
+                self.attribute().map(|attribute| (attribute.namespace(), attribute.name()))
+            }
+            NodeKind::Namespace => Some((None, self.declaration().0)),
+            NodeKind::ProcessingInstruction => node.pi().map(|pi| (None, pi.target)),
+            NodeKind::Root | NodeKind::Comment | NodeKind::Text => None,
+        }
+    }
+
+    /// Where it is written; a namespace with its element.
+    fn range(self) -> std::ops::Range<usize> {
+        self.attribute().map_or_else(|| self.node().range(), |attribute| attribute.range())
+    }
+
+    /// Its name as it is written.
+    fn name(self) -> String {
+        let Some((namespace, name)) = self.expanded() else { return String::new() };
+        let written = match self.attribute() {
+            Some(attribute) => self.view.tree.input_text().get(attribute.range_qname()),
+            None if namespace.is_some() => {
+                let tag = self.view.tree.input_text().get(self.node().range().start + 1..);
+                tag.and_then(|tag| tag.split(|c: char| c.is_whitespace() || matches!(c, '/' | '>')).next())
+            }
+            None => None,
+        };
+        written.unwrap_or(name).to_owned()
+    }
+
+    fn sort(self) -> &'static str {
+        match self.kind() {
+            NodeKind::Root => "document",
+            NodeKind::Element => "element",
+            NodeKind::Attribute => "attribute",
+            NodeKind::Namespace => "namespace",
+            NodeKind::ProcessingInstruction => "instruction",
+            NodeKind::Comment => "comment",
+            NodeKind::Text => "text",
+        }
+    }
+}
+
+impl<'a> Node<'a> for Place<'a> {
+    fn kind(self) -> NodeKind {
+        match (self.part, self.node().node_type()) {
+            (ATTRIBUTES.., _) => NodeKind::Attribute,
+            (1.., _) => NodeKind::Namespace,
+            (0, NodeType::Root) => NodeKind::Root,
+            (0, NodeType::Element) => NodeKind::Element,
+            (0, NodeType::PI) => NodeKind::ProcessingInstruction,
+            (0, NodeType::Comment) => NodeKind::Comment,
+            (0, NodeType::Text) => NodeKind::Text,
+        }
+    }
+
+    fn parent(self) -> Option<Self> {
+        if self.part > 0 {
+            return Some(self.with_part(0));
+        }
+        self.node().parent().map(|parent| self.view.place(parent))
+    }
+
+    fn children(self) -> impl Iterator<Item = Self> + 'a {
+        let node = (self.part == 0).then(|| self.node());
+        node.into_iter().flat_map(|node| node.children()).map(move |child| self.view.place(child))
+    }
+
+    fn attributes(self) -> impl Iterator<Item = Self> + 'a {
+        let count = if self.part == 0 { self.node().attributes().len() as u32 } else { 0 };
+        (0..count).map(move |number| self.with_part(ATTRIBUTES + number))
+    }
+
+    fn namespaces(self) -> impl Iterator<Item = Self> + 'a {
+        let is_element = self.kind() == NodeKind::Element;
+        let count = if is_element { 1 + self.node().namespaces().len() as u32 } else { 0 };
+        let all = (1..=count).map(move |part| self.with_part(part));
+        // A default namespace that was taken back is none.
+        all.filter(|place| !place.declaration().1.is_empty())
+    }
+
+    fn expanded_name(self) -> Option<ExpandedName> {
+        let (namespace, name) = self.expanded()?;
+        Some(ExpandedName { namespace_uri: namespace.map(str::to_owned), local_name: name.to_owned() })
+    }
+
+    fn has_expanded_name(self, namespace_uri: Option<&str>, local_name: &str) -> bool {
+        self.expanded() == Some((namespace_uri, local_name))
+    }
+
+    fn string_value(self) -> String {
+        if let Some(text) = self.lent() {
+            self.view.copy(text.len());
+            return text.to_owned();
+        }
+        let mut texts = String::new();
+        for node in self.node().descendants() {
+            self.view.look();
+            if let Some(text) = node.text().filter(|_| node.is_text()) {
+                self.view.copy(text.len());
+                texts.push_str(text);
+            }
+        }
+        texts
+    }
+
+    fn with_string_value<R>(self, f: impl FnOnce(&str) -> R) -> R {
+        match self.lent() {
+            Some(text) => f(text),
+            None => f(&self.string_value()),
+        }
+    }
+
+    fn document_order(self, other: Self) -> Ordering {
+        (self.id.get(), self.part).cmp(&(other.id.get(), other.part))
+    }
+
+    fn is_id_attribute(self) -> bool {
+        let Some((namespace, name)) = self.expanded() else { return false };
+        let is_declared = || self.view.ids.contains(&(self.node().tag_name().name(), name));
+        (namespace, name) == (Some(XML), "id") || namespace.is_none() && is_declared()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn ask(text: &str, expression: &str) -> Result<Selected, XPathError> {
+        xpath(text, expression, &Limits::default())
+    }
+
+    /// What the deepest expressions give, on as much stack as they are promised.
+    #[test]
+    fn the_longest_expressions_are_followed() {
+        let nested = |open: &str, inner: &str, close: &str| {
+            let count = (XPATH_BYTES_MAX - inner.len()) / (open.len() + close.len());
+            format!("{}{inner}{}", open.repeat(count), close.repeat(count))
+        };
+        let expressions = [
+            nested("-", "1", ""),
+            nested("(", "1", ")"),
+            nested("1+", "1", ""),
+            nested("a[", "a", "]"),
+            nested("not(", "1", ")"),
+            nested("a/", "a", ""),
+            nested("a|", "a", ""),
+        ];
+        let thread = thread::Builder::new().stack_size(XPATH_STACK_BYTES);
+        let read = move || {
+            for expression in expressions {
+                let is_close = expression.len() > XPATH_BYTES_MAX - 6;
+                assert!(is_close && ask("<a><a/></a>", &expression).is_ok(), "{expression}");
+                let longer = format!("{expression:XPATH_BYTES_MAX$} ");
+                assert!(matches!(ask("<a/>", &longer), Err(XPathError::Mistake(_))));
+            }
+        };
+        thread.spawn(read).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn what_an_expression_costs_is_limited() {
+        let tree = Tree::parse("<a><b>one<i/></b><b>two<i/></b></a>").unwrap();
+        let expression = parse("//b[preceding::b = 'one']").unwrap();
+        let ask = |looked_at: u64, text_bytes: usize| {
+            let view = View::of(&tree, HashSet::new());
+            view.looked_at.set(looked_at);
+            view.text_bytes.set(text_bytes);
+            let selected = view.select(&expression);
+            (selected, view.looked_at.get() - looked_at, view.text_bytes.get() - text_bytes)
+        };
+        let (selected, steps, bytes) = ask(0, 0);
+        assert!(selected.as_ref().is_ok_and(|selected| selected.found.len() == 1) && steps > 8 && bytes >= 6);
+        let (most_steps, most_bytes) = (NODES_LOOKED_AT_MAX - steps, TEXTS_BYTES_MAX - bytes);
+        assert_eq!(ask(most_steps, most_bytes).0, selected);
+        assert_eq!(ask(most_steps + 1, 0).0, Err(XPathError::TooMuch("many steps")));
+        assert_eq!(ask(0, most_bytes + 1).0, Err(XPathError::TooMuch("much text")));
+    }
+
+    #[test]
+    fn as_many_nodes_are_told_as_is_said() {
+        let document = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
+        let told = |count| ask(&document(count), "//b").map(|selected| (selected.found.len(), selected.left));
+        assert_eq!(told(FOUND_MAX), Ok((FOUND_MAX, 0)));
+        assert_eq!(told(FOUND_MAX + 1), Ok((FOUND_MAX, 1)));
+        // Each fragment has all that follow it: together more than can be told.
+        let deep =
+            format!("{}{}{}", "<a>".repeat(200), "x".repeat(FOUND_BYTES_MAX / 100), "</a>".repeat(200));
+        let selected = ask(&deep, "//a").unwrap();
+        assert!(selected.left > 0 && selected.found.len() < 60, "{}", selected.found.len());
+    }
+
+    #[test]
+    fn nodes_have_names_and_places() {
+        let text = "<!DOCTYPE p:a [<!ATTLIST b k ID #IMPLIED>]>\n<?go on?>\n<p:a xmlns:p='u' xmlns='v'>\n<!--c-->\
+            <b xmlns='' k='1'\n p:l='2'>x</b></p:a>";
+        let ask = |expression| {
+            let each = |it: &Found| format!("{} {} {} {}", it.line, it.kind, it.name, it.text);
+            ask(text, expression).map(|selected| selected.found.iter().map(each).collect::<Vec<_>>())
+        };
+        let all = ask("/descendant-or-self::node()[not(self::text()[. = '\n'])]").unwrap();
+        let expected =
+            ["1 document  \nx", "2 instruction go on", "3 element p:a \nx", "4 comment  c", "4 element b x"];
+        assert_eq!((&all[..5], &*all[5]), (&expected.map(str::to_owned)[..], "5 text  x"));
+        assert_eq!(ask("//@*").unwrap(), ["4 attribute k 1", "5 attribute p:l 2"]);
+        assert_eq!(ask("id('1')/@p:l/..").unwrap(), ["4 element b x"]);
+        assert_eq!(ask("name(/*)").unwrap(), ["0 string  p:a"]);
+        let namespaces = ask("//b/namespace::*").unwrap();
+        assert_eq!(namespaces.len(), 2, "{namespaces:?}");
+        assert_eq!(ask("//none:b"), Err(XPathError::Prefix("none".to_owned())));
+        assert_eq!(ask("count(//dc:b)").unwrap(), ["0 number  0"]);
+    }
+}

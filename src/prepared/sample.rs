@@ -1,0 +1,155 @@
+//! A sample of the pages that were fetched, for what is said of one page beside all others.
+//!
+//! Every n-th visit, with what tells its page's turn. Read from the tables, each takes several blocks of its own.
+
+use std::path::Path;
+
+use archive_storage::{HostId, Page, PageFlags, State, StateError, Store, UrlId, Visit, VisitId};
+
+use super::file::{BLOCK_ROWS, Stamp, Writer};
+use super::{Pages, PreparedError, open, stamp};
+use crate::ledger::page_flags as flags;
+
+/// The file of the sample in the archive's folder.
+pub const SAMPLE_FILE: &str = "state/sample.prepared";
+
+/// Pages of a sample at most. A share of all pages is told to 1.6 % then (its standard error).
+const PAGES_MAX: u32 = 1 << 10;
+
+/// Columns of single values; in the others are the parts of a visit of which only its users know what they are.
+const FIELDS: usize = 12;
+const COLUMNS: usize = FIELDS + (16 + 48) / 8;
+
+/// A page of the sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// Its URL.
+    pub url: UrlId,
+    /// Of the page only `flags`, `host` and `cash`.
+    pub page: Page,
+    /// Of its visit what tells importance, change rate and age.
+    pub visit: Visit,
+    /// The importance of the page that it stands for, if it is an alias.
+    pub alias: Option<f64>,
+}
+
+/// Of so many visits one belongs to the sample.
+#[must_use]
+pub fn sample_step(state: &State) -> u32 {
+    state.visit_count().div_ceil(PAGES_MAX).max(1)
+}
+
+/// The sample of an archive, in the order of first fetches, if it is of the checkpoint that it was opened at.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
+    let Some(reader) = open(store, SAMPLE_FILE, of_sample(store.state()))? else { return Ok(None) };
+    let mut sample = Vec::new();
+    for block in 0..reader.blocks() {
+        let mut rows = vec![[0; COLUMNS]; reader.rows(block).len()];
+        for column in 0..COLUMNS {
+            let values = reader.values(block, column as u32)?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
+        }
+        sample.extend(rows.iter().map(Sampled::of_values));
+    }
+    Ok(Some(sample))
+}
+
+/// Its visits among some pages, with their numbers.
+pub(super) fn sampled<'a>(
+    pages: &'a Pages<'_>,
+    block: &'a [(UrlId, Page, Option<Visit>)],
+) -> impl Iterator<Item = Result<(VisitId, Sampled), StateError>> + 'a {
+    let step = sample_step(pages.state());
+    block.iter().filter_map(move |(url, page, visit)| {
+        let (number, visit) = page.visit.filter(|number| number.0.is_multiple_of(step)).zip(*visit)?;
+        let alias = match page.flags.has_any(flags::ALIAS) {
+            true => pages.importance_of_alias(*url),
+            false => Ok(None),
+        };
+        Some(alias.map(|alias| (number, Sampled { url: *url, page: *page, visit, alias })))
+    })
+}
+
+/// Writes the sample of the last checkpoint, in the order of its visits' numbers.
+pub(super) fn write(
+    state: &State,
+    folder: &Path,
+    mut rows: Vec<(VisitId, Sampled)>,
+) -> Result<(), PreparedError> {
+    rows.sort_by_key(|(number, _)| number.0);
+    let rows: Vec<_> = rows.iter().map(|(_, row)| row.values()).collect();
+    let mut writer = Writer::begin(&folder.join(SAMPLE_FILE), of_sample(state))?;
+    for block in rows.chunks(BLOCK_ROWS as usize) {
+        for column in 0..COLUMNS {
+            writer.add(&block.iter().map(|row| row[column]).collect::<Vec<_>>())?;
+        }
+    }
+    writer.finish()
+}
+
+fn of_sample(state: &State) -> Stamp {
+    stamp(state, state.visit_count().div_ceil(sample_step(state)), COLUMNS as u32)
+}
+
+impl Sampled {
+    fn values(&self) -> [u64; COLUMNS] {
+        let Self { url, page, visit, alias } = self;
+        let mut values = [0; COLUMNS];
+        let (fields, words) = values.split_at_mut(FIELDS);
+        fields.copy_from_slice(&[
+            u64::from(url.0),
+            u64::from(page.host.0),
+            u64::from(page.flags.0),
+            page.cash.cast_unsigned(),
+            alias.map_or(u64::MAX, f64::to_bits),
+            u64::from(visit.kind),
+            u64::from(visit.captures),
+            u64::from(visit.first_seen),
+            u64::from(visit.last_seen),
+            u64::from(visit.announced),
+            u64::from(visit.announcements),
+            u64::from(visit.announcements_confirmed),
+        ]);
+        let bytes = visit.credit.as_chunks().0.iter().chain(visit.extension.as_chunks().0);
+        words.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        values
+    }
+
+    fn of_values(values: &[u64; COLUMNS]) -> Self {
+        let [
+            url,
+            host,
+            flags,
+            cash,
+            alias,
+            kind,
+            captures,
+            first_seen,
+            last_seen,
+            announced,
+            said,
+            true_ones,
+            words @ ..,
+        ] = values;
+        let mut visit = Visit {
+            kind: *kind as u8,
+            captures: *captures as u32,
+            first_seen: *first_seen as u32,
+            last_seen: *last_seen as u32,
+            announced: *announced as u32,
+            announcements: *said as u16,
+            announcements_confirmed: *true_ones as u16,
+            ..Visit::default()
+        };
+        let places = visit.credit.as_chunks_mut().0.iter_mut().chain(visit.extension.as_chunks_mut().0);
+        places.zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+        let (host, flags, cash) = (HostId(*host as u32), PageFlags(*flags as u16), cash.cast_signed());
+        let page = Page { cash, host, via: None, depth: 0, hop: 0, flags, visit: None };
+        let alias =
+            Some(f64::from_bits(*alias)).filter(|importance| importance.is_finite() && *importance >= 0.0);
+        Self { url: UrlId(*url as u32), page, visit, alias }
+    }
+}

@@ -453,6 +453,14 @@ mod tests {
     }
 
     #[test]
+    fn documents_are_as_long_as_others_that_are_read() {
+        let limits = Limits { body_bytes_max: 4, ..Limits::default() };
+        let ask = |body: &[u8]| crate::parse::xpath(body, Some("text/xml"), "/*", &limits).unwrap();
+        assert!(ask(b"<a/>").is_ok());
+        assert_eq!(ask(b"<a />"), Err(XPathError::Document(Problem::BodyCut { at: 4 })));
+    }
+
+    #[test]
     fn as_many_nodes_are_told_as_is_said() {
         let document = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
         let told = |count| ask(&document(count), "//b").map(|selected| (selected.found.len(), selected.left));

@@ -49,7 +49,7 @@ pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
     for block in 0..reader.blocks() {
         let mut rows = vec![[0; COLUMNS]; reader.rows(block).len()];
         for column in 0..COLUMNS {
-            let values = reader.values(block, column as u32)?;
+            let values = reader.map(block, column as u32, |value| value)?;
             rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
         }
         sample.extend(rows.iter().map(Sampled::of_values));

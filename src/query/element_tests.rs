@@ -12,7 +12,7 @@ use url::Url;
 
 use super::*;
 use crate::parse::{self, Limits, Source, Structure, parse, with_elements};
-use crate::search::{Document, Options, Reader, Writer, elements};
+use crate::search::{Document, Options, Reader, View, Writer, elements};
 
 /// Documents by number, each a page with one capture of that number.
 struct Library {
@@ -44,14 +44,14 @@ impl Library {
     }
 
     /// What is found, with the index and without.
-    fn ask(&self, text: &str, index: &Reader) -> (Answer, Answer) {
+    fn ask(&self, text: &str, index: &View<'_>) -> (Answer, Answer) {
         let plan = Plan::parse(text, &Context { zone: Zone::Utc, ..Context::of(self) })
             .unwrap_or_else(|error| panic!("{text}\n{error}"));
         let with = plan.run(self, Some(index)).unwrap_or_else(|error| panic!("{text}\n{error}"));
         (with, plan.run(self, None).unwrap())
     }
 
-    fn index(&self, folder: &TempDir) -> Reader {
+    fn index(&self, folder: &TempDir) -> View<'static> {
         let mut writer = Writer::open(folder.path(), Options::default()).unwrap();
         for (id, xml) in self.documents.iter().enumerate() {
             let url = Url::parse("http://a.test/").unwrap();
@@ -77,7 +77,7 @@ impl Library {
         }
         writer.commit(1).unwrap();
         writer.close().unwrap();
-        Reader::open(folder.path()).unwrap()
+        Reader::open(folder.path()).unwrap().into()
     }
 }
 

@@ -195,7 +195,8 @@ fn nobody_comes_in_without_a_password() {
         assert_eq!(answer.get("location"), Some(&*format!("http://{}{aim}", served.application)), "{to}");
     }
     assert_eq!(post(&served.replay, "/login", &[&own], &sent).status, 405);
-    let reading = self::served(&archive, &file, &[]);
+    let log = archive.folder().join("audit").to_str().unwrap().to_owned();
+    let reading = self::served(&archive, &file, &["--audit-log", &log]);
     let own = format!("Origin: http://{}", reading.application);
     assert_eq!(post(&reading.application, "/review/decide", &[&own], "site=open.test&rating=4").status, 405);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -44,13 +44,13 @@ fn account(archive: &Archive, command: &str, more: &[&str]) -> std::process::Com
 }
 
 fn set(archive: &Archive, name: &str, role: &str, password: &str) {
-    let typed = archive.file("typed", &format!("{password}\n"));
+    let typed = archive.file("typed", format!("{password}\n"));
     let mut program = account(archive, "set", &[name, "--role", role]);
     let said = program.stdin(Stdio::from(fs::File::open(typed).unwrap())).output().unwrap();
     assert!(said.status.success(), "{said:?}");
 }
 
-fn served(archive: &Archive, file: &PathBuf, more: &[&str]) -> Served {
+fn served(archive: &Archive, file: &Path, more: &[&str]) -> Served {
     Served::with(archive, &[&["--password-file", file.to_str().unwrap()], more].concat())
 }
 

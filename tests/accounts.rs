@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -44,13 +44,13 @@ fn account(archive: &Archive, command: &str, more: &[&str]) -> std::process::Com
 }
 
 fn set(archive: &Archive, name: &str, role: &str, password: &str) {
-    let typed = archive.file("typed", &format!("{password}\n"));
+    let typed = archive.file("typed", format!("{password}\n"));
     let mut program = account(archive, "set", &[name, "--role", role]);
     let said = program.stdin(Stdio::from(fs::File::open(typed).unwrap())).output().unwrap();
     assert!(said.status.success(), "{said:?}");
 }
 
-fn served(archive: &Archive, file: &PathBuf, more: &[&str]) -> Served {
+fn served(archive: &Archive, file: &Path, more: &[&str]) -> Served {
     Served::with(archive, &[&["--password-file", file.to_str().unwrap()], more].concat())
 }
 
@@ -195,7 +195,8 @@ fn nobody_comes_in_without_a_password() {
         assert_eq!(answer.get("location"), Some(&*format!("http://{}{aim}", served.application)), "{to}");
     }
     assert_eq!(post(&served.replay, "/login", &[&own], &sent).status, 405);
-    let reading = self::served(&archive, &file, &[]);
+    let log = archive.folder().join("audit").to_str().unwrap().to_owned();
+    let reading = self::served(&archive, &file, &["--audit-log", &log]);
     let own = format!("Origin: http://{}", reading.application);
     assert_eq!(post(&reading.application, "/review/decide", &[&own], "site=open.test&rating=4").status, 405);
 }

@@ -124,7 +124,7 @@ pub enum ServeError {
     #[error(transparent)]
     Accounts(#[from] AccountsError),
     /// What people do could not be written down.
-    #[error("cannot write the audit log {}: {source}; --audit-log names another place", path.display())]
+    #[error("cannot write the audit log {} (--audit-log names another place): {source}", path.display())]
     Audit {
         /// The file.
         path: PathBuf,

@@ -150,7 +150,7 @@ mod tests {
         }
         assert_eq!(sessions.all.len(), OF_ONE_MAX + 1);
         assert!(!sessions.all.contains_key(&key(1)) && sessions.all.contains_key(&key(0)));
-        for number in 0..2 * ALL_MAX {
+        for number in 0..ALL_MAX + 9 {
             sessions.begin(key(100 + number), format!("p{number}"), key(9), start + Duration::from_secs(99));
         }
         assert_eq!(sessions.all.len(), ALL_MAX);

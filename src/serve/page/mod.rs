@@ -324,6 +324,7 @@ pub(super) use runs::{Which, told, told_run};
 
 fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
+    let operates = asked.is_none_or(|asked| asked.may(Role::Operator));
     let reviews = asked.is_some_and(|asked| asked.review.is_some() && asked.may(Role::Reviewer));
     let is_member = asked.is_some_and(|asked| asked.who.is_some_and(|who| who.role.is_some()));
     html! {
@@ -343,11 +344,9 @@ fn layout(t: Speech, title: &str, asked: Option<&Asked<'_>>, content: &Markup) -
                     nav aria-label=(t.say("Main")) {
                         a .home href=(t.address("/", &[])) { "archive" }
                         a href=(t.address("/query", &[])) { (t.say("Query")) }
+                        @if operates { a href=(t.address("/runs", &[])) { (t.say("Runs")) } }
                         a href=(t.address("/pictures", &[])) { (t.say("Pictures")) }
-                        @if asked.is_none_or(|asked| asked.may(Role::Operator)) {
-                            a href=(t.address("/runs", &[])) { (t.say("Runs")) }
-                            a href=(t.address("/settings", &[])) { (t.say("Settings")) }
-                        }
+                        @if operates { a href=(t.address("/settings", &[])) { (t.say("Settings")) } }
                         @if reviews { a href=(t.address("/review", &[])) { (t.say("Review")) } }
                         @if is_member { a href=(t.address("/logout", &[])) { (t.say("Log out")) } }
                     }

@@ -3,7 +3,7 @@
 //! A test holds for every page for which its filter holds, mostly for no other.
 
 use std::cell::RefCell;
-use std::ops::{Bound, Not, RangeBounds, RangeInclusive};
+use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
 
 use archive_storage::{MimeId, State, StateError, UrlId};
 
@@ -167,11 +167,7 @@ impl Number {
     }
 
     /// The stored numbers, among those within bounds, whose numbers are in a range.
-    fn stored(
-        &self,
-        (from, to): &(Bound<f64>, Bound<f64>),
-        within: RangeInclusive<u64>,
-    ) -> RangeInclusive<u64> {
+    fn stored(&self, (from, to): &(Bound<f64>, Bound<f64>), within: RangeInclusive<u64>) -> Range<u64> {
         let first_where = |holds: &dyn Fn(f64) -> bool| {
             let (mut low, mut high) = (*within.start(), within.end().saturating_add(1));
             while low < high {
@@ -182,8 +178,7 @@ impl Number {
         };
         let start = first_where(&|number| (*from, Bound::Unbounded).contains(&number));
         let end = first_where(&|number| !(Bound::Unbounded, *to).contains(&number));
-        // Up to the one before `end`; nothing if that is below `start`.
-        end.checked_sub(1).map_or(1..=0, |last| start..=last)
+        start..end
     }
 }
 

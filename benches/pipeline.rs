@@ -407,6 +407,7 @@ fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Out
             writer.add(&Document {
                 page,
                 replaces: false,
+                version: None,
                 url,
                 title,
                 text,

@@ -196,6 +196,20 @@ impl Reader {
         self.read(block, column, of).map_err(failed(&self.path))
     }
 
+    /// All columns of all rows, of a file that is read whole.
+    pub(super) fn all_rows<const COLUMNS: usize>(&self) -> Result<Vec<[u64; COLUMNS]>, PreparedError> {
+        let mut all = Vec::new();
+        for block in 0..self.blocks() {
+            let mut rows = vec![[0; COLUMNS]; self.rows(block).len()];
+            for column in 0..COLUMNS {
+                let values = self.map(block, column as u32, |value| value)?;
+                rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
+            }
+            all.append(&mut rows);
+        }
+        Ok(all)
+    }
+
     fn read<T: Clone>(&self, block: u32, column: u32, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
         let chunk = self.chunk(block, column).ok_or_else(damaged)?;
         let (width, rows) = (width(chunk.least, chunk.most), self.rows(block).len());

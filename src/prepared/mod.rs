@@ -199,16 +199,7 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
 /// When the file is damaged.
 pub fn sites(store: &Store) -> Result<Option<Vec<SiteSums>>, PreparedError> {
     let Some(reader) = open(store, SITES_FILE, of_sites(store.state()))? else { return Ok(None) };
-    let mut sums = Vec::new();
-    for block in 0..reader.blocks() {
-        let mut rows = vec![[0; sites::COLUMNS]; reader.rows(block).len()];
-        for column in 0..sites::COLUMNS {
-            let values = reader.map(block, column as u32, |value| value)?;
-            rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
-        }
-        sums.extend(rows.into_iter().map(SiteSums::of_values));
-    }
-    Ok(Some(sums))
+    Ok(Some(reader.all_rows()?.into_iter().map(SiteSums::of_values).collect()))
 }
 
 /// The columns of the checkpoint that is read.

@@ -45,16 +45,7 @@ pub fn sample_step(state: &State) -> u32 {
 /// When the file is damaged.
 pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
     let Some(reader) = open(store, SAMPLE_FILE, of_sample(store.state()))? else { return Ok(None) };
-    let mut sample = Vec::new();
-    for block in 0..reader.blocks() {
-        let mut rows = vec![[0; COLUMNS]; reader.rows(block).len()];
-        for column in 0..COLUMNS {
-            let values = reader.map(block, column as u32, |value| value)?;
-            rows.iter_mut().zip(values).for_each(|(row, value)| row[column] = value);
-        }
-        sample.extend(rows.iter().map(Sampled::of_values));
-    }
-    Ok(Some(sample))
+    Ok(Some(reader.all_rows()?.iter().map(Sampled::of_values).collect()))
 }
 
 /// Its visits among some pages, with their numbers.

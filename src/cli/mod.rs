@@ -56,11 +56,9 @@ use archive::crawl::CrawlError;
 use archive::erased::FORGOTTEN;
 use archive::exchange::copy::CopyError;
 use archive::ledger::{Facts, name_as_robots_txt};
-use archive::query::Question;
 use archive::remote::RemoteError;
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
-use chrono::Utc;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -267,18 +265,6 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
         );
     }
     Ok(id)
-}
-
-/// The pages of URLs, or those that a query finds, and whether they were URLs.
-fn pages_meant(store: &Store, access: &Access, what: &[String]) -> anyhow::Result<(Vec<UrlId>, bool)> {
-    let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
-    if what.iter().all(is_url) {
-        return Ok((
-            what.iter().map(|url| find_shown(store, access, url)).collect::<anyhow::Result<_>>()?,
-            true,
-        ));
-    }
-    Ok((Question::new(store, access.clone(), &what.join(" "), Utc::now())?.pages()?, false))
 }
 
 /// The id of a URL that a person typed.

@@ -13,15 +13,16 @@ use archive::exchange::{erase, repack};
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
+use archive::query::Question;
 use archive::recorder::Memory;
 use archive::search;
 use archive::selection::CrawlPolicy;
-use archive_storage::{Clock, Store};
+use archive_storage::{Clock, Store, UrlId};
 use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{EXIT_STOPPED, UsageError, logging, output};
+use super::{EXIT_STOPPED, UsageError, find_shown, logging, output};
 
 /// The pause of an address is this much shorter than a host's: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -101,6 +102,44 @@ impl Answering {
     /// The exit code of an answer.
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
+    }
+}
+
+/// Pages of an archive that a command looks at.
+#[derive(clap::Args)]
+pub(crate) struct PagesArgs {
+    /// URLs, or a query for pages
+    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
+    what: Vec<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+}
+
+/// Such pages, and where they are.
+pub(crate) struct Meant {
+    pub(crate) store: Store,
+    pub(crate) access: Access,
+    pub(crate) pages: Vec<UrlId>,
+    /// Whether they were given by their URLs.
+    pub(crate) are_named: bool,
+}
+
+impl PagesArgs {
+    /// Opens the archive and finds the pages.
+    pub(crate) fn open(&self) -> anyhow::Result<Meant> {
+        let store = Store::read_only(&self.archive.path)?;
+        let access = self.reader.access(&self.archive.path)?;
+        let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
+        let are_named = self.what.iter().all(is_url);
+        let pages = if are_named {
+            let ids = self.what.iter().map(|url| find_shown(&store, &access, url));
+            ids.collect::<anyhow::Result<_>>()?
+        } else {
+            Question::new(&store, access.clone(), &self.what.join(" "), Utc::now())?.pages()?
+        };
+        Ok(Meant { store, access, pages, are_named })
     }
 }
 

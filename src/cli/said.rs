@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use archive::find::{Said, Span, said};
 use archive::search::Phrase;
-use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
-use super::options::{ArchiveArgs, ReaderArgs, duration};
+use super::options::{Meant, PagesArgs, duration};
 use super::{EXIT_STOPPED, UsageError, output};
 
 /// Tell since when and until when pages said something, by all their versions.
@@ -32,13 +31,8 @@ Examples:
 pub(crate) struct Args {
     /// The words
     text: String,
-    /// URLs, or a query for pages
-    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
-    what: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    pages: PagesArgs,
     /// Only pages that said it at this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
@@ -68,9 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(deadline) = Instant::now().checked_add(args.time_max) else {
         return Err(UsageError("--for is too long".to_owned()).into());
     };
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
-    let (pages, _) = super::pages_meant(&store, &access, &args.what)?;
+    let Meant { store, access, pages, .. } = args.pages.open()?;
     let looked = said(&store, &access, &phrase, &pages, deadline)?;
     let mut table = output::table(&["page", "not yet", "since", "last", "no more"]);
     let mut is_found = false;

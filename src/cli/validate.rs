@@ -10,7 +10,7 @@ use chrono::{DateTime, SecondsFormat};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{Meant, PagesArgs};
 use super::{output, progress};
 
 /// List mistakes of XML documents: where they are not well-formed, and where they are not as their document type declares.
@@ -27,13 +27,8 @@ Examples:
   archive validate 'well-formed = no' --json"
 )]
 pub(crate) struct Args {
-    /// URLs, or a query for pages
-    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
-    what: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    pages: PagesArgs,
     /// One JSON object a mistake
     #[arg(long)]
     json: bool,
@@ -60,9 +55,7 @@ struct Sum {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
-    let (pages, are_named) = super::pages_meant(&store, &access, &args.what)?;
+    let Meant { store, access, pages, are_named } = args.pages.open()?;
     let mut table = output::table(&["url", "line", "column", "kind", "mistake"]);
     output::align(&mut table, &[1, 2], CellAlignment::Right);
     let mut sum = Sum::default();

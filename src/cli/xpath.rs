@@ -14,7 +14,7 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::get::read_time;
-use super::options::{ArchiveArgs, ReaderArgs, duration};
+use super::options::{Meant, PagesArgs, duration};
 use super::{EXIT_STOPPED, UsageError, output, progress};
 
 /// Characters of a text that the table shows.
@@ -39,13 +39,8 @@ Examples:
 pub(crate) struct Args {
     /// The expression
     expression: String,
-    /// URLs, or a query for pages
-    #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
-    what: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    pages: PagesArgs,
     /// The versions nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
@@ -95,9 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(mistake) = xpath_mistake(&args.expression) {
         return Err(wrong(&mistake));
     }
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
-    let (pages, are_named) = super::pages_meant(&store, &access, &args.what)?;
+    let Meant { store, access, pages, are_named } = args.pages.open()?;
     let mut table = output::table(&["url", "line", "node", "text"]);
     output::align(&mut table, &[1], CellAlignment::Right);
     let mut sum = Sum { unread: pages.len() as u64, ..Sum::default() };

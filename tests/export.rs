@@ -18,7 +18,8 @@ const COLUMNS: &str = "url_surtkey url url_host_name url_host_tld url_host_2nd_l
     url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_registered_domain \
     url_host_private_suffix url_host_private_domain url_host_name_reversed url_protocol url_port url_path url_query \
     fetch_time fetch_status fetch_redirect content_digest content_mime_type content_mime_detected content_charset \
-    content_languages content_truncated warc_filename warc_record_offset warc_record_length warc_segment crawl subset";
+    content_languages content_truncated warc_filename warc_record_offset warc_record_length warc_segment crawl subset \
+    revisit title importance site_importance rating";
 
 /// An archive of two crawls of data.gov.uk, the second with 55 revisits of the first.
 fn imported(data: &Path, codec: &str) -> Archive {
@@ -202,6 +203,7 @@ fn a_query_takes_the_originals_of_its_revisits_with_it() {
 fn duckdb_reads_the_columns_of_common_crawl() {
     let (Some(data), Some(judges)) = (foreign(), judges::find()) else { return };
     let archive = imported(&data, "gzip");
+    archive.run("review set", &["data.gov.uk", "--rating", "4", "--by", "anna"]).succeeded();
     let (path, summary) = export(&archive, "parquet", "index.parquet", &[]);
     assert_eq!(summary["rows"], 130);
     let script = "import duckdb, json, sys
@@ -211,6 +213,8 @@ print(json.dumps({
     'types': [row[1] for row in rows('describe select * from INDEX')],
     'home': rows(\"select url_surtkey, url_host_registry_suffix, url_host_registered_domain, fetch_time, fetch_status, \\
         content_mime_type, warc_filename, warc_record_offset, warc_record_length from INDEX \\
+        where url = 'http://data.gov.uk/' order by fetch_time\"),
+    'ours': rows(\"select title, importance > 0, site_importance > 0, rating, revisit from INDEX \\
         where url = 'http://data.gov.uk/' order by fetch_time\"),
     'subsets': rows('select subset, count(*) from INDEX group by subset order by subset'),
 }))";
@@ -225,6 +229,12 @@ print(json.dumps({
     assert_eq!((&home[0][1], &home[0][2]), (&"gov.uk".into(), &"data.gov.uk".into()));
     assert_eq!((&home[0][4], &home[0][5]), (&"200".into(), &"text/html".into()));
     assert!(home[0][3].as_str().unwrap().starts_with("2014-03-25 12:12:"), "{home}");
+    let ours = answer["ours"].as_array().unwrap();
+    assert!(ours.len() > 1, "{ours:?}");
+    for row in ours {
+        assert_eq!((&row[1], &row[2], &row[3]), (&"True".into(), &"True".into(), &"4.0".into()), "{ours:?}");
+        assert!(row[0].as_str().unwrap().contains("data.gov.uk"), "{ours:?}");
+    }
     let (_, cdxj) = (0, fs::read_to_string(export(&archive, "cdxj", "i.cdxj", &[]).0).unwrap());
     for row in home.as_array().unwrap() {
         let offset = format!(

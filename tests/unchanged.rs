@@ -217,26 +217,29 @@ fn a_table_of_captures_says_what_revisits_stand_for() {
         kept.refresh("1000");
     }
     let path = kept.archive.folder().join("index.parquet");
-    start(kept.archive.command("export").args(["parquet", "--output"]).arg(&path)).wait().succeeded();
+    start(kept.archive.command("export").args(["parquet", "--text", "--output"]).arg(&path))
+        .wait()
+        .succeeded();
     let script = "import duckdb, json, sys
 print(json.dumps(duckdb.sql(f\"select fetch_status, content_mime_type, content_mime_detected, content_languages, \\
-    subset, count(*) from '{sys.argv[1]}' where url like '%/c_.html' or url like '%/index.html' \\
+    subset, revisit, count(title), count(text), count(*) from '{sys.argv[1]}' where url like '%/c_.html' or url like '%/index.html' \\
     group by all order by all\").fetchall()))";
     let output = judges::succeed(judges.program("python").args(["-c", script]).arg(&path), "");
     let rows: Value = serde_json::from_str(&output).unwrap();
     let html = ["text/html", "text/html"];
-    let row = |status: u16, language: &str, subset: &str, count: u64| {
-        serde_json::json!([status, html[0], html[1], language, subset, count])
+    let row = |language: &str, revisit: Option<&str>, texts: u64, count: u64| {
+        let subset = if revisit.is_some() { "crawldiagnostics" } else { "warc" };
+        serde_json::json!([200, html[0], html[1], language, subset, revisit, count, texts, count])
     };
     // Ten chapters and the home page: once as they came, once not modified, once the same again; five of the German chapters
     // are the English ones.
     let expected = Value::Array(vec![
-        row(200, "deu", "crawldiagnostics", 5),
-        row(200, "deu", "warc", 5),
-        row(200, "eng", "crawldiagnostics", 22),
-        row(200, "eng", "warc", 10),
-        row(304, "deu", "crawldiagnostics", 5),
-        row(304, "eng", "crawldiagnostics", 16),
+        row("deu", Some("identical"), 0, 5),
+        row("deu", Some("not-modified"), 0, 5),
+        row("deu", None, 5, 5),
+        row("eng", Some("identical"), 0, 22),
+        row("eng", Some("not-modified"), 0, 16),
+        row("eng", None, 10, 10),
     ]);
     assert_eq!(rows, expected);
 }

@@ -23,7 +23,8 @@ use super::{UsageError, open, output, progress};
            .warc.zst), or with --gzip
   cdxj     an index of the archive's segments, sorted by SURT, for CDX servers
   wacz     records, index and list of pages in one file, for ReplayWeb.page and pywb
-  parquet  an index of the archive's segments with Common Crawl's columns, for DuckDB and Spark
+  parquet  a table of captures with Common Crawl's columns, and title, importance, rating, for
+           DuckDB and Spark; with --text the text of pages, too
   links    the newest links of every page: source, target and kind, separated by tabs
   graph    the links among pages that carry importance, compressed, as NAME.graph, NAME.offsets,
            NAME.properties (WebGraph's BV format) and NAME.urls.gz, for WebGraph and `archive rank`
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Level of compression of a WARC file: 0 to 9 for gzip, 1 to 19 for zstd [default: 6 and 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
     level: Option<i32>,
+    /// Give a Parquet file the text of pages
+    #[arg(long)]
+    text: bool,
     /// Only what a query finds, as for `archive query`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<String>,
@@ -107,6 +111,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.level.is_some() && args.format != FormatName::Warc {
         return Err(UsageError("--level is for WARC files alone".to_owned()).into());
     }
+    if args.text && args.format != FormatName::Parquet {
+        return Err(UsageError("--text is for Parquet files alone".to_owned()).into());
+    }
     open::check_output(&args.archive.path, &args.output)?;
     let store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
@@ -118,7 +125,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => Selection::all(&store, &access)?,
     };
     let total = selection.count().unwrap_or(store.state().totals().captures);
-    let settings = Settings { gzip: args.gzip, level: args.level, allow_empty: args.allow_empty };
+    let settings =
+        Settings { gzip: args.gzip, level: args.level, text: args.text, allow_empty: args.allow_empty };
     let exported = match args.format.format() {
         Some(format) => {
             let bar = progress::counting(total, "captures");

@@ -56,7 +56,6 @@ pub enum DecisionsError {
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     log: Vec<Decision>,
-    /// Numbers of decisions that were taken back.
     /// Decisions that were undone, and the newest that undoes each.
     undone: HashMap<u64, u64>,
     standings: HashMap<Subject, Standing>,

@@ -26,8 +26,10 @@ pub use graph::write as graph;
 pub use selection::Selection;
 
 use self::warc::Packing;
+use crate::change::VersionError;
 use crate::files::Output;
 use crate::graphs::StoredError;
+use crate::query::{ArchiveRowsError, RowsError};
 
 /// What to export, to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub enum Format {
     Cdxj,
     /// Records, index and list of pages in one file (WACZ 1.1.1).
     Wacz,
-    /// An index of the archive's own segments with the columns of Common Crawl's.
+    /// An index of the archive's own segments with the columns of Common Crawl's, and some of ours.
     Parquet,
     /// The newest links of every page: source, target and kind, separated by tabs.
     Links,
@@ -87,6 +89,15 @@ pub enum ExportError {
     /// There is nothing to export.
     #[error("nothing was exported: {0}; --allow-empty makes an empty file")]
     Nothing(String),
+    /// What is known of pages cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    /// It cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] ArchiveRowsError),
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Version(#[from] VersionError),
     /// The links cannot be read.
     #[error(transparent)]
     Links(#[from] StoredError),
@@ -108,6 +119,8 @@ pub struct Settings {
     pub gzip: bool,
     /// The level of compression of records: 0 to 9 for gzip, 1 to 19 for zstd; nothing for 6 and 9.
     pub level: Option<i32>,
+    /// Gives a table of captures their texts.
+    pub text: bool,
     /// Writes a file even if nothing is in it.
     pub allow_empty: bool,
 }
@@ -140,7 +153,7 @@ pub fn run(
             let gzip = settings.gzip || is_gzip(output);
             let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
-            let exported = write(store, selection, format, (packing, settings.level), &mut out, progress)?;
+            let exported = write(store, selection, format, (packing, settings), &mut out, progress)?;
             out.flush().map_err(failed)?;
             exported
         }
@@ -169,14 +182,16 @@ fn write(
     store: &Store,
     selection: &Selection,
     format: Format,
-    packing: (Packing, Option<i32>),
+    (packing, settings): (Packing, Settings),
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     match format {
-        Format::Warc | Format::Wacz => warc::write(store, selection, packing, out, &mut |_| {}, progress),
-        Format::Parquet => columnar::write(store, selection, out, progress),
-        Format::Cdxj | Format::Links if packing.0 == Packing::Gzip => {
+        Format::Warc | Format::Wacz => {
+            warc::write(store, selection, (packing, settings.level), out, &mut |_| {}, progress)
+        }
+        Format::Parquet => columnar::write(store, selection, settings.text, out, progress),
+        Format::Cdxj | Format::Links if packing == Packing::Gzip => {
             let mut packer = GzEncoder::new(out, Compression::default());
             let exported = lines(store, selection, format, &mut packer, progress)?;
             packer.finish().map_err(lost)?;

@@ -1,4 +1,4 @@
-//! The columns in Common Crawl's order, with their types and where their values come from.
+//! The columns: Common Crawl's in its order, then ours, with their types and where their values come from.
 
 use super::row::Row;
 
@@ -9,6 +9,8 @@ pub(super) enum Cell {
     Text(String),
     /// A 32-bit number.
     Int(i32),
+    /// A 64-bit floating-point number.
+    Double(f64),
     /// Milliseconds since 1970.
     Time(i64),
     /// Not known.
@@ -33,6 +35,12 @@ impl From<i32> for Cell {
     }
 }
 
+impl From<Option<f64>> for Cell {
+    fn from(number: Option<f64>) -> Self {
+        number.map_or(Self::Null, Self::Double)
+    }
+}
+
 impl From<&Option<String>> for Cell {
     fn from(value: &Option<String>) -> Self {
         value.as_ref().map_or(Self::Null, Self::from)
@@ -54,6 +62,8 @@ pub(super) enum Kind {
     Int,
     /// 16 bits, stored in 32.
     Small,
+    /// 64 bits, floating point.
+    Double,
     /// Milliseconds since 1970, 64 bits. In UTC; the file does not say so, as Common Crawl's don't: then a query has no
     /// zone to convert to.
     Time,
@@ -65,6 +75,7 @@ impl Kind {
         match self {
             Self::Int | Self::Small => 1,
             Self::Time => 2,
+            Self::Double => 5,
             Self::Text => 6,
         }
     }
@@ -74,14 +85,14 @@ impl Kind {
         match self {
             Self::Text => Some(0),
             Self::Small => Some(16),
-            Self::Int | Self::Time => None,
+            Self::Int | Self::Double | Self::Time => None,
         }
     }
 }
 
 /// A column.
 pub(super) struct Column {
-    /// Its name in Common Crawl's table.
+    /// Its name.
     pub(super) name: &'static str,
     /// Its type.
     pub(super) kind: Kind,
@@ -99,8 +110,14 @@ const fn optional(name: &'static str, kind: Kind, get: fn(&Row) -> Cell) -> Colu
     Column { name, kind, is_required: false, get }
 }
 
-/// All columns.
-pub(super) const COLUMNS: [Column; 32] = [
+/// The columns, with or without the text of pages.
+pub(super) fn columns(with_text: bool) -> &'static [Column] {
+    let count = COLUMNS.len() - usize::from(!with_text);
+    COLUMNS.get(..count).unwrap_or_default()
+}
+
+/// All columns; the text of pages is the last.
+static COLUMNS: [Column; 38] = [
     required("url_surtkey", Kind::Text, |row| Cell::from(&row.surt)),
     required("url", Kind::Text, |row| Cell::from(&row.url)),
     required("url_host_name", Kind::Text, |row| Cell::from(&row.host.name)),
@@ -133,4 +150,10 @@ pub(super) const COLUMNS: [Column; 32] = [
     required("warc_segment", Kind::Text, |row| Cell::from(&row.segment)),
     required("crawl", Kind::Text, |row| Cell::from(&row.crawl)),
     required("subset", Kind::Text, |row| Cell::from(row.subset)),
+    optional("revisit", Kind::Text, |row| row.revisit.map_or(Cell::Null, Cell::from)),
+    optional("title", Kind::Text, |row| Cell::from(&row.title)),
+    optional("importance", Kind::Double, |row| Cell::from(row.page.importance)),
+    optional("site_importance", Kind::Double, |row| Cell::from(row.page.site_importance)),
+    optional("rating", Kind::Double, |row| Cell::from(row.page.rating)),
+    optional("text", Kind::Text, |row| Cell::from(&row.text)),
 ];

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::columns::{COLUMNS, Cell, Column, Kind};
+use super::columns::{Cell, Column, Kind};
 use super::row::Row;
 use super::thrift::{Struct, varint};
 
@@ -30,6 +30,7 @@ const VERSION: i32 = 1;
 /// A file that is being written.
 pub(super) struct ParquetFile<'a> {
     out: &'a mut dyn Write,
+    columns: &'static [Column],
     position: u64,
     rows: i64,
     groups: Vec<Struct>,
@@ -37,16 +38,16 @@ pub(super) struct ParquetFile<'a> {
 
 impl<'a> ParquetFile<'a> {
     /// Begins a file.
-    pub(super) fn begin(out: &'a mut dyn Write) -> io::Result<Self> {
+    pub(super) fn begin(out: &'a mut dyn Write, columns: &'static [Column]) -> io::Result<Self> {
         out.write_all(MAGIC)?;
-        Ok(Self { out, position: MAGIC.len() as u64, rows: 0, groups: Vec::new() })
+        Ok(Self { out, columns, position: MAGIC.len() as u64, rows: 0, groups: Vec::new() })
     }
 
     /// Writes rows as a group of their own.
     pub(super) fn write_group(&mut self, rows: &[Row]) -> io::Result<()> {
-        let mut chunks = Vec::with_capacity(COLUMNS.len());
+        let mut chunks = Vec::with_capacity(self.columns.len());
         let mut total = 0;
-        for column in &COLUMNS {
+        for column in self.columns {
             let (chunk, bytes) = self.write_column(column, rows)?;
             chunks.push(chunk);
             total += bytes;
@@ -95,8 +96,8 @@ impl<'a> ParquetFile<'a> {
 
     /// Writes the metadata and makes the file durable.
     pub(super) fn finish(self) -> io::Result<()> {
-        let root = Struct::default().text(4, "cc_index").i32(5, COLUMNS.len() as i32);
-        let schema: Vec<Struct> = std::iter::once(root).chain(COLUMNS.iter().map(element)).collect();
+        let root = Struct::default().text(4, "cc_index").i32(5, self.columns.len() as i32);
+        let schema: Vec<Struct> = std::iter::once(root).chain(self.columns.iter().map(element)).collect();
         let metadata = Struct::default()
             .i32(1, VERSION)
             .structures(2, schema.into_iter())
@@ -125,7 +126,7 @@ fn element(column: &Column) -> Struct {
             let timestamp = Struct::default().bool(1, false).structure(2, milliseconds);
             element.structure(10, Struct::default().structure(8, timestamp))
         }
-        Kind::Int | Kind::Small => element,
+        Kind::Int | Kind::Small | Kind::Double => element,
     }
 }
 
@@ -145,6 +146,7 @@ fn page(column: &Column, rows: &[Row]) -> Vec<u8> {
                 page.extend_from_slice(text.as_bytes());
             }
             Cell::Int(number) => page.extend_from_slice(&number.to_le_bytes()),
+            Cell::Double(number) => page.extend_from_slice(&number.to_le_bytes()),
             Cell::Time(time) => page.extend_from_slice(&time.to_le_bytes()),
             Cell::Null => {}
         }

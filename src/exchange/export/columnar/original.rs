@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive_storage::warc::{Record, RecordType};
+use archive_storage::warc::Record;
 use archive_storage::{Capture, CaptureId, State, Store, StoreError};
 
 use crate::ledger::{Facts, canonical_of, language};
@@ -20,6 +20,7 @@ pub(super) struct Original {
     /// The kind of document.
     pub(super) document: Option<DocumentKind>,
     pub(super) language: Option<String>,
+    pub(super) title: Option<String>,
 }
 
 /// Finds originals. Most revisits are of what their page still is, which the state knows; records are read of others, once
@@ -30,10 +31,10 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    /// What the main record of a capture stands for; nothing for what is no revisit, or one whose original is not there.
-    pub(super) fn of(&mut self, store: &Store, main: &Record) -> Result<Option<Original>, StoreError> {
+    /// What a capture stands for; nothing for what is no revisit, or one whose original is not there.
+    pub(super) fn of(&mut self, store: &Store, revisit: &Capture) -> Result<Option<Original>, StoreError> {
         let state = store.state();
-        let Some((revisit, id)) = revisit(state, main)? else { return Ok(None) };
+        let Some(id) = revisit.original else { return Ok(None) };
         if let Some(known) = self.read.get(&id) {
             return Ok(Some(known.clone()));
         }
@@ -44,10 +45,16 @@ impl Originals {
             && shows(state, revisit.url, id)?
         {
             let document = Some(DocumentKind::from_code(visit.kind));
-            return Ok(Some(Original { document, language: language(state, visit.language), ..original }));
+            let title = visit.title.map(|position| state.title(position)).transpose()?;
+            return Ok(Some(Original {
+                document,
+                language: language(state, visit.language),
+                title,
+                ..original
+            }));
         }
-        let Facts { document, language, .. } = Facts::from_fields(&store.metadata(&capture)?);
-        let original = Original { document, language, ..original };
+        let Facts { document, language, title, .. } = Facts::from_fields(&store.metadata(&capture)?);
+        let original = Original { document, language, title, ..original };
         if self.read.len() >= READ_MAX {
             self.read.clear();
         }
@@ -56,16 +63,11 @@ impl Originals {
     }
 }
 
-/// A revisit as the state knows it, and the capture that it stands for.
-fn revisit(state: &State, main: &Record) -> Result<Option<(Capture, CaptureId)>, StoreError> {
-    let header = &main.header;
-    let (RecordType::Revisit, Some(url), Some(time)) =
-        (header.record_type(), header.target_uri(), header.date())
-    else {
-        return Ok(None);
-    };
+/// A capture as the state knows it, by its main record.
+pub(super) fn capture_of(state: &State, main: &Record) -> Result<Option<Capture>, StoreError> {
+    let (Some(url), Some(time)) = (main.header.target_uri(), main.header.date()) else { return Ok(None) };
     let Some(page) = state.find(&canonical_of(url))? else { return Ok(None) };
     let time = time.timestamp_micros();
     let found = state.nearest(page, time)?.filter(|(_, capture)| capture.time == time);
-    Ok(found.and_then(|(_, capture)| Some((capture, capture.original?))))
+    Ok(found.map(|(_, capture)| capture))
 }

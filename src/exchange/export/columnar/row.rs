@@ -8,6 +8,7 @@ use url::Url;
 use super::columns::Cell;
 use super::languages;
 use super::original::Original;
+use super::page::Known;
 use crate::parse::DocumentKind;
 
 /// Bytes of a charset's name (RFC 2978, section 2.3).
@@ -24,7 +25,7 @@ pub(super) struct Row {
     pub(super) query: Option<String>,
     /// Milliseconds since 1970.
     pub(super) time: i64,
-    /// 0 for what came without HTTP.
+    /// 0 for what came without HTTP; of what was not modified, that of its original, if there is one.
     pub(super) status: i32,
     pub(super) redirect: Option<String>,
     pub(super) digest: Option<String>,
@@ -39,6 +40,21 @@ pub(super) struct Row {
     pub(super) segment: String,
     pub(super) crawl: String,
     pub(super) subset: &'static str,
+    /// Why there is no payload of its own.
+    pub(super) revisit: Option<&'static str>,
+    pub(super) title: Option<String>,
+    pub(super) page: Known,
+    pub(super) text: Option<String>,
+}
+
+/// What is known of a capture besides its records.
+pub(super) struct Context {
+    pub(super) original: Option<Original>,
+    pub(super) page: Known,
+    /// Where texts are wanted.
+    pub(super) text: Option<String>,
+    pub(super) segment: u32,
+    pub(super) file: String,
 }
 
 impl Row {
@@ -46,11 +62,10 @@ impl Row {
     /// cannot say where. Segments are closed long before. What a revisit does not say itself is its original's.
     pub(super) fn of(
         records: &[Record],
-        original: Option<&Original>,
-        segment: u32,
-        file: &str,
+        Context { original, page, text, segment, file }: Context,
         crawl: &str,
     ) -> Option<Self> {
+        let original = original.as_ref();
         let main = records.first()?;
         if main.header.record_type() == RecordType::Metadata {
             return None;
@@ -65,13 +80,14 @@ impl Row {
         let head = HttpHead::parse(&if is_http { split(&main.content).0 } else { bytes::Bytes::new() });
         let stated = if is_http { head.get("Content-Type") } else { content_type };
         let status = match head.status() {
-            Some(status) => i32::from(status),
-            None if is_not_modified => 304,
-            None => original.map_or(0, |original| i32::from(original.status)),
+            Some(status) if !is_not_modified => i32::from(status),
+            _ => original.map_or(if is_not_modified { 304 } else { 0 }, |it| i32::from(it.status)),
         };
         let mime = stated.and_then(media_type);
         let document = field("document").or_else(|| Some(original?.document?.name()));
         let language = field("language").or_else(|| original?.language.as_deref());
+        let title = field("title").or_else(|| original?.title.as_deref());
+        let is_revisit = main.header.record_type() == RecordType::Revisit;
         let is_robots = url.path() == "/robots.txt";
         Some(Self {
             surt: surt(address),
@@ -93,16 +109,20 @@ impl Row {
                 .get("WARC-Truncated")
                 .filter(|_| main.header.record_type() == RecordType::Response)
                 .map(str::to_owned),
-            file: file.to_owned(),
+            file,
             offset: i32::try_from(main.offset).ok()?,
             length: i32::try_from(main.length).ok()?,
             segment: segment.to_string(),
             crawl: crawl.to_owned(),
             subset: match status {
                 _ if is_robots => "robotstxt",
-                0 | 200 if main.header.record_type() != RecordType::Revisit => "warc",
+                0 | 200 if !is_revisit => "warc",
                 _ => "crawldiagnostics",
             },
+            revisit: is_revisit.then_some(if is_not_modified { "not-modified" } else { "identical" }),
+            title: title.map(str::to_owned),
+            page,
+            text,
             url: address.to_owned(),
         })
     }

@@ -287,6 +287,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         "/" => start::page(asked),
         "/search" => search::page(asked),
         "/query" => query::page(asked),
+        "/query.js" => Ok(query::script()),
         "/page" => captured::page(asked),
         "/site" => site::page(asked),
         "/compare" => compare::page(asked),

@@ -1,16 +1,19 @@
-//! Boxes that help whoever types, with scripts and without: words of queries.
+//! Boxes that help whoever types, with scripts and without: words of queries, times of searches.
 
 use serde_json::{Value, json};
 
 use crate::imports::import;
-use crate::people::{JUDGE, versions};
+use crate::people::{JUDGE, judged, versions};
 use crate::support::browser::Browser;
-use crate::support::served::Served;
+use crate::support::program::start;
+use crate::support::served::{Served, ask};
+use crate::support::warc::response;
 use crate::support::{Archive, judges};
 
 const TAB: char = '\u{e004}';
 const ENTER: char = '\u{e007}';
 const ESCAPE: char = '\u{e00c}';
+const LEFT: char = '\u{e012}';
 const UP: char = '\u{e013}';
 const DOWN: char = '\u{e015}';
 
@@ -75,4 +78,61 @@ fn words_of_queries_are_completed() {
     browser.click("#query");
     browser.press(&format!("page type = html{TAB}{ENTER}"));
     browser.wait_for("http://versions.test/</a>");
+}
+
+#[test]
+fn times_of_searches_are_links_and_a_slider() {
+    let archive = Archive::new();
+    let said = [(2001, "Welcome."), (2003, "Nine to quarterpast."), (2005, "Moved.")];
+    let records = said.map(|(year, said)| {
+        let (id, date) = (format!("urn:test:{year}"), format!("{year}-03-15T12:00:00Z"));
+        response(&id, "http://h.test/", &date, &format!("<title>Library</title><p>{said}"))
+    });
+    let file = archive.file("a.warc", records.concat());
+    start(archive.command("import").arg("--index-versions").arg(file)).wait().succeeded();
+    let served = Served::of(&archive);
+    let get = |path: &str, fields: &[&str]| {
+        let answer = ask(&served.application, "GET", path, fields);
+        assert_eq!(answer.status, 200);
+        String::from_utf8(answer.body).unwrap()
+    };
+    let data: Value = serde_json::from_str(&get("/search?q=library", &["Accept: application/json"])).unwrap();
+    let months = ["2001-03", "2003-03", "2005-03"];
+    assert_eq!(data["times"], json!(months.map(|month| json!({ "as_of": month, "captures": 1 }))));
+    for (time, earlier, later, at) in [
+        ("", Some("2005-03"), None, 3),
+        ("2005-03", Some("2003-03"), None, 2),
+        ("2003-03", Some("2001-03"), Some("2005-03"), 1),
+        ("2003-04-02", Some("2003-03"), Some("2005-03"), 1),
+        ("2002-06-15T10:00:00Z", Some("2001-03"), Some("2003-03"), 0),
+        ("1999-12", None, Some("2001-03"), 0),
+    ] {
+        let html = get(&format!("/search?q=library&as-of={time}"), &[]);
+        let link = |rel: &str| {
+            let rest = html.split_once(&format!("<a rel=\"{rel}\" href=\""))?.1;
+            Some(rest.split_once("as-of=")?.1.split_once('"')?.0.to_owned())
+        };
+        assert_eq!((link("prev").as_deref(), link("next").as_deref()), (earlier, later), "{time}");
+        assert!(html.contains(&format!("max=\"3\" value=\"{at}\"")), "{time}: {html}");
+    }
+    let (Some(axe), Some(browser)) = (judges::axe(), Browser::start(true)) else { return };
+    let page = format!("http://{}/search?q=quarterpast", served.application);
+    assert_eq!(judged(&browser, &axe, &page), [""; 0]);
+    let slider = || {
+        let told = "const slider = document.getElementById('slider'); slider.focus(); \
+                    return [slider.getAttribute('aria-valuetext'), document.getElementById('as-of').value];";
+        browser.run(told, &json!([]))
+    };
+    assert_eq!(slider(), json!(["newest", ""]));
+    browser.press(&format!("{LEFT}{LEFT}"));
+    assert_eq!(slider(), json!(["2003-03 (1 capture)", "2003-03"]));
+    browser.click("form.times button");
+    browser.wait_for("<mark>quarterpast</mark>");
+    assert_eq!(slider(), json!(["2003-03 (1 capture)", "2003-03"]));
+    // Without scripts there are links.
+    let Some(browser) = Browser::start(false) else { return };
+    browser.go(&format!("{page}&as-of=2001-03"));
+    assert!(!browser.source().contains("<mark>"));
+    browser.click("a[rel=next]");
+    browser.wait_for("<mark>quarterpast</mark>");
 }

@@ -121,7 +121,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }
     }
     let title = if words.is_empty() { t.say("Search") } else { words };
-    Ok(asked.reply(title, &data, || shown(asked, &data)).with_script(None))
+    let reply = asked.reply(title, &data, || shown(asked, &data));
+    Ok(if data.times.is_empty() { reply } else { reply.with_script(None) })
 }
 
 fn hit(hit: find::Hit) -> Hit {

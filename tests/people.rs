@@ -147,7 +147,7 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
 }
 
 /// What axe-core finds on a page, and what does not fit it, at all widths and in both themes.
-fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
+pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
     browser.go(url);
     browser.run(axe, &json!([]));
     let mut found = Vec::new();

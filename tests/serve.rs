@@ -199,8 +199,9 @@ fn nothing_of_the_web_gets_out_of_its_text() {
             answer.status > 0 && answer.head.contains("content-security-policy: default-src 'none'"),
             "{path}"
         );
+        let body = answer.body.replace("<script src=\"/query.js\" defer></script>", "");
         for out in ["<script", "<img", "onerror=alert(2)>"] {
-            assert!(!answer.body.contains(out), "{path}: {}", answer.body);
+            assert!(!body.contains(out), "{path}: {body}");
         }
     }
     let redirect = serving.get(&format!("/search?q={}", encoded("http://x.test/\r\nSet-Cookie: a=b")));

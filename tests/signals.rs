@@ -1,7 +1,7 @@
 //! How a command ends: by a signal, with its reader, beside another one.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -188,4 +188,32 @@ fn a_favour_that_is_no_query_is_refused_with_its_place() {
     crawl("type = xml").refused(2, &["(type = xml)"]);
     assert!(!archive.path.exists());
     crawl("tpye").refused(1, &["no seed gave anything"]);
+}
+
+#[test]
+fn an_interrupted_password_leaves_a_terminal_that_shows_what_is_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = folder.path().join("people");
+    // The shell lives on, and says what the terminal is like then.
+    let line = format!(
+        "trap : INT; '{}' account set anna --role reader --file '{}'; echo code $?; stty -a",
+        env!("CARGO_BIN_EXE_archive"),
+        people.display()
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keys, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut shown, mut bytes) = (String::new(), [0; 4096]);
+    while !shown.contains("Password of anna: ") {
+        let count = out.read(&mut bytes).unwrap();
+        assert!(count > 0, "{shown}");
+        shown += &String::from_utf8_lossy(&bytes[..count]);
+    }
+    keys.write_all(b"secret\x03").unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    child.wait().unwrap();
+    assert!(rest.contains("code 130") && rest.contains(" echo ") && !rest.contains("secret"), "{rest}");
+    assert!(!people.exists());
 }

@@ -68,6 +68,7 @@ mod support;
 mod terminal;
 mod texts;
 mod together;
+mod typing;
 mod unchanged;
 mod validating;
 mod versions;

@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde::Serialize;
 
-use super::{UsageError, output, progress};
+use super::{UsageError, interrupt, output, progress};
 
 /// A longer line is no password.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -110,10 +110,10 @@ fn password(name: &str) -> anyhow::Result<String> {
 }
 
 fn typed(prompt: &str) -> anyhow::Result<String> {
+    let _silence = Silence::begin().context("cannot keep the terminal from showing the password")?;
     let mut errors = io::stderr();
     write!(errors, "{prompt}")?;
     errors.flush()?;
-    let _silence = Silence::begin().context("cannot keep the terminal from showing the password")?;
     let line = line();
     writeln!(errors)?;
     line
@@ -125,7 +125,7 @@ fn line() -> anyhow::Result<String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal that does not show what is typed, until this is dropped or a signal ends the program.
 struct Silence(Termios);
 
 impl Silence {
@@ -133,6 +133,10 @@ impl Silence {
         let before = tcgetattr(io::stdin())?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
+        let shown = before.clone();
+        interrupt::end_with(move || {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &shown);
+        })?;
         tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
         Ok(Self(before))
     }

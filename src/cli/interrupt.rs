@@ -34,6 +34,25 @@ pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
     Ok(control)
 }
 
+/// Lets the first signal end the program at once, after `last` has been done. For what waits for a person, before anything is begun.
+pub(crate) fn end_with(last: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let signals = runtime.block_on(async {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        kinds.map(signal).into_iter().collect::<std::io::Result<Vec<Signal>>>()
+    });
+    let mut signals = signals?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            let [interrupt, terminate] = signals.as_mut_slice() else { return };
+            tokio::select! { _ = interrupt.recv() => {} _ = terminate.recv() => {} }
+        });
+        last();
+        process::exit(EXIT_KILLED);
+    })?;
+    Ok(())
+}
+
 async fn listen(control: &Control) {
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup), Ok(mut pause), Ok(mut resume)) = (
         signal(SignalKind::interrupt()),

@@ -78,7 +78,7 @@ fn long_help() -> String {
             "captures" => "Fields of captures and versions:".to_owned(),
             rows => format!("Fields of {rows}:"),
         };
-        paragraph(&title, &mut fields.into_iter().map(|(name, _, meaning)| (name, meaning)));
+        paragraph(&title, &mut fields.into_iter().map(|field| (field.name, field.meaning)));
     }
     let functions = query::functions().map(|(name, meaning)| (format!("{name}()"), meaning.to_owned()));
     paragraph("Functions:", &mut { functions });

@@ -1,5 +1,6 @@
 //! `archive refresh`: fetch again, up to a budget, what matters most and has probably changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -8,6 +9,8 @@ use archive::crawl::{self, End, Options, Plan, Status};
 use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::prepared;
+use archive::publish::hubs;
+use archive::recorder::Control;
 use archive::refresh::policies::PolicyName;
 use archive::search;
 use archive::selection::{
@@ -18,6 +21,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
+use url::Url;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, FetchArgs, OutputsArgs, duration};
@@ -56,6 +60,10 @@ pub(crate) struct Args {
     /// Be done within this time (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
+    /// Subscribe to the hubs (WebSub) that pages of watches name: where they reach `archive serve --pings`,
+    /// as https://archive.example.org
+    #[arg(long, value_name = "URL", value_parser = callback)]
+    callback: Option<String>,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -132,6 +140,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .iter()
         .any(|index| search::is_unsealed(&args.archive.path.join(index)));
     if let Some(idle) = idle.as_ref().filter(|_| awaited.is_empty() && !is_behind) {
+        subscribe(args, &store, &options, now, &stop)?;
         // Where nothing was changed there is nothing to make durable.
         if is_new || store.state().dirty_bytes() > 0 {
             prepared::close(store)?;
@@ -152,6 +161,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (end, status) = crawl::run(&mut store, Plan::Refresh { pages }, &options, &stop, &mut |status| {
         progress.show(status);
     })?;
+    if end != End::Stopped {
+        subscribe(args, &store, &options, now, &stop)?;
+    }
     let reports = if end == End::Stopped {
         0
     } else {
@@ -168,6 +180,46 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::json_line(&summary(args.budget, end, &status, reports))?;
     }
     Ok(if end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Where hubs reach the server, as addresses are put behind it.
+fn callback(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.filter(|url| url.query().is_none() && url.fragment().is_none());
+    let url = url.ok_or("write it like https://archive.example.org, for addresses are put behind it")?;
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// Subscribes to the hubs that pages of watches name which this run has fetched, and to those whose lease ends.
+fn subscribe(
+    args: &Args,
+    store: &Store,
+    options: &Options,
+    begun: DateTime<Utc>,
+    stop: &Control,
+) -> anyhow::Result<()> {
+    let Some(callback) = &args.callback else { return Ok(()) };
+    let now = options.fetch.clock.now();
+    let mut pages = BTreeSet::new();
+    for watch in watch::list(&args.archive.path)? {
+        match watch.pages(store, now) {
+            Ok(found) => pages.extend(found),
+            Err(error) => {
+                output::note(format_args!("no hubs were asked: the watch '{}' fails: {error}", watch.name));
+                return Ok(());
+            }
+        }
+    }
+    hubs::look(store, &pages, begun)?;
+    let asked = hubs::ask(store.path(), callback, &options.fetch, options.politeness.host_delay, stop)?;
+    if asked.taken > 0 || !asked.failed.is_empty() {
+        let taken = output::count(asked.taken, "hub");
+        output::note(format_args!("subscriptions: {taken} asked, {} did not take it", asked.failed.len()));
+    }
+    for (hub, why) in &asked.failed {
+        output::note(format_args!("{hub}: {why}"));
+    }
+    Ok(())
 }
 
 /// How pages are chosen: as the run before did, but for what was said now, which is kept; and whether any of that is new.

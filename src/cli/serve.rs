@@ -24,7 +24,7 @@ use super::{UsageError, interrupt, output};
     --user-header X-Remote-User         # behind a web server with passwords
   archive serve --listen 192.0.2.1:8070 --replay-listen 192.0.2.1:8071 --password-file people
   archive serve --pings --origin https://archive.example.org --replay-origin https://replay.example.org \
-    --client-header X-Real-IP           # changes are announced by IndexNow and sitemap pings
+    --client-header X-Real-IP           # changes are announced by IndexNow, sitemap pings and hubs
   archive serve --archive news.archive --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   archive serve --archive news.archive --archive law.archive   # the second at 8072 and 8073
   curl -H 'Accept: application/json' 'http://127.0.0.1:8070/search?q=open+access'
@@ -65,7 +65,8 @@ pub(crate) struct Args {
     /// The same of archived pages: another origin, for they are hostile
     #[arg(long, value_name = "URL", requires = "origin")]
     replay_origin: Vec<String>,
-    /// Take notices of changes at /indexnow and /ping: they wait for the next refresh or crawl, which looks for their keys
+    /// Take notices of changes at /indexnow, /ping and, from hubs, /websub/: they wait for the next refresh or crawl, which looks
+    /// for their keys
     #[arg(long)]
     pings: bool,
     /// The field in which a web server before this one says which client asks, as X-Real-IP; each may send 100 notices an hour,

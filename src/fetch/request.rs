@@ -14,13 +14,15 @@ pub struct Request {
     pub if_modified_since: Option<String>,
     /// Longest body as received, if that is less than [`super::Limits::body_bytes`].
     pub body_bytes_max: Option<u64>,
+    /// Fields of a form that is sent by POST, encoded (`application/x-www-form-urlencoded`).
+    pub form: Option<String>,
 }
 
 impl Request {
     /// An unconditional request.
     #[must_use]
     pub fn new(url: Url) -> Self {
-        Self { url, if_none_match: None, if_modified_since: None, body_bytes_max: None }
+        Self { url, if_none_match: None, if_modified_since: None, body_bytes_max: None, form: None }
     }
 
     /// The bytes to send.
@@ -31,7 +33,8 @@ impl Request {
         let target = &self.url[Position::BeforePath..Position::AfterQuery];
         let host = &self.url[Position::BeforeHost..Position::AfterPort];
         let mut put = |parts: &[&str]| parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-        put(&["GET ", if target.is_empty() { "/" } else { target }, " HTTP/1.1\r\nHost: ", host]);
+        let method = if self.form.is_some() { "POST " } else { "GET " };
+        put(&[method, if target.is_empty() { "/" } else { target }, " HTTP/1.1\r\nHost: ", host]);
         put(&["\r\nUser-Agent: ", user_agent]);
         put(&["\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"]);
         if let Some(tag) = &self.if_none_match {
@@ -40,7 +43,11 @@ impl Request {
         if let Some(date) = &self.if_modified_since {
             put(&["If-Modified-Since: ", date, "\r\n"]);
         }
-        put(&["\r\n"]);
+        if let Some(form) = &self.form {
+            let length = form.len().to_string();
+            put(&["Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ", &length, "\r\n"]);
+        }
+        put(&["\r\n", self.form.as_deref().unwrap_or_default()]);
         out.into()
     }
 }
@@ -60,5 +67,10 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("If-None-Match: \"x\"\r\n\r\n"), "{text}");
+        let form = Some("a=1&b=%C3%A9".to_owned());
+        let bytes = Request { form, ..Request::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
+        let text = std::str::from_utf8(&bytes).unwrap();
+        assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");
+        assert!(text.ends_with("Content-Length: 12\r\n\r\na=1&b=%C3%A9"), "{text}");
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! [`read`] understands a plain list, a sitemap (sitemaps.org) and the JSON of IndexNow (indexnow.org); [`publish`] puts the
 //! URLs where the next refresh or crawl takes them first. What comes over HTTP is not believed: it waits ([`Notice`]) until a run has
-//! found its key on its host ([`Pending`]).
+//! found its key on its host ([`Pending`]), or is signed by a hub that a run has subscribed to ([`hubs`], [`subscriptions`]).
 //!
 //! Invariant: nobody can announce more than the limits here and in the ledger allow, nor pages out of the crawl's scope.
 
+pub mod hubs;
 mod notices;
 mod proofs;
+pub mod subscriptions;
 
 use std::io;
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-use super::{IndexNow, PublishError, read_url, urls_of};
+use super::{IndexNow, PublishError, read_url, subscriptions, urls_of};
 use crate::files::{self, WholeFile, make_folder};
 
 /// The folder in an archive.
@@ -64,6 +64,8 @@ pub enum Kind {
     IndexNow,
     /// `/ping?sitemap=URL`: anybody may say so, of a sitemap that is known.
     Sitemap,
+    /// A hub, whose signature was looked at when it came.
+    WebSub,
 }
 
 impl Kind {
@@ -73,6 +75,7 @@ impl Kind {
         match self {
             Self::IndexNow => "IndexNow",
             Self::Sitemap => "sitemap ping",
+            Self::WebSub => "WebSub",
         }
     }
 }
@@ -162,6 +165,12 @@ impl Notice {
     pub fn of_sitemap(url: &str, now: DateTime<Utc>) -> Option<Self> {
         let urls = vec![canonical(&read_url(url)?)];
         Some(Self { time: now, kind: Kind::Sitemap, urls, proof: None })
+    }
+
+    /// Word of a hub that a page, by its canonical URL, has changed.
+    #[must_use]
+    pub fn of_hub(page: String, now: DateTime<Utc>) -> Self {
+        Self { time: now, kind: Kind::WebSub, urls: vec![page], proof: None }
     }
 
     /// The name of its file: what it says, and not when.
@@ -264,7 +273,7 @@ pub fn waiting_notices(archive: &Path) -> io::Result<usize> {
     Ok(names(&archive.join(FOLDER))?.len())
 }
 
-/// Removes the notices that name one of some URLs, and what cannot be read, which may name any.
+/// Removes the notices that name one of some URLs, and what cannot be read, which may name any; and the subscriptions to them.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -274,7 +283,7 @@ pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
             fs::remove_file(path)?;
         }
     }
-    Ok(())
+    subscriptions::forget(archive, urls)
 }
 
 #[cfg(test)]

@@ -1,24 +1,40 @@
 //! The table of fields and functions in words: what `archive help query` and `docs/query.md` show.
 
 use archive_grammar::Target;
+use serde::Serialize;
 
 use super::columns::{Column, ColumnKind, Cost, KNOWN, plural, shown};
 use super::expr::Function;
 use super::groups::Gather;
 
-/// Every kind of row with its fields: name, sort of values, meaning.
-pub fn fields() -> impl Iterator<Item = (&'static str, Vec<(String, &'static str, String)>)> {
+/// A field in words.
+#[derive(Clone, Debug, Serialize)]
+pub struct FieldHelp {
+    /// As it is written in queries.
+    pub name: String,
+    /// What sort of values it has.
+    pub sort: &'static str,
+    /// What it says, with its values if they are a few words.
+    pub meaning: String,
+    /// These values.
+    pub choices: Vec<&'static str>,
+}
+
+/// Every kind of row, in the plural, with its fields.
+pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
     let targets = [Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Links];
     targets.into_iter().map(|target| {
         let own = KNOWN.iter().filter(move |known| known.of.contains(&target));
         let rows = own.map(|known| {
             let costs = if known.cost == Cost::Record { " (reads records)" } else { "" };
-            let choices = if known.column == Column::Type || known.kind != ColumnKind::Choice {
+            let choices = known.column.choices();
+            let told = if known.column == Column::Type || choices.is_empty() {
                 String::new()
             } else {
-                format!(": {}", known.column.choices().join(", "))
+                format!(": {}", choices.join(", "))
             };
-            (shown(known.name), sort(known.kind), format!("{}{choices}{costs}", known.meaning))
+            let meaning = format!("{}{told}{costs}", known.meaning);
+            FieldHelp { name: shown(known.name), sort: sort(known.kind), meaning, choices }
         });
         (plural(target), rows.collect())
     })
@@ -47,7 +63,7 @@ fn sort(kind: ColumnKind) -> &'static str {
 mod tests {
     use std::fmt::Write as _;
 
-    use super::{fields, functions};
+    use super::{FieldHelp, fields, functions};
 
     /// `docs/query.md` says what the tables say. With `ARCHIVE_TEST_UPDATE=1` it is made to.
     #[test]
@@ -58,7 +74,7 @@ mod tests {
         for (rows, fields) in fields() {
             let rows = if rows == "captures" { "captures and versions" } else { rows };
             writeln!(tables, "\nOf {rows}:\n\n| field | | |\n|---|---|---|").unwrap();
-            for (name, sort, meaning) in fields {
+            for FieldHelp { name, sort, meaning, .. } in fields {
                 writeln!(tables, "| `{name}` | {sort} | {meaning} |").unwrap();
             }
         }

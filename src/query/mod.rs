@@ -65,7 +65,7 @@ pub use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use elements::NODES_LOOKED_AT_MAX;
 pub use execute::Answer;
 pub use groups::GATHERED_BYTES_MAX;
-pub use help::{fields, functions};
+pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
 pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};

@@ -1,4 +1,4 @@
-//! Notices that strangers send: IndexNow, sitemap pings. Switched on by `archive serve --pings`.
+//! Notices that strangers send: IndexNow, sitemap pings, WebSub hubs. Switched on by `archive serve --pings`.
 //!
 //! Nothing is fetched for them. What is of a host that the archive holds, and of its scope, waits on disk for the next run
 //! ([`crate::publish::Notice`]); all else gets the same answer, is dropped and counted, so that nobody learns what is held.
@@ -20,7 +20,8 @@ use url::form_urlencoded;
 use super::Shared;
 use super::page::Reply;
 use crate::ledger::Credits;
-use crate::publish::{self, Kind, Notice, NoticeError, PublishError, Queued};
+use crate::publish::subscriptions::{self, Delivered, Question};
+use crate::publish::{self, Kind, Notice, NoticeError, PublishError, Queued, hubs};
 
 /// Notices that one client may send in a span, and all clients together.
 const CLIENT_PINGS_MAX: u32 = 100;
@@ -52,15 +53,18 @@ pub(super) enum Fate {
     Wrong,
     /// There were too many.
     Refused,
+    /// A hub asked back, and was answered.
+    Answered,
 }
 
 /// The fates with their names.
-pub(super) const FATES: [(Fate, &str); 5] = [
+pub(super) const FATES: [(Fate, &str); 6] = [
     (Fate::Queued, "queued"),
     (Fate::Waiting, "waiting"),
     (Fate::Dropped, "dropped"),
     (Fate::Wrong, "wrong"),
     (Fate::Refused, "refused"),
+    (Fate::Answered, "answered"),
 ];
 
 /// What notices may cost, and what became of them.
@@ -112,7 +116,7 @@ impl Pings {
 
     /// Whether a path is one that takes notices.
     pub(super) fn takes(path: &str) -> bool {
-        matches!(path.split('?').next(), Some("/indexnow" | "/ping"))
+        matches!(path.split('?').next(), Some("/indexnow" | "/ping")) || path.starts_with(hubs::CALLBACK)
     }
 
     /// How many notices had each fate.
@@ -146,9 +150,9 @@ pub(super) async fn answer(
     headers: &HeaderMap,
     body: Incoming,
 ) -> Reply {
-    let is_sent = *method == Method::POST && path.starts_with("/indexnow");
+    let is_sent = *method == Method::POST && !path.starts_with("/ping");
     if !is_sent && *method != Method::GET {
-        return Reply::plain(405, "Only GET is understood here, and POST of IndexNow.\n");
+        return Reply::plain(405, "Only GET is understood here, and POST of IndexNow and hubs.\n");
     }
     let too_many = || {
         pings.count(Fate::Refused);
@@ -175,35 +179,88 @@ pub(super) async fn answer(
         return Reply::plain(503, "The server ends.\n");
     };
     let (work, path) = (Arc::clone(shared), path.to_owned());
-    let taken = tokio::task::spawn_blocking(move || take(&work, &path, is_sent.then_some(&body))).await;
+    let signature = headers.get("x-hub-signature").and_then(|value| value.to_str().ok().map(str::to_owned));
+    let taking = move || {
+        let body = is_sent.then_some(&body);
+        match callback(&path) {
+            Some((id, query)) => take_of_hub(&work, id, query, body, signature.as_deref()),
+            None => take(&work, &path, body),
+        }
+    };
+    let taken = tokio::task::spawn_blocking(taking).await;
     let (fate, (status, said)) =
-        taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.".to_owned())));
+        taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.\n".to_owned())));
     if status == 429 {
         return too_many();
     }
     pings.count(fate);
-    Reply::plain(status, &(said + "\n"))
+    Reply::plain(status, &said)
+}
+
+/// The identifier in the address of a callback, and its query.
+fn callback(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix(hubs::CALLBACK)?;
+    Some(rest.split_once('?').unwrap_or((rest, "")))
 }
 
 /// Reads a notice, and puts it into the queue if it is of this archive.
 fn take(shared: &Shared, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
-    let notice = match read(path, body) {
-        Ok(notice) => notice,
-        Err(said) => return (Fate::Wrong, said),
+    match read(path, body) {
+        Ok(notice) => keep(shared, notice),
+        Err((status, said)) => (Fate::Wrong, (status, said + "\n")),
+    }
+}
+
+/// Answers a hub that asks back, and takes what it sends. What is not signed as agreed gets the answer that all else gets.
+fn take_of_hub(
+    shared: &Shared,
+    id: &str,
+    query: &str,
+    body: Option<&Bytes>,
+    signature: Option<&str>,
+) -> (Fate, Said) {
+    let (archive, now) = (shared.archive.path(), Utc::now());
+    let Some(body) = body else {
+        let fields: HashMap<_, _> = form_urlencoded::parse(query.as_bytes()).collect();
+        let field = |name: &str| fields.get(name).map_or("", AsRef::as_ref);
+        let lease_seconds = field("hub.lease_seconds").parse().ok();
+        let (mode, topic, challenge) = (field("hub.mode"), field("hub.topic"), field("hub.challenge"));
+        let question = Question { mode, topic, challenge, lease_seconds };
+        return match subscriptions::confirm(archive, id, question, now) {
+            Ok(Some(answer)) => (Fate::Answered, (200, answer)),
+            Ok(None) => (Fate::Wrong, (404, "This was not asked for.\n".to_owned())),
+            Err(_) => not_kept(),
+        };
     };
-    // As IndexNow has it: received, and its key is still to be looked at.
-    let accepted = (202, "Accepted. It is looked at by the next crawl or refresh.".to_owned());
-    let failed = |error: String| (Fate::Refused, (503, error));
+    match subscriptions::deliver(archive, id, signature, body, now) {
+        Ok(Delivered::Page(page)) => keep(shared, Notice::of_hub(page, now)),
+        Ok(Delivered::Ignored) => (Fate::Dropped, accepted()),
+        Ok(Delivered::Gone) => (Fate::Wrong, (410, "There is no such subscription.\n".to_owned())),
+        Err(_) => not_kept(),
+    }
+}
+
+/// Puts a notice into the queue if it is of this archive.
+fn keep(shared: &Shared, notice: Notice) -> (Fate, Said) {
     match of_this_archive(shared, notice) {
         Ok(Some(notice)) => match publish::enqueue(shared.archive.path(), &notice) {
-            Ok(Queued::New) => (Fate::Queued, accepted),
-            Ok(Queued::Waiting) => (Fate::Waiting, accepted),
-            Err(error @ NoticeError::Full) => (Fate::Refused, (429, error.to_string())),
-            Err(_) => failed("The notice could not be kept. Try again later.".to_owned()),
+            Ok(Queued::New) => (Fate::Queued, accepted()),
+            Ok(Queued::Waiting) => (Fate::Waiting, accepted()),
+            Err(error @ NoticeError::Full) => (Fate::Refused, (429, error.to_string() + "\n")),
+            Err(_) => not_kept(),
         },
-        Ok(None) => (Fate::Dropped, accepted),
-        Err(error) => failed(error),
+        Ok(None) => (Fate::Dropped, accepted()),
+        Err(error) => (Fate::Refused, (503, error + "\n")),
     }
+}
+
+/// As IndexNow has it: received, and its key is still to be looked at.
+fn accepted() -> Said {
+    (202, "Accepted. It is looked at by the next crawl or refresh.\n".to_owned())
+}
+
+fn not_kept() -> (Fate, Said) {
+    (Fate::Refused, (503, "The notice could not be kept. Try again later.\n".to_owned()))
 }
 
 fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
@@ -239,7 +296,7 @@ fn of_this_archive(shared: &Shared, mut notice: Notice) -> Result<Option<Notice>
     for url in notice.urls {
         // Of a stranger's word nothing becomes known that was not.
         let is_known =
-            notice.kind != Kind::Sitemap || state.find(&url).map_err(|error| error.to_string())?.is_some();
+            notice.kind == Kind::IndexNow || state.find(&url).map_err(|error| error.to_string())?.is_some();
         if is_known && credits.hears_of(state, &url).map_err(|error| error.to_string())? {
             heard.push(url);
         }

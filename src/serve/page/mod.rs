@@ -15,6 +15,7 @@ mod settings;
 mod site;
 mod speech;
 mod start;
+mod times;
 mod watches;
 
 use std::fs::File;
@@ -286,7 +287,9 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
         }
         "/" => start::page(asked),
         "/search" => search::page(asked),
+        "/search.js" => Ok(Reply::of(200, "text/javascript", search::SCRIPT)),
         "/query" => query::page(asked),
+        "/query.js" => Ok(query::script()),
         "/page" => captured::page(asked),
         "/site" => site::page(asked),
         "/compare" => compare::page(asked),

@@ -96,8 +96,8 @@ fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usi
     Ok((freshness::copies(state, &credits, &weights, chosen.as_ref(), now)?, step))
 }
 
-/// How many captures there were when.
-fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
+/// Times of captures that are evenly spread over all of them, the earliest first, in microseconds.
+pub(super) fn times(asked: &Asked<'_>) -> Result<Vec<i64>, Problem> {
     let state = asked.opened.store.state();
     let captures = state.totals().captures;
     let mut times = Vec::new();
@@ -107,7 +107,13 @@ fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
         times.push(state.capture(CaptureId(u32::try_from(id)?))?.time);
     }
     times.sort_unstable();
-    let each = captures as f64 / times.len().max(1) as f64;
+    Ok(times)
+}
+
+/// How many captures there were when.
+fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
+    let times = times(asked)?;
+    let each = asked.opened.store.state().totals().captures as f64 / times.len().max(1) as f64;
     let grown = |(place, time): (usize, i64)| Growth {
         time: DateTime::from_timestamp_micros(time),
         captures: ((place + 1) as f64 * each).round() as u64,

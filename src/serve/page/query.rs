@@ -1,11 +1,13 @@
-//! The query language: a box, mistakes below it, and the answer as a table, JSON or CSV.
+//! The query language: a box that completes what is typed, mistakes below it, and the answer as a table, JSON or CSV.
+
+use std::collections::BTreeMap;
 
 use chrono::Utc;
 use maud::{Markup, html};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, Problem, Reply, Speech};
-use crate::query::{Answer, Error, Question, Value};
+use crate::query::{self, Answer, Error, Question, Value};
 
 /// Rows that are shown, unless the query says otherwise.
 const ROWS: usize = 100;
@@ -18,10 +20,21 @@ const EXAMPLES: [&str; 5] = [
     "page changed since 30 days ago order by changed",
 ];
 
+/// The script that completes words, with the words.
+pub(super) fn script() -> Reply {
+    let word = |name: &str, meaning: &str| json!({ "name": name, "meaning": meaning });
+    let rows = ["page", "site", "host", "capture", "version", "link"].map(|name| word(name, ""));
+    let functions: Vec<Json> =
+        query::functions().map(|(name, meaning)| word(&format!("{name}("), meaning)).collect();
+    let fields: BTreeMap<_, _> = query::fields().collect();
+    let words = json!({ "rows": rows, "fields": fields, "functions": functions });
+    Reply::of(200, "text/javascript", format!("const VOCABULARY = {words};\n{}", include_str!("query.js")))
+}
+
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let (t, text) = (asked.speech, asked.parameter("q"));
     if text.is_empty() {
-        return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)));
+        return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)).with_script(None));
     }
     let mut question = match Question::new(asked.opened.store, asked.opened.access.clone(), text, Utc::now())
     {
@@ -39,7 +52,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         return csv(&answer);
     }
     let json: Vec<Json> = if asked.wants_json { objects(&answer) } else { Vec::new() };
-    Ok(asked.reply(t.say("Query"), &json, || shown(t, text, Some(&answer), None)))
+    Ok(asked.reply(t.say("Query"), &json, || shown(t, text, Some(&answer), None)).with_script(None))
 }
 
 fn mistaken(asked: &Asked<'_>, text: &str, error: &Error) -> Reply {
@@ -47,7 +60,8 @@ fn mistaken(asked: &Asked<'_>, text: &str, error: &Error) -> Reply {
         return Reply::no_data(400, &error.to_string());
     }
     let t = asked.speech;
-    Reply::html(400, t, t.say("Query"), Some(asked), &shown(t, text, None, Some(&error.to_string())))
+    let content = shown(t, text, None, Some(&error.to_string()));
+    Reply::html(400, t, t.say("Query"), Some(asked), &content).with_script(None)
 }
 
 fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) -> Markup {
@@ -56,9 +70,13 @@ fn shown(t: Speech, text: &str, answer: Option<&Answer>, mistake: Option<&str>) 
         form .query action="/query" {
             (t.kept())
             label for="query" { (t.say("Ask the archive")) }
-            textarea #query name="q" rows="3" spellcheck="false" aria-describedby=[mistake.map(|_| "mistake")] { (text) }
+            div .completed {
+                textarea #query name="q" rows="3" spellcheck="false" autocomplete="off" aria-describedby=[mistake.map(|_| "mistake")] { (text) }
+                ul #words role="listbox" aria-label=(t.say("Words that fit")) hidden {}
+            }
             button { (t.say("Ask")) }
         }
+        script src="/query.js" defer {}
         @if let Some(mistake) = mistake { pre #mistake .mistake role="alert" tabindex="0" lang="en" { (mistake) } }
         @match answer {
             Some(answer) => (rows(t, text, answer)),

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
+use super::times::{self, Step};
 use super::{Asked, Problem, Reply, Speech, utc};
 use crate::find::{self, FindError, Options, Typed};
 use crate::query::end_of;
@@ -13,6 +14,9 @@ use crate::search::{Snippet, VERSIONS_FOLDER};
 const RESULTS: usize = 20;
 /// Results that can be paged to.
 const RESULTS_MAX: usize = 200;
+
+/// The slider over times.
+pub(super) const SCRIPT: &str = include_str!("search.js");
 
 /// How browsers search here.
 pub(super) fn description(t: Speech) -> String {
@@ -42,6 +46,12 @@ struct Search<'a> {
     words: &'a str,
     /// The time whose versions are searched; empty for the newest.
     as_of: &'a str,
+    /// The time itself.
+    #[serde(skip)]
+    before: Option<DateTime<Utc>>,
+    /// What it may be, if older versions can be searched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    times: Vec<Step>,
     /// Results before the first one.
     from: usize,
     results: Vec<Hit>,
@@ -89,8 +99,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             Problem::Wrong(t.fill(what, &[&data.as_of]))
         };
         let before = Some(data.as_of).filter(|time| !time.is_empty());
-        let before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
-        let options = Options { limit: data.from + RESULTS + 1, facets: true, before, ..Options::default() };
+        data.before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
+        let limit = data.from + RESULTS + 1;
+        let options = Options { limit, facets: true, before: data.before, ..Options::default() };
         let found = match find::find(asked.opened.store, asked.opened.access.clone(), &typed, options) {
             Err(FindError::NoIndex) => {
                 let what = "This archive has no full-text index; it is made by `archive crawl` without --no-full-text.";
@@ -105,9 +116,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         data.more = found.hits.len() > data.from + RESULTS && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.into_iter().skip(data.from).take(RESULTS).map(hit).collect();
         (data.facets, data.meant, data.behind) = (found.facets, found.meant, found.behind);
+        if asked.opened.store.path().join(VERSIONS_FOLDER).is_dir() {
+            data.times = times::steps(asked)?;
+        }
     }
     let title = if words.is_empty() { t.say("Search") } else { words };
-    Ok(asked.reply(title, &data, || shown(asked, &data)))
+    let reply = asked.reply(title, &data, || shown(asked, &data));
+    Ok(if data.times.is_empty() { reply } else { reply.with_script(None) })
 }
 
 fn hit(hit: find::Hit) -> Hit {
@@ -133,29 +148,27 @@ fn hit(hit: find::Hit) -> Hit {
 
 fn shown(asked: &Asked<'_>, data: &Search<'_>) -> Markup {
     let t = asked.speech;
-    let address = |words: &str, from: usize| {
+    let address = |words: &str, from: usize, as_of: &str| {
         let from = from.to_string();
         let mut parameters = vec![("q", words), ("from", from.as_str())];
-        parameters.extend((!data.as_of.is_empty()).then_some(("as-of", data.as_of)));
+        parameters.extend((!as_of.is_empty()).then_some(("as-of", as_of)));
         t.address("/search", &parameters)
     };
-    let at = |from: usize| address(data.words, from);
-    let has_versions = asked.opened.store.path().join(VERSIONS_FOLDER).is_dir();
+    let at = |from: usize| address(data.words, from, data.as_of);
     html! {
         h1 { @if data.words.is_empty() { (t.say("Search")) } @else { (t.fill("Search: {}", &[&data.words])) } }
-        @if has_versions && !data.words.is_empty() {
-            form action="/search" {
+        @if !data.times.is_empty() {
+            form .times action="/search" {
                 (t.kept())
                 input type="hidden" name="q" value=(data.words);
-                label { (t.say("What pages said on")) " " input name="as-of" value=(data.as_of) placeholder="2026-01-31"; }
-                " " button { (t.say("Search")) }
+                (times::choice(asked, &data.times, data.before, &|as_of| address(data.words, 0, as_of)))
             }
         }
         @if data.behind > 0 {
             p { (t.fill("What {} captures replaced is not searched yet.", &[&t.count(data.behind)])) }
         }
         @for (word, other) in &data.meant {
-            @let meant = html! { a href=(address(&data.words.replace(word, other), 0)) { (other) } };
+            @let meant = html! { a href=(address(&data.words.replace(word, other), 0, data.as_of)) { (other) } };
             p { (t.markup("No page says “{}”. Did you mean {}?", &[html! { (word) }, meant])) }
         }
         @if data.words.is_empty() {

@@ -1,0 +1,305 @@
+//! Hubs that pages name (W3C WebSub): found in what a run has fetched, and asked to tell the server of changes.
+//!
+//! Runs do both, because the server fetches nothing. A hub is the page's own choice and may be anybody, so a request goes through
+//! the fetcher with its guards, and there are few of them, one after the other. robots.txt is about pages, and not asked for a
+//! hub: whoever publishes a page invites subscribers to it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use archive_storage::address::canonical;
+use archive_storage::warc::{HttpHead, split};
+use archive_storage::{Store, UrlId};
+use chrono::{DateTime, Utc};
+use crossbeam::channel::{Receiver, bounded};
+use url::{Url, form_urlencoded};
+
+use super::PublishError;
+use super::subscriptions::{FOLDER, LEASE_SECONDS, SUBSCRIPTIONS_MAX, Subscription, subscriptions};
+use crate::fetch::{Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Settings, Task};
+use crate::parse::headers::{parameter, split_link};
+use crate::parse::html::{Element, Markup, value};
+use crate::parse::{Limits, charset, decode_content};
+use crate::recorder::Control;
+
+/// Where the callbacks of subscriptions are.
+pub const CALLBACK: &str = "/websub/";
+
+/// Hubs that a run asks, at most, and for how long.
+pub const ASKED_MAX: usize = 50;
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A request to a hub takes so long, at most, and its answer has so many bytes.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_BYTES_MAX: u64 = 16 << 10;
+
+/// Bytes of a document that are looked at: hubs are named at its beginning.
+const LOOKED_AT_BYTES: usize = 64 << 10;
+
+/// What became of requests to hubs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Hubs that will ask back.
+    pub taken: u64,
+    /// Hubs that took no request, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Looks for the hubs of those of some pages that were fetched from a time on. A subscription to a page that is none of them, or names
+/// this hub no more, is removed, and ends with its lease.
+///
+/// # Errors
+/// When the store cannot be read, or the folder of subscriptions not written.
+pub fn look(store: &Store, pages: &BTreeSet<UrlId>, since: DateTime<Utc>) -> Result<(), PublishError> {
+    let failed = |source| PublishError::Queue { path: store.path().join(FOLDER), source };
+    let mut known = HashMap::new();
+    for subscription in subscriptions(store.path()).map_err(failed)? {
+        match store.state().find(&subscription.page)?.filter(|page| pages.contains(page)) {
+            Some(page) => drop(known.insert(page, subscription)),
+            None => subscription.remove(store.path()).map_err(failed)?,
+        }
+    }
+    for page in pages {
+        let visit = store.state().visit(*page)?;
+        if !visit.is_some_and(|visit| i64::from(visit.last_seen) >= since.timestamp()) {
+            continue;
+        }
+        let url = store.state().url(*page)?;
+        let found = named_by(store, *page, &url)?;
+        let old = known.get(page).map(|old| (old.hub.clone(), old.topic.clone()));
+        if found == old {
+            continue;
+        }
+        if let Some(old) = known.remove(page) {
+            old.remove(store.path()).map_err(failed)?;
+        }
+        if let Some((hub, topic)) = found.filter(|_| known.len() < SUBSCRIPTIONS_MAX) {
+            let new = Subscription::new(hub, topic, url).map_err(failed)?;
+            new.save(store.path()).map_err(failed)?;
+            known.insert(*page, new);
+        }
+    }
+    Ok(())
+}
+
+/// The hub and the topic that the newest version of a page names.
+fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, String)>, PublishError> {
+    let Some((_, capture)) = store.state().newest_version(page)? else { return Ok(None) };
+    let Some(original) = store.original(&capture)? else { return Ok(None) };
+    // What cannot be read names nothing.
+    let (Ok(record), Ok(base)) = (store.record(original.location), Url::parse(url)) else { return Ok(None) };
+    let head = HttpHead::parse(&split(&record.content).0);
+    let coding = head.get("Content-Encoding").unwrap_or_default();
+    let payload = record.payload();
+    let body = decode_content(&payload, coding, LOOKED_AT_BYTES).body;
+    Ok(named(&base, &head, body.get(..LOOKED_AT_BYTES).unwrap_or(&body)))
+}
+
+/// The first hub and the topic, as fields of the head say or else the document. One without the other is nothing.
+fn named(base: &Url, head: &HttpHead, body: &[u8]) -> Option<(String, String)> {
+    let mut links = Links { base, hub: None, topic: None };
+    for (_, field) in head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link")) {
+        let mut rest = field.as_str();
+        while let Some((target, parameters, next)) = split_link(rest) {
+            links.add(parameter(parameters, "rel").unwrap_or_default(), target);
+            rest = next;
+        }
+    }
+    if links.hub.is_none() || links.topic.is_none() {
+        let charset = charset::detect(body, None, false);
+        links.read(&charset::decode(body, &charset).0);
+    }
+    links.hub.zip(links.topic)
+}
+
+struct Links<'a> {
+    base: &'a Url,
+    hub: Option<String>,
+    topic: Option<String>,
+}
+
+impl Links<'_> {
+    fn add(&mut self, rel: &str, target: &str) {
+        let url = self.base.join(target.trim()).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let Some(url) = url.filter(|url| url.as_str().len() <= Limits::default().url_bytes_max) else {
+            return;
+        };
+        for word in rel.split_ascii_whitespace() {
+            if word.eq_ignore_ascii_case("hub") {
+                self.hub.get_or_insert_with(|| canonical(&url));
+            } else if word.eq_ignore_ascii_case("self") {
+                self.topic.get_or_insert_with(|| url.to_string());
+            }
+        }
+    }
+
+    /// Reads the `link` elements of a feed before its items, or of the head of an HTML page.
+    fn read(&mut self, text: &str) {
+        let mut markup = Markup::new();
+        markup.start(text);
+        while let Some(tag) = markup.next_tag() {
+            let name = tag.name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
+            match name.as_str() {
+                "body" | "item" | "entry" => return,
+                "link" if !tag.is_end => {
+                    let attribute =
+                        |name| htmlize::unescape_attribute(value(tag.attributes, name).unwrap_or_default());
+                    let (rel, href) = (attribute("rel"), attribute("href"));
+                    if !href.is_empty() {
+                        self.add(&rel, &href);
+                    }
+                }
+                // What stands in a script or a title is no element.
+                _ if !tag.is_end && !tag.is_self_closing => {
+                    markup.raw_text_of(Element::of(&name));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Asks the hubs whose turn has come, the longest waiting first, with a pause between two requests.
+///
+/// # Errors
+/// When the folder of subscriptions cannot be read or written, or the system gives no thread.
+pub fn ask(
+    archive: &Path,
+    origin: &str,
+    settings: &Settings,
+    pause: Duration,
+    stop: &Control,
+) -> Result<Asked, PublishError> {
+    let failed = |source| PublishError::Queue { path: archive.join(FOLDER), source };
+    let (begun, now, mut asked) = (Instant::now(), settings.clock.now(), Asked::default());
+    let mut due = Vec::new();
+    for subscription in subscriptions(archive).map_err(failed)? {
+        if subscription.is_due(archive, now).map_err(failed)? {
+            due.push(subscription);
+        }
+    }
+    let Some(hubs) = (!due.is_empty()).then(|| Hubs::start(settings, archive)).transpose().map_err(failed)?
+    else {
+        return Ok(asked);
+    };
+    for (place, subscription) in due.into_iter().take(ASKED_MAX).enumerate() {
+        if place > 0 {
+            thread::sleep(pause);
+        }
+        if stop.is_stopped() || begun.elapsed() >= TIME_MAX {
+            break;
+        }
+        // It is on disk before the hub asks back.
+        let subscription = Subscription { asked: settings.clock.now(), ..subscription };
+        subscription.save(archive).map_err(failed)?;
+        match hubs.post(&subscription, origin) {
+            Ok(()) => asked.taken += 1,
+            Err(why) => asked.failed.push((subscription.hub, why)),
+        }
+    }
+    Ok(asked)
+}
+
+/// The fetcher, for one request at a time.
+struct Hubs {
+    fetcher: Fetcher<()>,
+    answers: Receiver<((), Answer)>,
+}
+
+impl Hubs {
+    fn start(settings: &Settings, folder: &Path) -> io::Result<Self> {
+        let mut settings = settings.clone();
+        settings.limits.total = settings.limits.total.min(ANSWER_TIME_MAX);
+        settings.limits.connect = settings.limits.connect.min(ANSWER_TIME_MAX);
+        let (sender, answers) = bounded(1);
+        let memory = BodyMemory::new(0, folder.to_owned());
+        Ok(Self { fetcher: Fetcher::start(settings, memory, sender)?, answers })
+    }
+
+    fn answer(&self, task: Task) -> Result<Answer, String> {
+        self.fetcher.submit(Job { task, tag: () }).map_err(|error| error.to_string())?;
+        self.answers.recv().map(|(_, answer)| answer).map_err(|error| error.to_string())
+    }
+
+    /// Asks for a subscription; the reason if the hub does not take it.
+    fn post(&self, subscription: &Subscription, origin: &str) -> Result<(), String> {
+        let url = Url::parse(&subscription.hub).map_err(|error| error.to_string())?;
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err("it has no host".to_owned());
+        };
+        let resolved = self.answer(Task::Resolve { host: host.to_owned(), port })?;
+        let Answer::Resolved(address) = resolved else { return Err("it was not looked up".to_owned()) };
+        let address = address.map_err(|error| error.to_string())?;
+        let endpoint = Endpoint { secure: url.scheme() == "https", host: host.into(), address };
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("hub.mode", "subscribe")
+            .append_pair("hub.topic", &subscription.topic)
+            .append_pair("hub.callback", &format!("{origin}{CALLBACK}{}", subscription.id))
+            .append_pair("hub.secret", &subscription.secret)
+            .append_pair("hub.lease_seconds", &LEASE_SECONDS.to_string())
+            .finish();
+        let body_bytes_max = Some(ANSWER_BYTES_MAX);
+        let request = Request { form: Some(form), body_bytes_max, ..Request::new(url) };
+        match self.answer(Task::Fetch { endpoint, request })? {
+            Answer::Fetched(Ok(exchange)) if (200..300).contains(&exchange.status) => Ok(()),
+            Answer::Fetched(Ok(exchange)) => Err(format!("it answered with status {}", exchange.status)),
+            Answer::Fetched(Err(error)) => Err(error.to_string()),
+            Answer::Resolved(_) => Err("it was not asked".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(fields: &str, body: &str) -> Option<(String, String)> {
+        let base = Url::parse("http://a.test/x/feed").unwrap();
+        named(
+            &base,
+            &HttpHead::parse(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n").as_bytes()),
+            body.as_bytes(),
+        )
+    }
+
+    #[test]
+    fn hubs_are_named_in_fields_feeds_and_pages() {
+        let both = Some(("http://hub.test/".to_owned(), "http://a.test/x/feed?a=1&b".to_owned()));
+        let field = "Link: <http://hub.test>; rel=\"hub\", <feed?a=1&b>; rel=self";
+        assert_eq!(found(field, ""), both);
+        assert_eq!(found("Link: <http://hub.test>; rel=hub\r\nLink: <feed?a=1&b>; rel=\"x SELF\"", ""), both);
+        let links = "<link rel='hub' href='http://hub.test'/><link rel='self' href='feed?a=1&amp;b'/>";
+        let atom = format!("<?xml version='1.0'?><feed><title>x</title>{links}<entry/></feed>");
+        assert_eq!(found("", &atom), both);
+        let rss = format!(
+            "<rss><channel><link>http://b.test/</link>{}<item/></channel></rss>",
+            links.replace("<link", "<atom:link")
+        );
+        assert_eq!(found("", &rss), both);
+        assert_eq!(found("", &format!("<!doctype html><title>x</title>{links}<body>")), both);
+        // Fields go before the document, and the first hub is enough.
+        assert_eq!(found(field, &atom.replace("hub.test", "other.test")), both);
+        assert_eq!(found("", &atom.replace("<title>", "<link rel=hub href=http://hub.test><title>")), both);
+    }
+
+    #[test]
+    fn what_readers_wrote_names_no_hub() {
+        let links = "<link rel=hub href=http://hub.test><link rel=self href=feed>";
+        for body in [
+            format!("<html><body><p>{links}"),
+            format!("<title>{links}</title><body>"),
+            format!("<script>'{links}'</script><body>"),
+            format!("<!-- {links} --><body>"),
+            format!("<feed><entry>{links}</entry></feed>"),
+            links.replace("hub.test", "hub.test/".to_owned().repeat(300).as_str()),
+            links.replace("http://hub", "file://hub"),
+            "<link rel=hub href=http://hub.test>".to_owned(),
+        ] {
+            assert_eq!(found("", &body), None, "{body}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The times as of which an archive can be searched: its months with captures, or its years if that are many months.
+
+use std::cmp::Ordering;
+
+use chrono::{DateTime, Local, TimeDelta, Utc};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::{Asked, Problem, pictures};
+
+/// Months that are told apart; of more, years are.
+const MONTHS_MAX: usize = 60;
+
+/// A month or year.
+#[derive(Serialize)]
+pub(super) struct Step {
+    /// What `as-of` is at its end.
+    as_of: String,
+    /// Captures in it, about.
+    captures: u64,
+    #[serde(skip)]
+    name: String,
+}
+
+/// The steps from the first to the last, of captures evenly spread.
+pub(super) fn steps(asked: &Asked<'_>) -> Result<Vec<Step>, Problem> {
+    let times = pictures::times(asked)?;
+    let each = asked.opened.store.state().totals().captures as f64 / times.len().max(1) as f64;
+    let of = |name_of: fn(DateTime<Utc>) -> String, end: &str| {
+        let names = times.iter().filter_map(|time| DateTime::from_timestamp_micros(*time)).map(name_of);
+        let names: Vec<String> = names.collect();
+        let step = |same: &[String]| {
+            let name = same.first().cloned().unwrap_or_default();
+            Step { as_of: format!("{name}{end}"), captures: (same.len() as f64 * each).round() as u64, name }
+        };
+        names.chunk_by(PartialEq::eq).map(step).collect::<Vec<Step>>()
+    };
+    let months = of(month, "");
+    Ok(if months.len() > MONTHS_MAX { of(year, "-12") } else { months })
+}
+
+fn month(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m").to_string()
+}
+
+fn year(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y").to_string()
+}
+
+/// A field for a time with what suggests one, a slider for whoever has scripts, and links to the steps before and after `before`,
+/// the end of the time that is shown; without it that is now.
+pub(super) fn choice(
+    asked: &Asked<'_>,
+    steps: &[Step],
+    before: Option<DateTime<Utc>>,
+    address: &dyn Fn(&str) -> String,
+) -> Markup {
+    let t = asked.speech;
+    let shown = before.map(|before| month(before - TimeDelta::microseconds(1)));
+    // Names of years begin those of their months.
+    let to_shown = |step: &Step| {
+        shown.as_ref().map(|shown| step.name.as_str().cmp(shown.get(..step.name.len()).unwrap_or(shown)))
+    };
+    let is_before = |step: &&Step| to_shown(step).is_none_or(Ordering::is_lt);
+    let is_after = |step: &&Step| to_shown(step).is_some_and(Ordering::is_gt);
+    let (earlier, later) = (steps.iter().rfind(is_before), steps.iter().find(is_after));
+    let at = steps.iter().take_while(|step| !is_after(step)).count();
+    let at = if before.is_none() { steps.len() } else { at.saturating_sub(1) };
+    html! {
+        label { (t.say("What pages said on")) " " input #as-of name="as-of" value=(asked.parameter("as-of")) list="times" placeholder="2026-01-31"; }
+        datalist #times {
+            @for step in steps {
+                option value=(step.as_of) label=(t.counted(step.captures, "{} capture", "{} captures")) data-name=(step.name) {}
+            }
+        }
+        " " button { (t.say("Search")) }
+        div .slider {
+            label for="slider" { (t.say("Until the end of")) }
+            input #slider type="range" min="0" max=(steps.len()) value=(at) data-newest=(t.say("newest"));
+            output for="slider" {}
+        }
+        nav aria-label=(t.say("Steps in time")) {
+            @if let Some(step) = earlier { a rel="prev" href=(address(&step.as_of)) { "← " (step.name) } }
+            @if let Some(step) = later { a rel="next" href=(address(&step.as_of)) { (step.name) " →" } }
+            @if before.is_some() { a href=(address("")) { (t.say("newest")) } }
+        }
+        script src="/search.js" defer {}
+    }
+}

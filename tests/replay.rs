@@ -614,6 +614,7 @@ fn cdx_answers_as_pywb_does() {
     }
     queries.push(format!("url=*.{host}&output=json"));
     queries.push(format!("url={home}*&output=cdxj"));
+    queries.push(format!("url={home}&matchType=host&output=cdxj&fl=timestamp,url,urlkey"));
     queries.push("url=http://nowhere.example/&output=cdxj&allowFuzzy=0".to_owned());
     assert!(queries.len() >= 50);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cdx.py");

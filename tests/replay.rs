@@ -710,3 +710,29 @@ fn the_program_serves_the_replay() {
     });
     assert!(is_gone, "access rules do not hold");
 }
+
+/// Programs escape more or less than the page that linked there did: MemGator less, Python's requests more, wherever it is sent.
+#[test]
+fn a_url_is_found_however_it_is_escaped() {
+    let stored = "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h[0]=i";
+    let replay = Replay::of(&[
+        response("urn:uuid:1", stored, DAYS[0], "<p>one"),
+        response("urn:uuid:2", "http://a.org/other", DAYS[1], "<p>two"),
+    ]);
+    let exact = format!("/web/{}/{stored}", STAMPS[0]);
+    for spelled in [
+        "http://a.org/b:c/%28d%29?e=|f,g&h[0]=i",
+        "https://www.a.org/b:c/%28d%29?e=%7cf%2cg&h%5B0%5D=i",
+        "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h%5B0%5D=i",
+    ] {
+        let map = replay.text(&format!("/timemap/link/{spelled}"));
+        assert!(map.contains(&format!("{exact}>; rel=\"first last memento\"")), "{map}");
+        let gate = replay.at(&format!("/timegate/{spelled}"), "Fri, 03 Jan 2014 03:03:21 GMT");
+        assert_eq!(gate.get("Location").unwrap(), format!("{BASE}{exact}"));
+        assert_eq!(replay.leads(&format!("/web/2015/{spelled}")), exact);
+        // Whoever escapes it again on the way is sent nowhere else.
+        let sent = exact.replace(stored, &spelled.replace("https://www.", "http://"));
+        assert_eq!(replay.get(&sent).status, 200, "{sent}");
+    }
+    assert_eq!(replay.get("/timemap/link/http://a.org/b:c/(d)?e=|f").status, 404);
+}

@@ -736,3 +736,19 @@ fn a_url_is_found_however_it_is_escaped() {
     }
     assert_eq!(replay.get("/timemap/link/http://a.org/b:c/(d)?e=|f").status, 404);
 }
+
+#[test]
+fn relative_links_stay_at_the_exact_address_alone() {
+    let url = "http://a.org/b/c.html";
+    let replay = Replay::of(&[response("urn:uuid:1", url, DAYS[0], "<a href=d.html>d</a>")]);
+    let (stamp, left) = (STAMPS[0], "<a href=d.html>d</a>");
+    for place in
+        [format!("{stamp}/{url}"), format!("{stamp}if_/{url}"), format!("{stamp}mp_/{url}?utm_source=e/f")]
+    {
+        assert!(replay.text(&format!("/web/{place}")).contains(left), "{place}");
+    }
+    for place in [format!("2014mp_/{url}"), format!("{stamp}mp_/https://www.a.org/b/c.html")] {
+        let written = format!("<a href=\"/web/{stamp}mp_/http://a.org/b/d.html\">");
+        assert!(replay.text(&format!("/web/{place}")).contains(&written), "{place}");
+    }
+}

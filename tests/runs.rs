@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::crawl::lively;
-use crate::support::answers::{Answers, html, whole};
+use crate::support::answers::{self, Answers, whole};
 use crate::support::browser::Browser;
 use crate::support::program::{Running, start};
 use crate::support::served::{Served, ask};
@@ -247,12 +247,12 @@ fn a_browser_shows_a_run_as_it_goes_on_and_without_script_as_it_was() {
 #[test]
 fn parts_come_when_the_budget_of_pages_is_spent() {
     let served = Answers::start(|_, path| match path {
-        "/" => html(
+        "/" => answers::html(
             "<a href=/a.png><img src=/a.png></a><link rel=stylesheet href=/a.css><a href=/a.css>a</a><a href=/b>b</a><a href=/c>c</a>",
         ),
         "/a.png" => whole(200, "Content-Type: image/png\r\n", b"\x89PNG\r\n\x1a\n"),
         "/a.css" => whole(200, "Content-Type: text/css\r\n", b"a{}"),
-        "/b" | "/c" => html("<p>page"),
+        "/b" | "/c" => answers::html("<p>page"),
         _ => whole(404, "", b""),
     });
     for pages in [1, 2, 3] {

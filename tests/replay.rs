@@ -614,6 +614,7 @@ fn cdx_answers_as_pywb_does() {
     }
     queries.push(format!("url=*.{host}&output=json"));
     queries.push(format!("url={home}*&output=cdxj"));
+    queries.push(format!("url={home}&matchType=host&output=cdxj&fl=timestamp,url,urlkey"));
     queries.push("url=http://nowhere.example/&output=cdxj&allowFuzzy=0".to_owned());
     assert!(queries.len() >= 50);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cdx.py");
@@ -708,4 +709,46 @@ fn the_program_serves_the_replay() {
         get(&page, &[]).status == 404
     });
     assert!(is_gone, "access rules do not hold");
+}
+
+/// Programs escape more or less than the page that linked there did: MemGator less, Python's requests more, wherever it is sent.
+#[test]
+fn a_url_is_found_however_it_is_escaped() {
+    let stored = "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h[0]=i";
+    let replay = Replay::of(&[
+        response("urn:uuid:1", stored, DAYS[0], "<p>one"),
+        response("urn:uuid:2", "http://a.org/other", DAYS[1], "<p>two"),
+    ]);
+    let exact = format!("/web/{}/{stored}", STAMPS[0]);
+    for spelled in [
+        "http://a.org/b:c/%28d%29?e=|f,g&h[0]=i",
+        "https://www.a.org/b:c/%28d%29?e=%7cf%2cg&h%5B0%5D=i",
+        "http://a.org/b%3Ac/%28d%29?e=%7Cf%2Cg&h%5B0%5D=i",
+    ] {
+        let map = replay.text(&format!("/timemap/link/{spelled}"));
+        assert!(map.contains(&format!("{exact}>; rel=\"first last memento\"")), "{map}");
+        let gate = replay.at(&format!("/timegate/{spelled}"), "Fri, 03 Jan 2014 03:03:21 GMT");
+        assert_eq!(gate.get("Location").unwrap(), format!("{BASE}{exact}"));
+        assert_eq!(replay.leads(&format!("/web/2015/{spelled}")), exact);
+        // Whoever escapes it again on the way is sent nowhere else.
+        let sent = exact.replace(stored, &spelled.replace("https://www.", "http://"));
+        assert_eq!(replay.get(&sent).status, 200, "{sent}");
+    }
+    assert_eq!(replay.get("/timemap/link/http://a.org/b:c/(d)?e=|f").status, 404);
+}
+
+#[test]
+fn relative_links_stay_at_the_exact_address_alone() {
+    let url = "http://a.org/b/c.html";
+    let replay = Replay::of(&[response("urn:uuid:1", url, DAYS[0], "<a href=d.html>d</a>")]);
+    let (stamp, left) = (STAMPS[0], "<a href=d.html>d</a>");
+    for place in
+        [format!("{stamp}/{url}"), format!("{stamp}if_/{url}"), format!("{stamp}mp_/{url}?utm_source=e/f")]
+    {
+        assert!(replay.text(&format!("/web/{place}")).contains(left), "{place}");
+    }
+    for place in [format!("2014mp_/{url}"), format!("{stamp}mp_/https://www.a.org/b/c.html")] {
+        let written = format!("<a href=\"/web/{stamp}mp_/http://a.org/b/d.html\">");
+        assert!(replay.text(&format!("/web/{place}")).contains(&written), "{place}");
+    }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::crawl::lively;
+use crate::support::answers::{self, Answers, whole};
 use crate::support::browser::Browser;
 use crate::support::program::{Running, start};
 use crate::support::served::{Served, ask};
@@ -241,4 +242,26 @@ fn a_browser_shows_a_run_as_it_goes_on_and_without_script_as_it_was() {
     crawl.wait();
     lively.wait_for("Stopped by somebody");
     assert!(plain.source().contains("Under way"), "nothing moves without script");
+}
+
+#[test]
+fn parts_come_when_the_budget_of_pages_is_spent() {
+    let served = Answers::start(|_, path| match path {
+        "/" => answers::html(
+            "<a href=/a.png><img src=/a.png></a><link rel=stylesheet href=/a.css><a href=/a.css>a</a><a href=/b>b</a><a href=/c>c</a>",
+        ),
+        "/a.png" => whole(200, "Content-Type: image/png\r\n", b"\x89PNG\r\n\x1a\n"),
+        "/a.css" => whole(200, "Content-Type: text/css\r\n", b"a{}"),
+        "/b" | "/c" => answers::html("<p>page"),
+        _ => whole(404, "", b""),
+    });
+    for pages in [1, 2, 3] {
+        let archive = Archive::new();
+        let options = [served.at_once(), vec!["--pages-per-host".to_owned(), pages.to_string()]].concat();
+        start(&mut archive.crawl(&["http://a.test/".to_owned()], &options)).wait().succeeded();
+        let asked = served.take_asked();
+        let count =
+            |paths: [&str; 2]| asked.iter().filter(|asked| paths.contains(&&asked["a.test".len()..])).count();
+        assert_eq!((count(["/a.png", "/a.css"]), count(["/b", "/c"])), (2, pages - 1), "{asked:?}");
+    }
 }

@@ -187,6 +187,15 @@ impl LinkKind {
         (self as u8) < Self::Stylesheet as u8
     }
 
+    /// Whether a browser shows or runs the target as a part of the document, so that it is no document itself.
+    pub(crate) fn is_subresource(self) -> bool {
+        use LinkKind::*;
+        matches!(
+            self,
+            Stylesheet | XmlStylesheet | StyleImport | StyleResource | Script | Image | ImageSource | Media
+        )
+    }
+
     fn row(self) -> (Self, char, &'static str) {
         KINDS[KINDS.iter().position(|&(kind, ..)| kind == self).unwrap_or(0)]
     }

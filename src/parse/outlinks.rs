@@ -1,7 +1,8 @@
 //! Collects the links of one document: resolved, canonical, each URL once.
 //!
 //! The first occurrence decides a link's place and kind; a kind that carries cash wins over one that doesn't, so a page
-//! that is linked to and also embedded counts as linked to. Memory is bounded by [`Limits`].
+//! that is linked to and also embedded counts as linked to. Pictures, styles and other parts that are linked to as well stay parts:
+//! without them the document isn't whole, whatever becomes of its links. Memory is bounded by [`Limits`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -176,8 +177,11 @@ impl Outlinks {
 
     fn meet_again(&mut self, place: u32, kind: LinkKind, nofollow: bool) {
         let link = &mut self.links[place as usize];
-        let wins = kind.carries_cash() && !link.kind.carries_cash();
-        let weighs = kind.carries_cash() || !link.kind.carries_cash();
+        let is_followed = |kind: LinkKind| kind.carries_cash() && !kind.is_requisite();
+        let stays_part = link.kind.is_subresource() && is_followed(kind);
+        let wins = kind.carries_cash() && !link.kind.carries_cash() && !stays_part
+            || kind.is_subresource() && is_followed(link.kind);
+        let weighs = kind.carries_cash() == link.kind.carries_cash();
         if wins {
             link.kind = kind;
             link.nofollow = nofollow;
@@ -237,20 +241,33 @@ mod tests {
     #[test]
     fn a_url_is_kept_once_and_its_best_kind_wins() {
         let mut links = outlinks(&Limits::default());
-        assert_eq!(links.add("/x.png", LinkKind::Image, false), Some(0));
-        assert_eq!(links.add("../x.png#y", LinkKind::Anchor, true), Some(0));
+        assert_eq!(links.add("/x", LinkKind::Preload, false), Some(0));
+        assert_eq!(links.add("../x#y", LinkKind::Anchor, true), Some(0));
         assert_eq!(links.add("/z", LinkKind::Area, true), Some(1));
         assert_eq!(links.add("/z", LinkKind::Anchor, false), Some(1));
-        assert_eq!(links.add("/z", LinkKind::Image, false), Some(1));
+        assert_eq!(links.add("/z", LinkKind::Icon, false), Some(1));
         assert_eq!(links.add("#top", LinkKind::Anchor, false), None);
+        for (place, kinds) in [
+            (2, [LinkKind::Anchor, LinkKind::Image]),
+            (3, [LinkKind::Stylesheet, LinkKind::Anchor]),
+            (4, [LinkKind::Image, LinkKind::InlineFrame]),
+            (5, [LinkKind::InlineFrame, LinkKind::Image]),
+        ] {
+            let places = kinds.map(|kind| links.add(&format!("/{place}"), kind, false));
+            assert_eq!(places, [Some(place); 2]);
+        }
         let mut problems = Vec::new();
         let links = links.finish(&mut problems);
         let kept: Vec<_> = links.iter().map(|link| (link.url.as_str(), link.kind, link.nofollow)).collect();
         assert_eq!(
             kept,
             [
-                ("http://a.example/x.png", LinkKind::Anchor, true),
-                ("http://a.example/z", LinkKind::Area, false)
+                ("http://a.example/x", LinkKind::Anchor, true),
+                ("http://a.example/z", LinkKind::Area, false),
+                ("http://a.example/2", LinkKind::Image, false),
+                ("http://a.example/3", LinkKind::Stylesheet, false),
+                ("http://a.example/4", LinkKind::InlineFrame, false),
+                ("http://a.example/5", LinkKind::InlineFrame, false),
             ]
         );
         assert!(problems.is_empty());

@@ -19,6 +19,14 @@ pub(super) const MEMENTOS_MAX: usize = 100_000;
 /// Redirects of a URL to itself that are passed over before one is shown as it is.
 const SELF_REDIRECTS_MAX: usize = 16;
 
+/// Characters that programs escape in URLs or don't, as they like: MemGator takes the first three out of their escapes, Python's
+/// requests escapes brackets.
+const ESCAPED_OR_NOT: [(&str, &str); 5] =
+    [("|", "%7C"), (",", "%2C"), (":", "%3A"), ("[", "%5B"), ("]", "%5D")];
+
+/// Spellings of a URL that are looked up.
+const SPELLINGS_MAX: usize = 32;
+
 /// A capture that has, or stands for, content.
 #[derive(Clone, Debug)]
 pub(super) struct Memento {
@@ -62,15 +70,47 @@ pub(super) fn same(url: &str) -> Vec<String> {
     all
 }
 
-/// Those of [`same`] that the archive knows.
-pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, StateError> {
-    let mut found = Vec::new();
-    for url in same(url) {
-        if let Some(id) = state.find(&url)? {
-            found.push((id, url));
+/// A URL with the characters of [`ESCAPED_OR_NOT`] in path and query escaped or not, all that are the same alike: first with none escaped.
+fn spellings(url: &str) -> Vec<String> {
+    let path = url.match_indices('/').nth(2).map_or(url.len(), |(at, _)| at);
+    let (origin, rest) = url.split_at(path);
+    let mut all = vec![rest.to_owned()];
+    for (plain, escape) in ESCAPED_OR_NOT {
+        if (rest.contains(plain) || rest.contains(escape)) && 2 * all.len() <= SPELLINGS_MAX {
+            let escaped: Vec<_> = all.iter().map(|rest| rest.replace(plain, escape)).collect();
+            all.iter_mut().for_each(|rest| *rest = rest.replace(escape, plain));
+            all.extend(escaped);
         }
     }
-    Ok(found)
+    all.into_iter().map(|rest| format!("{origin}{rest}")).collect()
+}
+
+/// Whether two URLs differ at most in what they escape.
+pub(super) fn is_spelled_alike(one: &str, other: &str) -> bool {
+    one == other || spellings(one).first() == spellings(other).first()
+}
+
+/// Those of [`same`] that the archive knows; when none of them was captured, those of the URL's other spellings, too.
+pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, StateError> {
+    let find = |urls: &[String]| {
+        let ids = urls.iter().map(|url| Ok(state.find(url)?.map(|id| (id, url.clone()))));
+        ids.filter_map(Result::transpose).collect::<Result<Vec<_>, StateError>>()
+    };
+    let mut urls = same(url);
+    let found = find(&urls)?;
+    for (id, _) in &found {
+        if state.history(*id)?.next().is_some() {
+            return Ok(found);
+        }
+    }
+    let (count, key) = (urls.len(), surt(url));
+    for other in spellings(url).iter().flat_map(|spelled| same(&canonical_of(spelled))) {
+        if surt(&other) == key && !urls.contains(&other) {
+            urls.push(other);
+        }
+    }
+    let others = find(&urls[count..])?;
+    Ok(found.into_iter().chain(others).collect())
 }
 
 impl Mementos {
@@ -152,7 +192,23 @@ impl Mementos {
 
 #[cfg(test)]
 mod tests {
-    use super::same;
+    use super::{SPELLINGS_MAX, is_spelled_alike, same, spellings};
+
+    #[test]
+    fn spellings_of_one_url() {
+        assert_eq!(spellings("http://a.org:80"), ["http://a.org:80"]);
+        assert_eq!(spellings("dns:a.org"), ["dns:a.org"]);
+        let two = ["http://a.org:81/b:c", "http://a.org:81/b%3Ac"];
+        assert_eq!(
+            (spellings(two[0]), spellings(two[1])),
+            (two.map(str::to_owned).to_vec(), two.map(str::to_owned).to_vec())
+        );
+        let all = spellings("http://a.org/|?b=%2C,&c[d]=%3A");
+        assert_eq!(all.len(), SPELLINGS_MAX);
+        assert_eq!(all[0], "http://a.org/|?b=,,&c[d]=:");
+        assert_eq!(all[SPELLINGS_MAX - 1], "http://a.org/%7C?b=%2C%2C&c%5Bd%5D=%3A");
+        assert!(is_spelled_alike(&all[3], &all[30]) && !is_spelled_alike(&all[3], "http://a.org/"));
+    }
 
     #[test]
     fn forms_of_one_url() {

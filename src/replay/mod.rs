@@ -21,7 +21,7 @@ use bytes::Bytes;
 use url::Url;
 
 use self::address::{Modifier, Target, When, requested_url};
-use self::mementos::Mementos;
+use self::mementos::{Mementos, is_spelled_alike};
 use crate::access::Access;
 use crate::texts::Language;
 
@@ -201,7 +201,8 @@ impl Asked<'_> {
         if target.modifier.is_document() {
             let stamp = address::stamp(memento.capture.time);
             let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
-            if !is_exact || found.url(memento) != target.url {
+            // Of one that is only spelled otherwise there is no redirect: whoever spelled it so may do it again.
+            if !is_exact || !is_spelled_alike(found.url(memento), &target.url) {
                 return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
             }
         }

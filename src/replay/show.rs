@@ -53,7 +53,8 @@ impl Asked<'_> {
         let Some(recorded) = self.recorded(memento)? else {
             return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
-        let links = Links::new(Url::parse(found.url(memento)).ok(), stamp(memento.capture.time), modifier);
+        let links = Links::new(Url::parse(found.url(memento)).ok(), stamp(memento.capture.time), modifier)
+            .shown_at(self.request.path);
         let mut response = Response::new(recorded.status);
         let own_links = fields::add(&mut response, &recorded.head, &links);
         self.describe(&mut response, found, place, own_links);

@@ -1,6 +1,7 @@
 //! The captures that a query means, and the values of their fields.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use archive_storage::address::surt;
@@ -61,10 +62,25 @@ impl Rows<'_> {
             }
         }
         rows.sort_by(|a, b| {
-            let place = |row: &Row| (row.capture.time.div_euclid(1_000_000), row.id);
+            let place = |row: &Row| (second(row), row.id);
             a.key.cmp(&b.key).then_with(|| place(a).cmp(&place(b)))
         });
+        for same in rows.chunk_by_mut(|a, b| a.key == b.key && second(a) == second(b)) {
+            if same.len() > 1 {
+                self.order_as_lines(same)?;
+            }
+        }
         Ok(Some(rows))
+    }
+
+    /// Captures of one second stand as their lines do in a sorted file.
+    fn order_as_lines(&self, rows: &mut [Row]) -> Result<(), Error> {
+        let mut lines = HashMap::new();
+        for row in &*rows {
+            lines.insert(row.id, self.cdxj(row, None)?);
+        }
+        rows.sort_by(|a, b| lines.get(&a.id).cmp(&lines.get(&b.id)));
+        Ok(())
     }
 
     fn urls(&self, query: &Query) -> Result<Vec<(Rc<str>, UrlId)>, Error> {
@@ -135,11 +151,16 @@ impl Rows<'_> {
         Ok(row.told.get_or_init(|| Told { url, digest, has_status }))
     }
 
-    /// The line of a CDXJ file; `fields` of its object.
+    /// The line of a CDXJ file; `fields` of its object, but for the two that stand before it.
     pub(super) fn cdxj(&self, row: &Row, fields: Option<&[Field]>) -> Result<String, Error> {
-        let fields = fields.unwrap_or(&Field::CDX[2..]);
-        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, fields)?))
+        let mut fields = fields.unwrap_or(&Field::CDX).to_vec();
+        fields.retain(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
+        Ok(format!("{} {} {}", row.key, stamp(row.capture.time), object(self, row, &fields)?))
     }
+}
+
+fn second(row: &Row) -> i64 {
+    row.capture.time.div_euclid(1_000_000)
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ enum Wanted {
     References(Form, LinkKind),
     /// Where a reader goes.
     Page,
+    /// The same by a link, which stays as it is where it can.
+    Followed,
     Link,
     ObjectPart,
     ObjectBase,
@@ -92,7 +94,8 @@ fn wanted(element: Element, name: &str) -> Option<Wanted> {
         (_, b"integrity" | b"ping" | b"referrerpolicy") => Wanted::Away,
         (E::InlineFrame, b"sandbox") => Wanted::Sandbox,
         (E::InlineFrame, b"srcdoc") => Wanted::Inside,
-        (E::Anchor, b"href" | b"xlink:href") | (E::Base, b"href") | (_, b"action") => Wanted::Page,
+        (E::Anchor, b"href" | b"xlink:href") | (E::Area, b"href") => Wanted::Followed,
+        (E::Base, b"href") | (_, b"action") => Wanted::Page,
         (E::Link, b"href") => Wanted::Link,
         (E::Object, b"data" | b"classid" | b"code") => Wanted::ObjectPart,
         (E::Object, b"codebase") => Wanted::ObjectBase,
@@ -191,6 +194,7 @@ impl<'a> Document<'a> {
             Wanted::Inside => self.inside(&value),
             Wanted::References(form, kind) => self.references(&value, form, kind),
             Wanted::Page => self.links.address(&value, self.links.page()),
+            Wanted::Followed => self.links.followed(&value),
             Wanted::Link => {
                 let rel = of("rel").unwrap_or_default();
                 let is_style = rel.to_ascii_lowercase().contains("preload")

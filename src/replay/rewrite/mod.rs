@@ -24,12 +24,19 @@ pub(super) struct Links {
     stamp: String,
     /// What the document itself was asked for as: links that a reader follows keep it.
     modifier: Modifier,
+    /// The address that a browser resolves references against; none where that is not known.
+    place: Option<String>,
 }
 
 impl Links {
     /// For a document of this URL and timestamp.
     pub(super) fn new(base: Option<Url>, stamp: String, modifier: Modifier) -> Self {
-        Self { base: base.map(|base| Resolver::new(base, UTF_8)), stamp, modifier }
+        Self { base: base.map(|base| Resolver::new(base, UTF_8)), stamp, modifier, place: None }
+    }
+
+    /// In a document that a browser has at this path and query of the replay.
+    pub(super) fn shown_at(self, place: &str) -> Self {
+        Self { place: Some(place.to_owned()), ..self }
     }
 
     /// For references in a document of some encoding.
@@ -39,6 +46,7 @@ impl Links {
 
     /// Takes over the base that a document states.
     pub(super) fn rebase(&mut self, reference: &str) {
+        self.place = self.place.take().and_then(|_| self.address(reference, self.page()));
         let base = self.base.as_ref().and_then(|base| base.rebased(reference));
         self.base = base.or(self.base.take());
     }
@@ -56,7 +64,30 @@ impl Links {
         self.base.as_ref()?.resolve_whole(reference, &mut address).then_some(address)
     }
 
-    /// The same, as what a link of this kind asks for.
+    /// The address of the page that a link leads a reader to; none, too, when a browser makes just that of the reference as it is
+    /// written. What styles and scripts look at stays where it can.
+    pub(super) fn followed(&self, reference: &str) -> Option<String> {
+        self.address(reference, self.page()).filter(|address| !self.leads_to(reference, address))
+    }
+
+    /// Whether a browser makes this address of a reference. Only of plain relative ones, whose text ends the address.
+    fn leads_to(&self, reference: &str, address: &str) -> bool {
+        let Some(place) = &self.place else { return false };
+        let mut rest = reference.trim_matches(|c: char| c <= ' ');
+        let first_segment = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if rest.starts_with(['/', '\\']) || first_segment.contains(':') {
+            return false;
+        }
+        let path = place.split(['?', '#']).next().unwrap_or_default();
+        let mut above = if rest.starts_with('?') { path } else { directory(path) };
+        while let Some(less) = rest.strip_prefix("../") {
+            above = directory(above.strip_suffix('/').unwrap_or(above));
+            rest = less;
+        }
+        address.strip_prefix(above) == Some(rest)
+    }
+
+    /// The address of what a link of this kind asks for.
     pub(super) fn of_kind(&self, reference: &str, kind: LinkKind) -> Option<String> {
         self.address(reference, self.modifier_of(kind))
     }
@@ -87,6 +118,11 @@ impl Links {
             Modifier::Main
         }
     }
+}
+
+/// A path up to its last slash.
+fn directory(path: &str) -> &str {
+    &path[..path.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
 /// Bytes that a document may come to; of one that would be longer nothing is rewritten.

@@ -143,6 +143,57 @@ fn every_construct_of_html() {
     }
 }
 
+/// A page as it is at an address.
+fn rewritten_at(place: &str, base: &str, html: &str) -> String {
+    let links =
+        Links::new(Url::parse(base).ok(), "20200101000000".to_owned(), Modifier::Page).shown_at(place);
+    let new = html::rewrite(html.as_bytes(), UTF_8, Syntax::Html, links, Additions::default());
+    new.map_or_else(|| html.to_owned(), |new| String::from_utf8(new).unwrap())
+}
+
+#[test]
+fn links_that_lead_there_by_themselves_stay() {
+    let (base, place) = ("http://a.org/b/c.html", "/web/20200101000000/http://a.org/b/c.html");
+    let query = format!("{place}?utm_source=x/y");
+    for html in [
+        "<a href=d.html#x>",
+        "<a href=' d.html '>",
+        "<AREA HREF='?a=1&amp;b=2#c'>",
+        "<a href=../>",
+        "<a href=../e/?f=../g:h>",
+        "<svg><a xlink:href=d></a></svg>",
+        "<iframe srcdoc='&lt;a href=d>'></iframe>",
+        "<noscript><a href=d></noscript>",
+    ] {
+        assert_eq!(rewritten_at(place, base, html), html);
+        assert_eq!(rewritten_at(&query, base, html), html);
+        // An address that means the same, and another time.
+        for place in ["/web/20200101000000/a.org/b/c.html", "/web/2020/http://a.org/b/c.html"] {
+            assert_ne!(rewritten_at(place, base, html), html);
+        }
+        assert_ne!(rewritten_at(&place.replace("00/", "00if_/"), base, html), html);
+    }
+    for (html, new) in [
+        ("<a href=../../d>", "<a href=\"|http://a.org/d\">"),
+        ("<a href=/d>", "<a href=\"|http://a.org/d\">"),
+        ("<a href=//a.org/d>", "<a href=\"|http://a.org/d\">"),
+        ("<a href=http:d>", "<a href=\"|http://a.org/b/d\">"),
+        ("<a href=http://a.org/b/d>", "<a href=\"|http://a.org/b/d\">"),
+        ("<a href=./d>", "<a href=\"|http://a.org/b/d\">"),
+        ("<a href=d/../e>", "<a href=\"|http://a.org/b/e\">"),
+        ("<a href='d e'>", "<a href=\"|http://a.org/b/d%20e\">"),
+        ("<form action=d>", "<form action=\"|http://a.org/b/d\">"),
+        ("<img src=d>", "<img src=\"im_|http://a.org/b/d\">"),
+        ("<base href=/z/><a href=d>", "<base href=\"|http://a.org/z/\"><a href=d>"),
+        ("<base href=//e.org><a href=d>", "<base href=\"|http://e.org/\"><a href=d>"),
+        ("<base href=//e.org/?f#g><a href=?h>", "<base href=\"|http://e.org/?f#g\"><a href=?h>"),
+        ("<base href=data:x><a href=d>", "<base href=data:x><a href=\"|http://a.org/b/d\">"),
+        ("<base href='#x'><a href=d>", "<base href='#x'><a href=\"|http://a.org/b/d\">"),
+    ] {
+        assert_eq!(rewritten_at(place, base, html), expected(new), "{html}");
+    }
+}
+
 #[test]
 fn documents_inside_documents_end() {
     let inside = |html: &str| format!("<iframe srcdoc=\"{}\"></iframe>", htmlize::escape_attribute(html));
@@ -292,6 +343,39 @@ proptest! {
         let value = value.unwrap_or_else(|| panic!("{page} -> {new}"));
         prop_assert!(value.trim_start().starts_with("/web/20200101000000"), "{} -> {}", page, new);
         prop_assert_eq!(new.matches("http").count(), 1, "{} -> {}", page, new);
+    }
+
+    #[test]
+    fn a_browser_goes_where_it_would_have_been_sent(
+        at in prop::sample::select(["http://a.org/", "http://a.org/b/c.html", "https://a.org:8443/b//c/?q=1/2", "http://[::1]/b,c"].as_slice()),
+        shown_at in prop::sample::select(["/web/20200101000000/{}", "/web/20200101000000/{}#x", "/web/2020/{}", "/web/20200101000000/a.org/b/c.html", "/", "", "?"].as_slice()),
+        base in prop::option::of("(http://e\\.org|//e\\.org|data:|#)?[/.?#a]{0,6}"),
+        reference in "(\\.\\./|\\./|/|//|\\\\|https?:|https?://)?[a-z.:@%\\t ;-]{0,6}([/?&=#.\\\\][a-z0-9._~%!$'()*+,;=:@^|\\[\\] -]{0,4}){0,4}",
+    ) {
+        let place = shown_at.replace("{}", at);
+        let base = base.map_or_else(String::new, |base| format!("<base href=\"{base}\">"));
+        let page = format!("{base}<a href=\"{}\">", htmlize::escape_attribute(&reference));
+        let hrefs = |page: &str| -> Vec<String> {
+            let values = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+            values.map(|value| htmlize::unescape_attribute(value).into_owned()).collect()
+        };
+        let new = hrefs(&rewritten_at(&place, at, &page));
+        let links = Links::new(Url::parse(at).ok(), "20200101000000".to_owned(), Modifier::Page);
+        let all = html::rewrite(page.as_bytes(), UTF_8, Syntax::Html, links, Additions::default());
+        if let Some(all) = all {
+            let all = hrefs(std::str::from_utf8(&all).unwrap());
+            // What a browser makes of it: a base that is no URL of the web does not count.
+            let origin = Url::parse("http://127.0.0.1:8071").unwrap();
+            let mut document = origin.join(&place).unwrap();
+            if new.len() > 1 {
+                document = document.join(&new[0]).ok().filter(|base| base.scheme() == "http").unwrap_or(document);
+            }
+            let (written, left) = (all.last().unwrap(), new.last().unwrap());
+            prop_assert!(written == left || *left == reference, "{} -> {}", reference, left);
+            if written != &reference {
+                prop_assert_eq!(document.join(left).ok(), origin.join(written).ok(), "{}", page);
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Replay pages of a crawl in Chromium, by this program and by pywb from the same WARC files, beside the live pages.
+
+    archive crawl --archive A --codec gzip …             # of servers that answer the same still
+    benches/peers/fidelity.py A --pywb VENV/bin [--program PROGRAM] [--limit N]
+
+Of every HTML page with status 200: whether the visible text is the live page's, whether all requisites are there that the live page
+loaded, the share of pixels that differ (1200 × 2000, a channel by more than 16), and what was asked of the live web, which a proxy
+that answers nothing counts. A line for each page where something differs, then sums as JSON.
+
+    apt-get install chromium chromium-driver; pip install pillow
+"""
+
+import argparse
+import base64
+import collections
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+from PIL import Image, ImageChops
+
+WIDTH, HEIGHT, CHANNEL, PIXELS, SETTLED, PATIENCE = 1200, 2000, 16, 0.01, 0.3, 15
+
+
+def free():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def reached(port):
+    for _ in range(600):
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.05)
+    sys.exit(f"nothing answers at port {port}")
+
+
+class Nowhere(threading.Thread):
+    """A proxy that answers nothing and remembers what it was asked for."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.asked = self.listener.getsockname()[1], []
+        self.start()
+
+    def run(self):
+        while True:
+            stream, _ = self.listener.accept()
+            stream.settimeout(1)
+            try:
+                self.asked.append(stream.recv(4096).split(b"\r\n")[0].decode("latin-1"))
+            except OSError:
+                pass
+            stream.close()
+
+
+class Browser:
+    def __init__(self, *arguments):
+        port = free()
+        self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL)
+        reached(port)
+        self.base = f"http://127.0.0.1:{port}/session"
+        usual = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+        quiet = ["--disable-background-networking", "--disable-component-update"]
+        wanted = {"goog:chromeOptions": {"args": usual + quiet + list(arguments)}, "goog:loggingPrefs": {"performance": "ALL"}}
+        self.base += "/" + self.post("", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        self.cdp("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
+
+    def post(self, path, sent):
+        request = urllib.request.Request(self.base + path, json.dumps(sent).encode(), {"Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(request, timeout=120))["value"]
+
+    def cdp(self, name, **parameters):
+        return self.post("/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def script(self, text):
+        return self.post("/execute/sync", {"script": text, "args": []})
+
+    def log(self):
+        for entry in self.post("/se/log", {"type": "performance"}):
+            yield json.loads(entry["message"])["message"]
+
+    def show(self, url):
+        """Text, requisites by their URLs in the browser, and picture of a page when nothing comes any more."""
+        collections.deque(self.log(), 0)
+        self.post("/url", {"url": url})
+        loaded, begun, last = set(), time.time(), time.time()
+        while time.time() - last < SETTLED and time.time() - begun < PATIENCE:
+            for event in self.log():
+                last = time.time() if event["method"].startswith("Network.") else last
+                if event["method"] == "Network.responseReceived":
+                    answer = event["params"]["response"]
+                    is_data = answer["url"].startswith("data:")
+                    if answer["status"] == 200 and not is_data and event["params"]["type"] not in ("Document", "Other"):
+                        loaded.add(answer["url"].split("#")[0])
+            time.sleep(0.05)
+        text = self.script("return document.body ? document.body.innerText : ''")
+        picture = Image.open(io.BytesIO(base64.b64decode(self.cdp("Page.captureScreenshot")["data"]))).convert("RGB")
+        return " ".join(text.split()), loaded, picture
+
+    def end(self):
+        self.driver.kill()
+
+
+def differing(a, b):
+    """The share of pixels that differ."""
+    channels = ImageChops.difference(a, b).split()
+    worst = ImageChops.lighter(ImageChops.lighter(channels[0], channels[1]), channels[2])
+    return sum(worst.histogram()[CHANNEL + 1 :]) / (WIDTH * HEIGHT)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("--pywb", type=Path, required=True, help="folder of pywb's programs")
+    parser.add_argument("--program", default="target/release/archive")
+    parser.add_argument("--limit", type=int, default=300)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    archive, program = given.archive.resolve(), shutil.which(given.program) or str(Path(given.program).resolve())
+    subprocess.run([given.pywb / "wb-manager", "init", "archive"], check=True, **quiet)
+    index = folder / "collections/archive/indexes/index.cdxj"
+    subprocess.run([program, "export", "--archive", archive, "cdxj", "--output", index], check=True, **quiet)
+    for segment in archive.glob("segments/*.warc.gz"):
+        os.symlink(segment, folder / "collections/archive/archive" / segment.name)
+    # Pages without frame and banner, as they are compared with live ones.
+    (folder / "config.yaml").write_text("framed_replay: false\n")
+    (folder / "templates").mkdir(exist_ok=True)
+    (folder / "templates/banner.html").write_text("")
+    (folder / "templates/frame_insert.html").write_text("")
+    ours, other, theirs = free(), free(), free()
+    serve = [program, "serve", "--archive", archive, "--listen", f"127.0.0.1:{other}", "--replay-listen", f"127.0.0.1:{ours}"]
+    servers = [subprocess.Popen(serve, **quiet), subprocess.Popen([given.pywb / "wayback", "-p", str(theirs)], **quiet)]
+    reached(ours), reached(theirs)
+    nowhere = Nowhere()
+    beside = f"--proxy-bypass-list=<-loopback>;127.0.0.1:{ours};127.0.0.1:{theirs}"
+    live, replay = Browser(), Browser(f"--proxy-server=127.0.0.1:{nowhere.port}", beside)
+    pages, archived = [], set()
+    for line in index.open():
+        _, stamp, fields = line.split(" ", 2)
+        fields = json.loads(fields)
+        archived.add(fields["url"])
+        if fields.get("status") == "200" and fields["mime"] == "text/html":
+            pages.append((stamp, fields["url"]))
+    pages = pages[:: max(1, len(pages) // given.limit)][: given.limit]
+    sides = {
+        "ours": lambda stamp, url: f"http://127.0.0.1:{ours}/web/{stamp}if_/{url}",
+        "pywb": lambda stamp, url: f"http://127.0.0.1:{theirs}/archive/{stamp}mp_/{url}",
+    }
+    # The first page of a reader is loaded twice: see docs/replay.md.
+    replay.show(sides["ours"](*pages[0]))
+    original = re.compile(r"http://127\.0\.0\.1:\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
+    plain = lambda url: original.sub(r"\1", url)
+    sums = {side: collections.Counter() for side in sides}
+    for stamp, url in pages:
+        text, loaded, picture = live.show(url)
+        # What a script put together was never captured: nobody can show it.
+        uncaptured = loaded - archived
+        for side, address in sides.items():
+            asked = len(nowhere.asked)
+            shown, found, drawn = replay.show(address(stamp, url))
+            missing = loaded - uncaptured - {plain(one) for one in found}
+            pixels = differing(picture, drawn)
+            left = [one for one in nowhere.asked[asked:] if url.split("/")[2] in one]
+            faults = {"text": shown != text, "requisites": bool(missing), "pixels": pixels >= PIXELS, "left": bool(left)}
+            if uncaptured and any(faults.values()):
+                faults["not captured"] = True
+            sums[side].update(name for name, is_so in faults.items() if is_so)
+            sums[side].update(pages=1, good=not any(faults.values()), loaded=len(loaded & archived))
+            if any(faults.values()):
+                said = [name for name, is_so in faults.items() if is_so]
+                print(side, url, *said, f"{pixels:.4f}", sorted(missing | uncaptured)[:3], left[:3], len(shown), len(text), flush=True)
+    print(json.dumps(sums))
+    for browser in (live, replay):
+        browser.end()
+    for server in servers:
+        server.kill()
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

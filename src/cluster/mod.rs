@@ -29,8 +29,12 @@ mod error;
 mod member;
 mod node;
 mod shared;
+#[cfg(test)]
+mod simulation;
+mod standing;
 mod status;
 mod turns;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +50,7 @@ pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
+pub use standing::{Rest, Standing};
 pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
 

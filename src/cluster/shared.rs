@@ -26,6 +26,9 @@ const ADDRESSES: &str = "addresses";
 /// Bytes of an object that is no batch, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
+/// How often what somebody tells again and again is looked for, if newer ones take its place in the meantime.
+const LOOKS_MAX: u32 = 5;
+
 /// How long the store may take to write or remove an object: what takes longer is tried again, after a look whether the partition
 /// is still this node's.
 pub(super) const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -164,10 +167,19 @@ impl Shared {
 
     /// The newest status of a partition.
     pub(super) async fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
-        match self.highest(&format!("status/{partition}")).await? {
-            0 => Ok(None),
-            number => self.read_json(&status_name(partition, number)).await,
+        let folder = format!("status/{partition}");
+        for _ in 0..LOOKS_MAX {
+            let told = self.list(&folder).await?;
+            let numbers = told.iter().filter_map(|(name, _)| {
+                let (epoch, number) = name.split_once('/')?;
+                Some((epoch.parse().ok()?, number.parse().ok()?))
+            });
+            let Some((epoch, number)) = numbers.max() else { return Ok(None) };
+            if let Some(status) = self.read_json(&status_name(partition, epoch, number)).await? {
+                return Ok(Some(status));
+            }
         }
+        Err(gone(folder))
     }
 
     /// The status of every partition, in order.
@@ -179,9 +191,12 @@ impl Shared {
         Ok(statuses)
     }
 
-    /// Tells a status; only the node of its epoch writes under this name. Gives the time by the store's clock, if that could be told.
-    pub(super) async fn tell(&self, status: &Status) -> Result<Option<Clock>, ClusterError> {
-        let name = status_name(status.partition, status.epoch);
+    /// Tells a status, each time with a higher number. Gives the time by the store's clock, if that could be told.
+    ///
+    /// A write that was given up may still arrive. Under one name for all it would undo those that were told since; so it comes
+    /// under a number that counts no more.
+    pub(super) async fn tell(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
+        let name = status_name(status.partition, status.epoch, number);
         let begun = self.time.now();
         self.put(&name, json(&name, status)?).await?;
         let ended = self.time.now();
@@ -199,29 +214,60 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells the addresses of a node, which alone writes under this name.
+    /// Removes what a node told before its last status.
+    pub(super) async fn forget_statuses(&self, node: (u16, u64), last: u64) -> Result<(), ClusterError> {
+        self.delete_below(&status_folder(node.0, node.1), last).await
+    }
+
+    /// Removes what has a lower number.
+    async fn delete_below(&self, folder: &str, last: u64) -> Result<(), ClusterError> {
+        for (name, _) in self.list(folder).await? {
+            if name.parse::<u64>().is_ok_and(|number| number < last) {
+                self.delete(&format!("{folder}/{name}")).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the addresses of a node, of which there are more each time: their count is the number of what is told.
     pub(super) async fn tell_addresses(
         &self,
         (partition, epoch): (u16, u64),
         addresses: &[u64],
     ) -> Result<(), ClusterError> {
         let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
-        self.put(&addresses_name(partition, epoch), bytes.into()).await
+        let name = numbered(&addresses_folder(partition, epoch), addresses.len() as u64);
+        self.put(&name, bytes.into()).await
     }
 
-    /// Which nodes have told their addresses, by partition and epoch, and how many bytes that is.
+    /// Removes what a node told before it had so many addresses.
+    pub(super) async fn forget_addresses(&self, node: (u16, u64), count: u64) -> Result<(), ClusterError> {
+        self.delete_below(&addresses_folder(node.0, node.1), count).await
+    }
+
+    /// Which nodes have told their addresses, by partition and epoch, and how many.
     pub(super) async fn told_addresses(&self) -> Result<Told, ClusterError> {
-        let told = self.list(ADDRESSES).await?.into_iter().filter_map(|(name, bytes)| {
-            let (partition, epoch) = name.split_once('/')?;
-            Some(((partition.parse().ok()?, epoch.parse().ok()?), bytes))
-        });
-        Ok(told.collect())
+        let mut told = Told::new();
+        for (name, _) in self.list(ADDRESSES).await? {
+            let mut numbers = name.split('/');
+            let node = (|| Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?)))();
+            let count: Option<u64> = numbers.next().and_then(|count| count.parse().ok());
+            if let (Some(node), Some(count)) = (node, count) {
+                let most = told.entry(node).or_default();
+                *most = count.max(*most);
+            }
+        }
+        Ok(told)
     }
 
-    /// The addresses of a node.
-    pub(super) async fn addresses(&self, partition: u16, epoch: u64) -> Result<Vec<u64>, ClusterError> {
-        let name = addresses_name(partition, epoch);
-        let bytes = self.read(&name, SMALL_BYTES_MAX).await?.unwrap_or_default();
+    /// The addresses of a node, when it had told so many.
+    pub(super) async fn addresses(
+        &self,
+        (partition, epoch): (u16, u64),
+        count: u64,
+    ) -> Result<Vec<u64>, ClusterError> {
+        let name = numbered(&addresses_folder(partition, epoch), count);
+        let bytes = self.read(&name, SMALL_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
         let (addresses, rest) = bytes.as_chunks();
         if !rest.is_empty() {
             return Err(ClusterError::Damaged { name, why: "it ends within an address".to_owned() });
@@ -276,6 +322,11 @@ fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
     ClusterError::Damaged { name: name.to_owned(), why: error.to_string() }
 }
 
+/// Of what was listed and is there no longer, because there is something newer: whoever tries again sees that.
+fn gone(what: String) -> ClusterError {
+    RemoteError::Failed { what, problem: "it is gone as soon as it is looked for".to_owned() }.into()
+}
+
 fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
 }
@@ -284,10 +335,18 @@ fn epoch_name(partition: u16, number: u64) -> String {
     format!("epochs/{partition}/{number:010}")
 }
 
-fn addresses_name(partition: u16, epoch: u64) -> String {
+fn addresses_folder(partition: u16, epoch: u64) -> String {
     format!("{ADDRESSES}/{partition}/{epoch:010}")
 }
 
-fn status_name(partition: u16, epoch: u64) -> String {
+fn status_folder(partition: u16, epoch: u64) -> String {
     format!("status/{partition}/{epoch:010}")
+}
+
+fn status_name(partition: u16, epoch: u64, number: u64) -> String {
+    numbered(&status_folder(partition, epoch), number)
+}
+
+fn numbered(folder: &str, number: u64) -> String {
+    format!("{folder}/{number:010}")
 }

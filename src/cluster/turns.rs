@@ -89,13 +89,13 @@ pub struct Look {
 /// What a node has asked that is gone counts for so long: its last request may have been sent just before.
 const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
 
-/// Nodes and how many bytes their addresses take, by partition and epoch.
+/// Nodes and how many addresses they have told, by partition and epoch.
 pub(super) type Told = BTreeMap<(u16, u64), u64>;
 
 /// What another node asks.
 #[derive(Debug, Default)]
 struct Asking {
-    bytes: u64,
+    count: u64,
     addresses: Vec<u64>,
     /// Since when it is known to have ended.
     gone: Option<Instant>,
@@ -112,8 +112,8 @@ impl Others {
     /// Nodes that have told more than is known.
     pub(super) fn unread(&self, told: &Told) -> Vec<(u16, u64)> {
         let is_news =
-            |node: &(u16, u64), bytes: u64| self.nodes.get(node).is_none_or(|known| known.bytes < bytes);
-        told.iter().filter(|(node, bytes)| is_news(node, **bytes)).map(|(node, _)| *node).collect()
+            |node: &(u16, u64), count: u64| self.nodes.get(node).is_none_or(|known| known.count < count);
+        told.iter().filter(|(node, count)| is_news(node, **count)).map(|(node, _)| *node).collect()
     }
 
     /// Takes in what was read of nodes, and forgets what nodes have asked that ended, or were followed by another, some time ago.
@@ -127,7 +127,7 @@ impl Others {
         let mut is_same = read.is_empty();
         for (node, addresses) in read {
             let known = self.nodes.entry(node).or_default();
-            (known.addresses, known.bytes) = (addresses, told.get(&node).copied().unwrap_or(0));
+            (known.addresses, known.count) = (addresses, told.get(&node).copied().unwrap_or(0));
         }
         for (&(partition, epoch), node) in &mut self.nodes {
             let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();

@@ -45,6 +45,8 @@ pub(super) struct Worker {
     status: Option<Status>,
     /// Whether it was told as it is.
     is_told: bool,
+    /// How often it was tried to tell it.
+    told: u64,
     /// The last batch from each partition that was handed to the crawl.
     handed: BTreeMap<u16, u64>,
     /// What is durable.
@@ -81,6 +83,7 @@ impl Worker {
             outbox: BTreeMap::new(),
             status: None,
             is_told: true,
+            told: 0,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks,
             addresses: Vec::new(),
@@ -227,21 +230,24 @@ impl Worker {
     /// Tells the status, then sends batches, so that nobody has received what was not told to be sent; then removes what
     /// was received and told to be.
     async fn write(&mut self) -> Result<(), ClusterError> {
-        let now = self.shared.time.now();
+        let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
         if (!self.is_told || needs_clock)
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;
-            self.clock = self.shared.tell(&status).await?.or(self.clock);
+            self.told += 1;
+            self.clock = self.shared.tell(&status, self.told).await?.or(self.clock);
             self.is_told = true;
+            self.shared.forget_statuses(own, self.told).await?;
         }
         if !self.untold.is_empty() {
             self.hold(LEASE / 2).await?;
-            self.shared.tell_addresses((self.partition.number, self.epoch), &self.addresses).await?;
+            self.shared.tell_addresses(own, &self.addresses).await?;
             let told = std::mem::take(&mut self.untold);
             self.say(Event::Told(told, self.shared.time.now())).await;
+            self.shared.forget_addresses(own, self.addresses.len() as u64).await?;
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();
@@ -301,8 +307,8 @@ impl Worker {
             one.is_some_and(|one| matches!(one.activity, Activity::Complete | Activity::Ended(_)))
         };
         let mut read = BTreeMap::new();
-        for (partition, epoch) in self.others.unread(&told) {
-            read.insert((partition, epoch), self.shared.addresses(partition, epoch).await?);
+        for node in self.others.unread(&told) {
+            read.insert(node, self.shared.addresses(node, told[&node]).await?);
         }
         let others = self.others.look(&told, read, at, has_ended);
         self.hold(LEASE / 2).await?;

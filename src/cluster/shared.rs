@@ -214,15 +214,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes what a node told before its last status.
-    pub(super) async fn forget_statuses(&self, node: (u16, u64), last: u64) -> Result<(), ClusterError> {
-        self.delete_below(&status_folder(node.0, node.1), last).await
+    /// Removes what a node told before a status.
+    pub(super) async fn forget_statuses(&self, node: (u16, u64), number: u64) -> Result<(), ClusterError> {
+        self.delete_below(&status_folder(node.0, node.1), number).await
     }
 
-    /// Removes what has a lower number.
-    async fn delete_below(&self, folder: &str, last: u64) -> Result<(), ClusterError> {
+    async fn delete_below(&self, folder: &str, limit: u64) -> Result<(), ClusterError> {
         for (name, _) in self.list(folder).await? {
-            if name.parse::<u64>().is_ok_and(|number| number < last) {
+            if name.parse::<u64>().is_ok_and(|number| number < limit) {
                 self.delete(&format!("{folder}/{name}")).await?;
             }
         }

@@ -2,6 +2,7 @@
 //! under a clock that is turned.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -45,7 +46,8 @@ pub(super) struct Worker {
     status: Option<Status>,
     /// Whether it was told as it is.
     is_told: bool,
-    /// How often it was tried to tell it.
+    /// How often it was tried to tell it, and the number under which it is in the store.
+    trials: u64,
     told: u64,
     /// The last batch from each partition that was handed to the crawl.
     handed: BTreeMap<u16, u64>,
@@ -54,6 +56,7 @@ pub(super) struct Worker {
     /// What this node asks, and what of it is not known to be in the store.
     addresses: Vec<u64>,
     untold: Vec<u64>,
+    told_addresses: u64,
     others: Others,
     clock: Option<Clock>,
     /// The last look, if it was quiet.
@@ -83,11 +86,13 @@ impl Worker {
             outbox: BTreeMap::new(),
             status: None,
             is_told: true,
+            trials: 0,
             told: 0,
             handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
             marks,
             addresses: Vec::new(),
             untold: Vec::new(),
+            told_addresses: 0,
             others: Others::default(),
             clock: None,
             before: None,
@@ -142,7 +147,7 @@ impl Worker {
         };
         match outcome {
             Ok(()) => {
-                if std::mem::take(&mut self.in_trouble) {
+                if mem::take(&mut self.in_trouble) {
                     self.say(Event::Trouble(None)).await;
                 }
                 true
@@ -237,17 +242,20 @@ impl Worker {
             && let Some(status) = self.status.clone()
         {
             self.hold(LEASE / 2).await?;
-            self.told += 1;
-            self.clock = self.shared.tell(&status, self.told).await?.or(self.clock);
+            self.trials += 1;
+            self.clock = self.shared.tell(&status, self.trials).await?.or(self.clock);
             self.is_told = true;
-            self.shared.forget_statuses(own, self.told).await?;
+            // Whoever reads a folder while this is written may see only the one before.
+            let before = mem::replace(&mut self.told, self.trials);
+            self.shared.forget_statuses(own, before).await?;
         }
         if !self.untold.is_empty() {
             self.hold(LEASE / 2).await?;
             self.shared.tell_addresses(own, &self.addresses).await?;
-            let told = std::mem::take(&mut self.untold);
+            let told = mem::take(&mut self.untold);
             self.say(Event::Told(told, self.shared.time.now())).await;
-            self.shared.forget_addresses(own, self.addresses.len() as u64).await?;
+            let before = mem::replace(&mut self.told_addresses, self.addresses.len() as u64);
+            self.shared.forget_addresses(own, before).await?;
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();

@@ -177,6 +177,16 @@ impl Link {
         receiver.await.unwrap()
     }
 
+    /// What there is below a prefix at one moment.
+    async fn look(&self, prefix: String) -> Result<BTreeMap<String, ObjectMeta>> {
+        self.ask("", false, move |objects, _| {
+            let names = objects.objects.range(prefix.clone()..).map(|(name, _)| name);
+            let names = names.take_while(|name| name.starts_with(&prefix));
+            names.map(|name| Ok((name.clone(), objects.meta(name)?.0))).collect()
+        })
+        .await
+    }
+
     fn arrive<T: Send + 'static>(
         &self,
         span: Duration,
@@ -235,12 +245,15 @@ impl ObjectStore for Link {
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (link, prefix) = (self.clone(), format!("{}/", prefix.map_or("", Path::as_ref)));
         let listed = async move {
-            link.ask("", false, move |objects, _| {
-                let names = objects.objects.range(prefix.clone()..).map(|(name, _)| name);
-                let names = names.take_while(|name| name.starts_with(&prefix));
-                Ok(names.map(|name| objects.meta(name).map(|(meta, _)| meta)).collect::<Vec<_>>())
-            })
-            .await
+            let (mut seen, later) = (link.look(prefix.clone()).await?, link.look(prefix).await?);
+            // A folder is read bit by bit: what comes and goes in the meantime is seen, or not.
+            seen.retain(|name, _| later.contains_key(name) || link.world.below(2) == 0);
+            for (name, meta) in later {
+                if !seen.contains_key(&name) && link.world.below(2) == 0 {
+                    seen.insert(name, meta);
+                }
+            }
+            Ok(seen.into_values().map(Ok).collect())
         };
         let each = |listed: Result<Vec<_>>| stream::iter(listed.unwrap_or_else(|error| vec![Err(error)]));
         stream::once(listed).flat_map(each).boxed()

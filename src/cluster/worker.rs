@@ -289,7 +289,14 @@ impl Worker {
                     break;
                 }
                 let route = self.route(from, own, next);
-                let next_batch = self.shared.next_batch(&route, &stored, &self.partition).await?;
+                let next_batch = match self.shared.next_batch(&route, &stored, &self.partition).await {
+                    Err(error @ ClusterError::Batch(_)) => {
+                        // Another node that has the partition by now removes what it has received.
+                        self.hold(Duration::ZERO).await?;
+                        return Err(error);
+                    }
+                    next_batch => next_batch?,
+                };
                 let Some((batch, bytes)) = next_batch else {
                     break;
                 };

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chrono::{SecondsFormat, Utc};
+use chrono::SecondsFormat;
 use tokio::sync::mpsc::{self, Receiver, UnboundedSender};
 
 use super::member::place;
@@ -20,7 +20,7 @@ use super::status::{Activity, Progress};
 use super::turns::Look;
 use super::worker::Worker;
 use super::{Batch, ClusterError, Marks, Member, Partition};
-use crate::remote::{self, MachineTime};
+use crate::remote::{self, MachineTime, Time};
 
 /// How long a look at the newest epoch holds.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
@@ -96,7 +96,8 @@ impl Node {
     /// When the archive is older than what the partition has exchanged, or the store fails.
     pub fn start(member: &Member, archive: &Path, marks: &Marks) -> Result<Self, ClusterError> {
         let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
-        let mine = Epoch { node: member.node.clone(), place: place(archive), time: now() };
+        let mine =
+            Epoch { node: member.node.clone(), place: place(archive), time: time_of_day(&MachineTime) };
         let runtime = remote::runtime()?;
         let (mut node, worker) =
             runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, marks))?;
@@ -210,8 +211,8 @@ async fn has_ended(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -
     Ok(is_here || has_said)
 }
 
-pub(super) fn now() -> String {
-    Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
+pub(super) fn time_of_day(time: &dyn Time) -> String {
+    time.of_day().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
-use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, now};
+use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, time_of_day};
 use super::shared::Shared;
 use super::status::{Activity, Status, is_quiet};
 use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
@@ -204,7 +204,7 @@ impl Worker {
             partition: self.partition.number,
             epoch: self.epoch,
             node: self.node.clone(),
-            time: now(),
+            time: time_of_day(&*self.shared.time),
             activity,
             total,
             marks,

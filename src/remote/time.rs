@@ -5,12 +5,15 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use futures_util::future::{BoxFuture, Either, select};
 
 /// A monotonic clock.
 pub trait Time: Debug + Send + Sync {
     /// The time.
     fn now(&self) -> Instant;
+    /// The time of day, for people to read: it may be set.
+    fn of_day(&self) -> DateTime<Utc>;
     /// Ends after so long.
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()>;
 }
@@ -22,6 +25,10 @@ pub struct MachineTime;
 impl Time for MachineTime {
     fn now(&self) -> Instant {
         Instant::now()
+    }
+
+    fn of_day(&self) -> DateTime<Utc> {
+        Utc::now()
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use futures_util::future::{BoxFuture, LocalBoxFuture};
 use tokio::sync::oneshot;
@@ -75,6 +76,10 @@ impl World {
 impl Time for World {
     fn now(&self) -> Instant {
         self.start + self.elapsed()
+    }
+
+    fn of_day(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + self.elapsed()
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {

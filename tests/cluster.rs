@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -10,10 +11,12 @@ use std::time::Duration;
 use archive_testweb::Config;
 use serde_json::Value;
 
+use crate::copies_s3::bad_way;
 use crate::crawl::{everything, lively};
 use crate::politeness::are_apart;
 use crate::support::captures::assert_same;
 use crate::support::program::{Finished, Running, start};
+use crate::support::s3::{BUCKET, Proxy, S3, to};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
 /// How often a node is killed, unless `ARCHIVE_KILLS` says otherwise.
@@ -21,6 +24,11 @@ const KILLS: u64 = 20;
 
 /// Kills come within this time after one another.
 const SPREAD_MICROS: u64 = 400_000;
+
+/// The same for an object store that is slower, and how often a node may give up on it.
+const S3_KILLS: u64 = 5;
+const S3_SPREAD_MICROS: u64 = 4_000_000;
+const S3_TRIALS_MAX: u32 = 20;
 
 /// Longer than a node that was stopped may still write.
 const LEASE_AND_MORE: Duration = Duration::from_secs(12);
@@ -38,17 +46,22 @@ struct Nodes<'a> {
     store: tempfile::TempDir,
     archives: Vec<Archive>,
     mode: &'static str,
+    /// The server of the object store, and the nodes' way to it, if it is no folder.
+    s3: Option<(SocketAddr, Proxy)>,
 }
 
 impl<'a> Nodes<'a> {
     fn new(served: &'a TestWeb, count: usize) -> Self {
         let archives = (0..count).map(|_| Archive::new()).collect();
         let store = tempfile::tempdir().unwrap();
-        Self { served, seeds: served.web.seeds(2), store, archives, mode: "exchange" }
+        Self { served, seeds: served.web.seeds(2), store, archives, mode: "exchange", s3: None }
     }
 
     fn url(&self) -> String {
-        format!("file://{}", self.store.path().display())
+        match self.s3 {
+            Some(_) => format!("s3://{BUCKET}/cluster"),
+            None => format!("file://{}", self.store.path().display()),
+        }
     }
 
     /// The crawl of a node, counted from 0, not started.
@@ -57,7 +70,11 @@ impl<'a> Nodes<'a> {
         let partition = format!("{}/{}", node + 1, self.archives.len());
         let more = ["--cluster", &self.url(), "--partition", &partition, "--cluster-mode", self.mode];
         options.extend(more.map(str::to_owned));
-        archive.crawl(&self.seeds, &options)
+        let mut command = archive.crawl(&self.seeds, &options);
+        if let Some((_, way)) = &self.s3 {
+            to(way.address, &mut command);
+        }
+        command
     }
 
     fn crawl(&self, node: usize) -> Command {
@@ -74,6 +91,9 @@ impl<'a> Nodes<'a> {
     fn status(&self) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         command.args(["cluster", "status", "--json", "--cluster", &self.url()]);
+        if let Some((server, _)) = self.s3 {
+            to(server, &mut command);
+        }
         let finished = start(&mut command).wait();
         finished.json().pop().unwrap_or_else(|| panic!("{finished:?}"))
     }
@@ -219,6 +239,43 @@ fn nodes_killed_again_and_again_lose_nothing_and_repeat_nothing() {
 }
 
 #[test]
+fn nodes_killed_over_a_bad_way_to_s3_lose_nothing_and_repeat_nothing() {
+    let served = TestWeb::start(still(410, 400, 5));
+    let mut nodes = Nodes::new(&served, 2);
+    let Some(server) = S3::start(nodes.store.path()) else { return };
+    let mut dice = Dice::new("cluster in S3");
+    nodes.s3 = Some((server.address, bad_way(server.address, Dice::of(dice.below(u64::MAX)))));
+    let expected = alone(&served);
+    let begin = |node| Some(start(&mut nodes.crawl(node)));
+    let mut running: Vec<Option<Running>> = (0..2).map(begin).collect();
+    for _ in 0..kills(S3_KILLS) {
+        std::thread::sleep(Duration::from_micros(dice.below(S3_SPREAD_MICROS)));
+        let node = dice.below(2) as usize;
+        running[node].take().into_iter().for_each(Running::kill);
+        running[node] = begin(node);
+    }
+    // Who gives up because the way was bad for too long is begun again.
+    let mut trials = 0;
+    while running.iter().any(Option::is_some) {
+        std::thread::sleep(Duration::from_millis(100));
+        for (node, running) in running.iter_mut().enumerate() {
+            let Some(ended) = running.take_if(Running::has_ended) else { continue };
+            let finished = ended.wait();
+            if finished.code != Some(0) {
+                trials += 1;
+                assert!(trials < S3_TRIALS_MAX, "{}", finished.errors);
+                *running = begin(node);
+            }
+        }
+    }
+    assert_union(&nodes.union(), &expected);
+    nodes.balances();
+    assert_eq!(nodes.status()["in_flight"].as_array().unwrap().len(), 0);
+    let asked = nodes.s3.map_or(0, |(_, way)| way.asked().len());
+    println!("{asked} requests, {trials} begun again");
+}
+
+#[test]
 fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_partition() {
     let served = TestWeb::start(still(403, 1200, 30));
     let expected = alone(&served);
@@ -236,14 +293,15 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
     let copy = nodes.archives[0].copy();
     let new = slow(nodes.crawl_in(&copy, 0));
     std::thread::sleep(LEASE_AND_MORE);
-    let told = nodes.store.path().join("status/1/0000000001");
-    let before = fs::read(&told).unwrap();
+    let told = || nodes.objects("status/1/0000000001");
+    let before = told();
+    assert!(!before.is_empty());
     old.signal("-CONT");
     old.wait().refused(
         1,
         &["has taken partition 1 over (epoch 2, this one had 1)", "nothing more is written here"],
     );
-    assert_eq!(fs::read(&told).unwrap(), before, "the old node tells nothing more");
+    assert_eq!(told(), before, "the old node tells nothing more");
     new.wait().succeeded();
     other.wait().succeeded();
     assert_union(&union([copy.path.as_path(), nodes.archives[1].path.as_path()].into_iter()), &expected);

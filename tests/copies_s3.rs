@@ -1,5 +1,6 @@
 //! Copies in a service that speaks S3, on a good way and on bad ones.
 
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +39,7 @@ fn lengthen(archive: &Archive, dice: &mut Dice) {
 }
 
 /// An archive made of the newest copy.
-fn restored(address: std::net::SocketAddr, url: &str) -> Archive {
+fn restored(address: SocketAddr, url: &str) -> Archive {
     let twin = Archive::new();
     run(to(address, twin.command("copy").args(["--from", url]))).succeeded();
     twin
@@ -76,18 +77,11 @@ fn a_copy_in_s3_is_made_listed_proved_restored_and_removed() {
     assert_eq!(restored(address, &url).verify(), archive.verify());
 }
 
-#[test]
-fn on_a_bad_way_a_copy_arrives_whole_and_once() {
-    let (archive, _) = crawled(922);
-    let Some(server) = S3::start(archive.folder()) else { return };
-    let mut dice = Dice::new("bad way to S3");
-    lengthen(&archive, &mut dice);
-    let (url, seed) = (url("bad"), dice.below(u64::MAX));
-    let dice = Mutex::new(Dice::of(seed));
-    let wrong = AtomicU64::new(0);
-    let proxy = Proxy::start(server.address, move |_| {
-        let mut dice = dice.lock().unwrap();
-        if dice.below(WRONG_IN) > 0 {
+/// A way to a server on which one request of a few goes wrong.
+pub(crate) fn bad_way(server: SocketAddr, dice: Dice) -> Proxy {
+    let (dice, wrong) = (Mutex::new(dice), AtomicU64::new(0));
+    Proxy::start(server, move |_| {
+        if dice.lock().unwrap().below(WRONG_IN) > 0 {
             return Fate::Pass;
         }
         match wrong.fetch_add(1, Ordering::SeqCst) % 6 {
@@ -98,7 +92,17 @@ fn on_a_bad_way_a_copy_arrives_whole_and_once() {
             4 => Fate::CutAnswer(40),
             _ => Fate::Stall(Duration::from_secs(4)),
         }
-    });
+    })
+}
+
+#[test]
+fn on_a_bad_way_a_copy_arrives_whole_and_once() {
+    let (archive, _) = crawled(922);
+    let Some(server) = S3::start(archive.folder()) else { return };
+    let mut dice = Dice::new("bad way to S3");
+    lengthen(&archive, &mut dice);
+    let (url, seed) = (url("bad"), dice.below(u64::MAX));
+    let proxy = bad_way(server.address, Dice::of(seed));
     for number in 1..=3 {
         std::fs::write(archive.path.join("access.toml"), format!("# {number}\n")).unwrap();
         let mut command = archive.command("copy");

@@ -1,11 +1,13 @@
 //! The sum over a cluster: is all cash there, and what is on its way.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::shared::Shared;
 use super::{Batch, ClusterError, Mode, Partition, Route, Status};
 use crate::importance::Cash;
-use crate::remote;
+use crate::remote::{self, MachineTime};
 
 /// How often the store is looked at again when something has moved in between.
 const LOOKS_MAX: u32 = 20;
@@ -53,8 +55,14 @@ pub struct Audit {
 /// # Errors
 /// When the store cannot be read, or there is no cluster.
 pub fn audit(url: &str) -> Result<Audit, ClusterError> {
-    let shared = Shared::new(remote::open(url)?)?;
-    let cluster = shared.cluster()?.ok_or_else(|| ClusterError::None(url.to_owned()))?;
+    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    let audited = remote::runtime()?.block_on(audit_in(&shared))?;
+    audited.ok_or_else(|| ClusterError::None(url.to_owned()))
+}
+
+/// The same of a store; nothing if there is no cluster.
+pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterError> {
+    let Some(cluster) = shared.cluster().await? else { return Ok(None) };
     let partition = |number| Partition {
         cluster: cluster.cluster.clone(),
         number,
@@ -64,18 +72,18 @@ pub fn audit(url: &str) -> Result<Audit, ClusterError> {
     let mut looks = 0;
     loop {
         looks += 1;
-        let told = shared.statuses(cluster.partitions)?;
-        let in_flight = look(&shared, &partition(1), &told)?;
+        let told = shared.statuses(cluster.partitions).await?;
+        let in_flight = look(shared, &partition(1), &told).await?;
         // What was received before its sender has told of it, or since: the next look sees both.
-        let has_moved = shared.statuses(cluster.partitions)? != told;
+        let has_moved = shared.statuses(cluster.partitions).await? != told;
         if !has_moved || looks >= LOOKS_MAX {
-            return Ok(add_up(&partition(1), told, in_flight));
+            return Ok(Some(add_up(&partition(1), told, in_flight)));
         }
     }
 }
 
 /// What is on its way by what was told, and what of it is in the store.
-fn look(
+async fn look(
     shared: &Shared,
     partition: &Partition,
     told: &[Option<Status>],
@@ -95,7 +103,7 @@ fn look(
             let mut pair = InFlight { from: sender.partition, to, batches, cash, found: 0, unwritten: 0 };
             for number in received.number + 1..=sent.number {
                 let route = Route { cluster: partition.cluster.clone(), from: sender.partition, to, number };
-                match shared.batch_bytes(&route)? {
+                match shared.batch_bytes(&route).await? {
                     Some(bytes) => {
                         let batch = Batch::read_any(&bytes, &route).map_err(|why| route.refuse(why))?;
                         pair.found += u128::from(batch.cash());

@@ -9,7 +9,7 @@ use object_store::ObjectStore;
 
 use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
-use crate::remote;
+use crate::remote::{self, MachineTime};
 
 /// What a person asked for.
 #[derive(Clone, Debug)]
@@ -42,13 +42,14 @@ impl Member {
     /// # Errors
     /// When the store cannot be used, or the cluster is another one than was asked for.
     pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
-        let store = remote::open(&asked.url)?;
+        let (store, runtime) = (remote::open(&asked.url)?, remote::runtime()?);
+        let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
         let begun = Cluster {
             cluster: format!("{:016x}", fastrand::u64(..)),
             partitions: asked.count,
             mode: asked.mode.unwrap_or_default(),
         };
-        let Cluster { cluster, partitions, mode } = Shared::new(Arc::clone(&store))?.join(&begun)?;
+        let Cluster { cluster, partitions, mode } = runtime.block_on(shared.join(&begun))?;
         if partitions != asked.count {
             return Err(ClusterError::Count { found: partitions, asked: asked.count });
         }

@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | `cluster.json` | once, by whoever comes first | how many partitions there are, and the mode |
 //! | `epochs/P/E` | once, by the node that takes partition P over | who that is |
-//! | `status/P/E` | again and again, by that node | how far it is; see [`Status`] |
-//! | `addresses/P/E` | again and again, by that node | hashes of the addresses that it asks, ever more; see [`Turns`] |
+//! | `status/P/E/N` | again and again, by that node | how far it is: the highest number counts; see [`Status`] |
+//! | `addresses/P/E/N` | again and again, by that node | hashes of the N addresses that it asks, ever more; see [`Turns`] |
 //! | `exchange/TO/FROM/N` | once, by the owner of FROM | links and cash for TO; see [`Batch`] |
 //!
 //! Invariants:
@@ -19,6 +19,7 @@
 //!   So a crash repeats bytes that are the same, and nothing else.
 //! * All cash of all partitions and of the batches on their way is [`Partition::initial_cash`] for each partition, exactly
 //!   ([`audit`]).
+//! * What is told again has another name: a write that was given up and arrives late undoes nothing.
 //! * A node writes only while it is sure that no other one has taken its partition over ([`Node`]).
 //!
 //! This room knows nothing of states and books: the ledger makes batches and applies them.
@@ -29,8 +30,12 @@ mod error;
 mod member;
 mod node;
 mod shared;
+#[cfg(test)]
+mod simulation;
+mod standing;
 mod status;
 mod turns;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +51,7 @@ pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART
 pub use error::ClusterError;
 pub use member::{Asked, Member};
 pub use node::{Commit, Event, Node};
+pub use standing::{Rest, Standing};
 pub use status::{Activity, Progress, Status};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
 

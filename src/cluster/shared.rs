@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::runtime::Runtime;
 
 use super::batch::Fault;
 use super::status::Status;
 use super::turns::{Clock, Told};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
-use crate::remote::{self, RemoteError};
+use crate::remote::{self, RemoteError, Time};
 
 /// The name of what says how many partitions there are.
 const CLUSTER: &str = "cluster.json";
@@ -26,6 +25,9 @@ const ADDRESSES: &str = "addresses";
 
 /// Bytes of an object that is no batch, at most.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// How often what somebody tells again and again is looked for, if newer ones take its place in the meantime.
+const LOOKS_MAX: u32 = 5;
 
 /// How long the store may take to write or remove an object: what takes longer is tried again, after a look whether the partition
 /// is still this node's.
@@ -52,72 +54,72 @@ pub(super) struct Epoch {
 /// The batches for a partition that are in the store: lengths by sender and number.
 pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
 
-/// The object store. Every call waits for the answer.
-#[derive(Debug)]
+/// The object store, and the clock by which it is waited for.
+#[derive(Clone, Debug)]
 pub(super) struct Shared {
     store: Arc<dyn ObjectStore>,
-    runtime: Runtime,
+    pub(super) time: Arc<dyn Time>,
 }
 
 impl Shared {
-    pub(super) fn new(store: Arc<dyn ObjectStore>) -> Result<Self, ClusterError> {
-        Ok(Self { store, runtime: remote::runtime()? })
+    pub(super) fn new(store: Arc<dyn ObjectStore>, time: Arc<dyn Time>) -> Self {
+        Self { store, time }
     }
 
     /// Waits for something that writes, but not for long.
-    fn write<T>(
+    async fn write<T>(
         &self,
         name: &str,
         done: impl Future<Output = Result<T, RemoteError>>,
     ) -> Result<T, RemoteError> {
-        let late = |_| RemoteError::Failed { what: name.to_owned(), problem: "no answer in time".to_owned() };
-        self.runtime.block_on(async { tokio::time::timeout(WRITE_TIME_MAX, done).await.map_err(late)? })
+        let late = || RemoteError::Failed { what: name.to_owned(), problem: "no answer in time".to_owned() };
+        remote::within(&*self.time, WRITE_TIME_MAX, done).await.ok_or_else(late)?
     }
 
     /// Writes an object that nobody may have written otherwise.
-    pub(super) fn create(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
-        match self.write(name, remote::create(&*self.store, &Path::from(name), bytes)) {
+    pub(super) async fn create(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
+        match self.write(name, remote::create(&*self.store, &*self.time, &Path::from(name), bytes)).await {
             Err(RemoteError::Exists(_)) => Err(ClusterError::Conflict { name: name.to_owned() }),
             created => Ok(created?),
         }
     }
 
-    fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, RemoteError> {
-        match self.runtime.block_on(remote::read(&*self.store, &Path::from(name), bytes_max)) {
+    async fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, RemoteError> {
+        match remote::read(&*self.store, &Path::from(name), bytes_max).await {
             Err(RemoteError::Missing(_)) => Ok(None),
             read => read.map(Some),
         }
     }
 
-    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
-        let Some(bytes) = self.read(name, SMALL_BYTES_MAX)? else { return Ok(None) };
+    async fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
+        let Some(bytes) = self.read(name, SMALL_BYTES_MAX).await? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(name, &error))
     }
 
-    pub(super) fn delete(&self, name: &str) -> Result<(), ClusterError> {
+    pub(super) async fn delete(&self, name: &str) -> Result<(), ClusterError> {
         let path = Path::from(name);
         let delete = async { self.store.delete(&path).await.map_err(|error| RemoteError::of(name, error)) };
-        match self.write(name, delete) {
+        match self.write(name, delete).await {
             Ok(()) | Err(RemoteError::Missing(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Names below a folder with their lengths.
-    fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
-        let listed = self.runtime.block_on(remote::list(&*self.store, &Path::from(folder)))?;
+    async fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
+        let listed = remote::list(&*self.store, &Path::from(folder)).await?;
         let below = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
         Ok(listed.iter().filter_map(|object| Some((below(object.location.as_ref())?, object.size))).collect())
     }
 
     /// The highest number that is the name of something in a folder; 0 if none is.
-    fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
-        Ok(self.list(folder)?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
+    async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
+        Ok(self.list(folder).await?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
     }
 
     /// The cluster, if there is one.
-    pub(super) fn cluster(&self) -> Result<Option<Cluster>, ClusterError> {
-        let found: Option<Cluster> = self.read_json(CLUSTER)?;
+    pub(super) async fn cluster(&self) -> Result<Option<Cluster>, ClusterError> {
+        let found: Option<Cluster> = self.read_json(CLUSTER).await?;
         match found {
             Some(Cluster { partitions, .. }) if !(1..=PARTITIONS_MAX).contains(&partitions) => {
                 Err(ClusterError::Damaged {
@@ -130,89 +132,141 @@ impl Shared {
     }
 
     /// The cluster; begins it if there is none, and makes sure that the store can be relied on.
-    pub(super) fn join(&self, wanted: &Cluster) -> Result<Cluster, ClusterError> {
-        if let Some(found) = self.cluster()? {
+    pub(super) async fn join(&self, wanted: &Cluster) -> Result<Cluster, ClusterError> {
+        if let Some(found) = self.cluster().await? {
             return Ok(found);
         }
         let bytes = json(CLUSTER, wanted)?;
-        self.write(CLUSTER, remote::check_creation(&*self.store, &Path::from(CLUSTER), bytes))?;
-        self.cluster()?.ok_or_else(|| RemoteError::Missing(CLUSTER.to_owned()).into())
+        let path = Path::from(CLUSTER);
+        self.write(CLUSTER, remote::check_creation(&*self.store, &*self.time, &path, bytes)).await?;
+        self.cluster().await?.ok_or_else(|| RemoteError::Missing(CLUSTER.to_owned()).into())
     }
 
     /// The newest epoch of a partition; 0 if it was never taken.
-    pub(super) fn newest_epoch(&self, partition: u16) -> Result<u64, ClusterError> {
-        self.highest(&format!("epochs/{partition}"))
+    pub(super) async fn newest_epoch(&self, partition: u16) -> Result<u64, ClusterError> {
+        self.highest(&format!("epochs/{partition}")).await
     }
 
-    pub(super) fn epoch(&self, partition: u16, number: u64) -> Result<Option<Epoch>, ClusterError> {
-        self.read_json(&epoch_name(partition, number))
+    pub(super) async fn epoch(&self, partition: u16, number: u64) -> Result<Option<Epoch>, ClusterError> {
+        self.read_json(&epoch_name(partition, number)).await
     }
 
     /// Takes a partition over.
-    pub(super) fn take_epoch(&self, partition: u16, number: u64, epoch: &Epoch) -> Result<(), ClusterError> {
+    pub(super) async fn take_epoch(
+        &self,
+        partition: u16,
+        number: u64,
+        epoch: &Epoch,
+    ) -> Result<(), ClusterError> {
         let name = epoch_name(partition, number);
-        match self.create(&name, json(&name, epoch)?) {
+        match self.create(&name, json(&name, epoch)?).await {
             Err(ClusterError::Conflict { .. }) => Err(ClusterError::Beginning(partition)),
             taken => taken,
         }
     }
 
     /// The newest status of a partition.
-    pub(super) fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
-        match self.highest(&format!("status/{partition}"))? {
-            0 => Ok(None),
-            number => self.read_json(&status_name(partition, number)),
+    pub(super) async fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
+        let folder = format!("status/{partition}");
+        for _ in 0..LOOKS_MAX {
+            let told = self.list(&folder).await?;
+            let numbers = told.iter().filter_map(|(name, _)| {
+                let (epoch, number) = name.split_once('/')?;
+                Some((epoch.parse().ok()?, number.parse().ok()?))
+            });
+            let Some((epoch, number)) = numbers.max() else { return Ok(None) };
+            if let Some(status) = self.read_json(&status_name(partition, epoch, number)).await? {
+                return Ok(Some(status));
+            }
         }
+        Err(gone(folder))
     }
 
     /// The status of every partition, in order.
-    pub(super) fn statuses(&self, count: u16) -> Result<Vec<Option<Status>>, ClusterError> {
-        (1..=count).map(|partition| self.status(partition)).collect()
+    pub(super) async fn statuses(&self, count: u16) -> Result<Vec<Option<Status>>, ClusterError> {
+        let mut statuses = Vec::with_capacity(usize::from(count));
+        for partition in 1..=count {
+            statuses.push(self.status(partition).await?);
+        }
+        Ok(statuses)
     }
 
-    /// Tells a status; only the node of its epoch writes under this name. Gives the time by the store's clock, if that could be told.
-    pub(super) fn tell(&self, status: &Status) -> Result<Option<Clock>, ClusterError> {
-        let name = status_name(status.partition, status.epoch);
-        let begun = Instant::now();
-        self.put(&name, json(&name, status)?)?;
-        let ended = Instant::now();
+    /// Tells a status, each time with a higher number. Gives the time by the store's clock, if that could be told.
+    ///
+    /// A write that was given up may still arrive. Under one name for all it would undo those that were told since; so it comes
+    /// under a number that counts no more.
+    pub(super) async fn tell(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
+        let name = status_name(status.partition, status.epoch, number);
+        let begun = self.time.now();
+        self.put(&name, json(&name, status)?).await?;
+        let ended = self.time.now();
         let path = Path::from(name.as_str());
         let head = async { self.store.head(&path).await.map_err(|error| RemoteError::of(&name, error)) };
-        let written = self.write(&name, head)?.last_modified.timestamp();
+        let written = self.write(&name, head).await?.last_modified.timestamp();
         Ok(u64::try_from(written).ok().and_then(|second| Clock::read(begun, ended, second)))
     }
 
-    fn put(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
         let path = Path::from(name);
         let put =
             async { self.store.put(&path, bytes.into()).await.map_err(|error| RemoteError::of(name, error)) };
-        self.write(name, put)?;
+        self.write(name, put).await?;
         Ok(())
     }
 
-    /// Tells the addresses of a node, which alone writes under this name.
-    pub(super) fn tell_addresses(
+    /// Removes what a node told before a status.
+    pub(super) async fn forget_statuses(&self, node: (u16, u64), number: u64) -> Result<(), ClusterError> {
+        self.delete_below(&status_folder(node.0, node.1), number).await
+    }
+
+    async fn delete_below(&self, folder: &str, limit: u64) -> Result<(), ClusterError> {
+        for (name, _) in self.list(folder).await? {
+            if name.parse::<u64>().is_ok_and(|number| number < limit) {
+                self.delete(&format!("{folder}/{name}")).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the addresses of a node, of which there are more each time: their count is the number of what is told.
+    pub(super) async fn tell_addresses(
         &self,
         (partition, epoch): (u16, u64),
         addresses: &[u64],
     ) -> Result<(), ClusterError> {
         let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
-        self.put(&addresses_name(partition, epoch), bytes.into())
+        let name = numbered(&addresses_folder(partition, epoch), addresses.len() as u64);
+        self.put(&name, bytes.into()).await
     }
 
-    /// Which nodes have told their addresses, by partition and epoch, and how many bytes that is.
-    pub(super) fn told_addresses(&self) -> Result<Told, ClusterError> {
-        let told = self.list(ADDRESSES)?.into_iter().filter_map(|(name, bytes)| {
-            let (partition, epoch) = name.split_once('/')?;
-            Some(((partition.parse().ok()?, epoch.parse().ok()?), bytes))
-        });
-        Ok(told.collect())
+    /// Removes what a node told before it had so many addresses.
+    pub(super) async fn forget_addresses(&self, node: (u16, u64), count: u64) -> Result<(), ClusterError> {
+        self.delete_below(&addresses_folder(node.0, node.1), count).await
     }
 
-    /// The addresses of a node.
-    pub(super) fn addresses(&self, partition: u16, epoch: u64) -> Result<Vec<u64>, ClusterError> {
-        let name = addresses_name(partition, epoch);
-        let bytes = self.read(&name, SMALL_BYTES_MAX)?.unwrap_or_default();
+    /// Which nodes have told their addresses, by partition and epoch, and how many.
+    pub(super) async fn told_addresses(&self) -> Result<Told, ClusterError> {
+        let mut told = Told::new();
+        for (name, _) in self.list(ADDRESSES).await? {
+            let mut numbers = name.split('/');
+            let node = (|| Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?)))();
+            let count: Option<u64> = numbers.next().and_then(|count| count.parse().ok());
+            if let (Some(node), Some(count)) = (node, count) {
+                let most = told.entry(node).or_default();
+                *most = count.max(*most);
+            }
+        }
+        Ok(told)
+    }
+
+    /// The addresses of a node, when it had told so many.
+    pub(super) async fn addresses(
+        &self,
+        (partition, epoch): (u16, u64),
+        count: u64,
+    ) -> Result<Vec<u64>, ClusterError> {
+        let name = numbered(&addresses_folder(partition, epoch), count);
+        let bytes = self.read(&name, SMALL_BYTES_MAX).await?.ok_or_else(|| gone(name.clone()))?;
         let (addresses, rest) = bytes.as_chunks();
         if !rest.is_empty() {
             return Err(ClusterError::Damaged { name, why: "it ends within an address".to_owned() });
@@ -221,9 +275,9 @@ impl Shared {
     }
 
     /// The batches for a partition that are in the store; what has another name is nobody's.
-    pub(super) fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
+    pub(super) async fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
         let mut incoming = Incoming::new();
-        for (name, bytes) in self.list(&format!("exchange/{to}"))? {
+        for (name, bytes) in self.list(&format!("exchange/{to}")).await? {
             let parts = name
                 .split_once('/')
                 .and_then(|(from, number)| Some((from.parse().ok()?, number.parse().ok()?)));
@@ -235,20 +289,20 @@ impl Shared {
     }
 
     /// The number of the last batch from one partition to another that is in the store; 0 if none is.
-    pub(super) fn last_batch(&self, from: u16, to: u16) -> Result<u64, ClusterError> {
-        self.highest(&format!("exchange/{to}/{from}"))
+    pub(super) async fn last_batch(&self, from: u16, to: u16) -> Result<u64, ClusterError> {
+        self.highest(&format!("exchange/{to}/{from}")).await
     }
 
     /// The bytes of a batch.
-    pub(super) fn batch_bytes(&self, route: &Route) -> Result<Option<Bytes>, ClusterError> {
-        match self.read(&route.name(), BATCH_BYTES_MAX as u64) {
+    pub(super) async fn batch_bytes(&self, route: &Route) -> Result<Option<Bytes>, ClusterError> {
+        match self.read(&route.name(), BATCH_BYTES_MAX as u64).await {
             Err(RemoteError::TooLong { .. }) => Err(route.refuse(Fault::TooLong).into()),
             read => Ok(read?),
         }
     }
 
     /// The batch that comes next, if it is there; `stored` is what a listing has shown of its sender.
-    pub(super) fn next_batch(
+    pub(super) async fn next_batch(
         &self,
         route: &Route,
         stored: &BTreeMap<u64, u64>,
@@ -258,13 +312,18 @@ impl Shared {
             return Ok(None);
         };
         // A listing may have missed it while it was being written: only the store itself knows that it is not there.
-        let bytes = self.batch_bytes(route)?.ok_or_else(|| route.refuse(Fault::Missing(last)))?;
+        let bytes = self.batch_bytes(route).await?.ok_or_else(|| route.refuse(Fault::Missing(last)))?;
         Ok(Some((Batch::read(&bytes, route, partition)?, bytes.len())))
     }
 }
 
 fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
     ClusterError::Damaged { name: name.to_owned(), why: error.to_string() }
+}
+
+/// Of what was listed and is there no longer, because there is something newer: whoever tries again sees that.
+fn gone(what: String) -> ClusterError {
+    RemoteError::Failed { what, problem: "it is gone as soon as it is looked for".to_owned() }.into()
 }
 
 fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
@@ -275,10 +334,18 @@ fn epoch_name(partition: u16, number: u64) -> String {
     format!("epochs/{partition}/{number:010}")
 }
 
-fn addresses_name(partition: u16, epoch: u64) -> String {
+fn addresses_folder(partition: u16, epoch: u64) -> String {
     format!("{ADDRESSES}/{partition}/{epoch:010}")
 }
 
-fn status_name(partition: u16, epoch: u64) -> String {
+fn status_folder(partition: u16, epoch: u64) -> String {
     format!("status/{partition}/{epoch:010}")
+}
+
+fn status_name(partition: u16, epoch: u64, number: u64) -> String {
+    numbered(&status_folder(partition, epoch), number)
+}
+
+fn numbered(folder: &str, number: u64) -> String {
+    format!("{folder}/{number:010}")
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::node::TAKEOVER;
+
 /// How long a partition's turn lasts.
 const TURN: Duration = Duration::from_secs(20);
 
@@ -63,8 +65,8 @@ impl Clock {
         (trip <= CLOCK_TRIP_MAX).then(|| Self { at: begun + trip / 2, time })
     }
 
-    pub(super) fn age(&self) -> Duration {
-        self.at.elapsed()
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.at)
     }
 
     fn time(&self, now: Instant) -> Duration {
@@ -79,19 +81,21 @@ pub struct Look {
     pub(super) others: Arc<HashSet<u64>>,
     /// When the look began.
     pub(super) at: Instant,
+    /// Since when this node is sure to hold its partition.
+    pub(super) held: Instant,
     pub(super) clock: Option<Clock>,
 }
 
 /// What a node has asked that is gone counts for so long: its last request may have been sent just before.
 const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
 
-/// Nodes and how many bytes their addresses take, by partition and epoch.
+/// Nodes and how many addresses they have told, by partition and epoch.
 pub(super) type Told = BTreeMap<(u16, u64), u64>;
 
 /// What another node asks.
 #[derive(Debug, Default)]
 struct Asking {
-    bytes: u64,
+    count: u64,
     addresses: Vec<u64>,
     /// Since when it is known to have ended.
     gone: Option<Instant>,
@@ -105,21 +109,25 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Reads what was told since the last look, and forgets what nodes have asked that ended, or were followed by another, some time ago.
-    pub(super) fn look<E>(
+    /// Nodes that have told more than is known.
+    pub(super) fn unread(&self, told: &Told) -> Vec<(u16, u64)> {
+        let is_news =
+            |node: &(u16, u64), count: u64| self.nodes.get(node).is_none_or(|known| known.count < count);
+        told.iter().filter(|(node, count)| is_news(node, **count)).map(|(node, _)| *node).collect()
+    }
+
+    /// Takes in what was read of nodes, and forgets what nodes have asked that ended, or were followed by another, some time ago.
+    pub(super) fn look(
         &mut self,
         told: &Told,
+        read: BTreeMap<(u16, u64), Vec<u64>>,
         now: Instant,
         has_ended: impl Fn(u16, u64) -> bool,
-        read: impl Fn((u16, u64)) -> Result<Vec<u64>, E>,
-    ) -> Result<Arc<HashSet<u64>>, E> {
-        let mut is_same = true;
-        for (&node, &bytes) in told {
+    ) -> Arc<HashSet<u64>> {
+        let mut is_same = read.is_empty();
+        for (node, addresses) in read {
             let known = self.nodes.entry(node).or_default();
-            if known.bytes < bytes {
-                (known.addresses, known.bytes) = (read(node)?, bytes);
-                is_same = false;
-            }
+            (known.addresses, known.count) = (addresses, told.get(&node).copied().unwrap_or(0));
         }
         for (&(partition, epoch), node) in &mut self.nodes {
             let is_followed = told.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
@@ -134,7 +142,7 @@ impl Others {
         if !is_same {
             self.all = Arc::new(self.nodes.values().flat_map(|node| &node.addresses).copied().collect());
         }
-        Ok(Arc::clone(&self.all))
+        Arc::clone(&self.all)
     }
 }
 
@@ -190,11 +198,12 @@ impl Turns {
         }
         let Some(seen) = &self.seen else { return later };
         let is_shared = seen.others.contains(&address) || seen.others.contains(&EVERY_ADDRESS);
-        if !is_shared && now < seen.at + SEEN_MAX {
+        if !is_shared && now < seen.at.min(seen.held) + SEEN_MAX {
             return None;
         }
         match seen.clock {
-            Some(clock) if now < clock.at + CLOCK_AGE_MAX => {
+            // The turn may be another node's by now that has taken the partition over.
+            Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + TAKEOVER) => {
                 self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
             }
             _ => later,
@@ -232,7 +241,7 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn seen(others: &[u64], at: Instant, clock: Option<Clock>) -> Look {
-        Look { others: Arc::new(others.iter().copied().collect()), at, clock }
+        Look { others: Arc::new(others.iter().copied().collect()), at, held: at, clock }
     }
 
     #[test]
@@ -261,13 +270,20 @@ mod tests {
         assert_eq!(turns.wait(ADDRESS, delay, after(12_000)), None);
         let mapped = "::ffff:127.0.0.1".parse().unwrap();
         assert_eq!(turns.wait(mapped, delay, after(12_000)), None, "the same address");
-        // A clock holds for a time.
+        // A clock holds for a time, and so does the partition.
         let clock = Clock::read(start, start, 0).unwrap();
-        turns.see(seen(&[EVERY_ADDRESS], start, Some(clock)));
-        let asked = |turns: &mut Turns, from: u64| {
-            (from..from + 40).any(|second| turns.wait(ADDRESS, delay, after(second * 1000)).is_none())
+        let asked = |turns: &mut Turns, from: u64, held: u64| {
+            (from..from + 40).any(|second| {
+                turns.see(seen(&[EVERY_ADDRESS], after((second - second % held) * 1000), Some(clock)));
+                turns.wait(ADDRESS, delay, after(second * 1000)).is_none()
+            })
         };
-        assert!(asked(&mut turns, 500) && !asked(&mut turns, 600));
+        assert!(asked(&mut turns, 500, 1) && !asked(&mut turns, 600, 1));
+        turns.see(seen(&[EVERY_ADDRESS], start, Some(clock)));
+        let until_held = (12..80).map(|second| turns.wait(ADDRESS, delay, after(second * 1000)).is_none());
+        let last =
+            until_held.enumerate().filter(|(_, is_asked)| *is_asked).map(|(second, _)| second + 12).max();
+        assert!(last.is_none_or(|last| last < 15), "{last:?}");
     }
 
     #[test]
@@ -275,10 +291,11 @@ mod tests {
         let start = Instant::now();
         let mut others = Others::default();
         let mut look = |told: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
-            let read = |(partition, epoch)| Ok::<_, ()>(vec![u64::from(partition) * 10 + epoch]);
-            let (told, now) = (told.iter().copied().collect(), start + Duration::from_secs(seconds));
-            let all =
-                others.look(&told, now, |partition, epoch| ended == Some((partition, epoch)), read).unwrap();
+            let (told, now): (Told, _) =
+                (told.iter().copied().collect(), start + Duration::from_secs(seconds));
+            let read = |(partition, epoch)| ((partition, epoch), vec![u64::from(partition) * 10 + epoch]);
+            let read = others.unread(&told).into_iter().map(read).collect();
+            let all = others.look(&told, read, now, |partition, epoch| ended == Some((partition, epoch)));
             let mut all: Vec<u64> = all.iter().copied().collect();
             all.sort_unstable();
             all

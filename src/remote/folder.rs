@@ -232,7 +232,7 @@ mod tests {
     use object_store::ObjectStoreExt;
     use object_store::path::Path as ObjectPath;
 
-    use crate::remote::{RemoteError, check_creation, create, list, open, read, runtime};
+    use crate::remote::{MachineTime, RemoteError, check_creation, create, list, open, read, runtime};
 
     #[test]
     fn objects_are_put_once_listed_read_and_removed() {
@@ -243,12 +243,15 @@ mod tests {
             assert!(list(store, &ObjectPath::from("a")).await.unwrap().is_empty());
             assert!(matches!(read(store, &path, 9).await, Err(RemoteError::Missing(_))));
             assert!(!place.path().join("new").exists(), "reading makes nothing");
-            create(store, &path, "mine".into()).await.unwrap();
-            create(store, &path, "mine".into()).await.unwrap();
-            assert!(matches!(create(store, &path, "yours".into()).await, Err(RemoteError::Exists(_))));
+            create(store, &MachineTime, &path, "mine".into()).await.unwrap();
+            create(store, &MachineTime, &path, "mine".into()).await.unwrap();
+            assert!(matches!(
+                create(store, &MachineTime, &path, "yours".into()).await,
+                Err(RemoteError::Exists(_))
+            ));
             assert_eq!(read(store, &path, 4).await.unwrap(), "mine");
             assert!(matches!(read(store, &path, 3).await, Err(RemoteError::TooLong { bytes_max: 3, .. })));
-            check_creation(store, &ObjectPath::from("probe"), "x".into()).await.unwrap();
+            check_creation(store, &MachineTime, &ObjectPath::from("probe"), "x".into()).await.unwrap();
             let found = list(store, &ObjectPath::from("a")).await.unwrap();
             assert_eq!((found.len(), found[0].location.as_ref(), found[0].size), (1, "a/b", 4));
             store.delete(&path).await.unwrap();

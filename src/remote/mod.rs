@@ -9,6 +9,7 @@ mod http;
 mod objects;
 mod profile;
 mod s3;
+mod time;
 
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 pub use objects::{LIST_MAX, check_creation, create, list, read};
+pub use time::{MachineTime, Time, within};
 
 /// Characters of an error that another machine words.
 const PROBLEM_CHARACTERS_MAX: usize = 500;

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode};
 
-use super::RemoteError;
+use super::{RemoteError, Time};
 
 /// Objects that are listed at most.
 pub const LIST_MAX: usize = 1_000_000;
@@ -60,7 +60,12 @@ pub async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> Result<Vec<Ob
 ///
 /// # Errors
 /// [`RemoteError::Exists`] when another object is there, and what the store reports.
-pub async fn create(store: &dyn ObjectStore, path: &ObjectPath, bytes: Bytes) -> Result<(), RemoteError> {
+pub async fn create(
+    store: &dyn ObjectStore,
+    time: &dyn Time,
+    path: &ObjectPath,
+    bytes: Bytes,
+) -> Result<(), RemoteError> {
     let mut trial = 1;
     loop {
         let put = store.put_opts(path, bytes.clone().into(), PutMode::Create.into()).await;
@@ -78,7 +83,7 @@ pub async fn create(store: &dyn ObjectStore, path: &ObjectPath, bytes: Bytes) ->
         if trial == TRIALS_MAX {
             return Err(error);
         }
-        tokio::time::sleep(PAUSE * trial).await;
+        time.sleep(PAUSE * trial).await;
         trial += 1;
     }
 }
@@ -90,10 +95,11 @@ pub async fn create(store: &dyn ObjectStore, path: &ObjectPath, bytes: Bytes) ->
 /// [`RemoteError::Unconditional`] when it does not, and what the store reports.
 pub async fn check_creation(
     store: &dyn ObjectStore,
+    time: &dyn Time,
     path: &ObjectPath,
     bytes: Bytes,
 ) -> Result<(), RemoteError> {
-    match create(store, path, bytes.clone()).await {
+    match create(store, time, path, bytes.clone()).await {
         Ok(()) | Err(RemoteError::Exists(_)) => {}
         Err(error) => return Err(error),
     }
@@ -106,7 +112,7 @@ pub async fn check_creation(
             error if trial == TRIALS_MAX || !error.is_passing() => return Err(error),
             _ => {}
         }
-        tokio::time::sleep(PAUSE * trial).await;
+        time.sleep(PAUSE * trial).await;
         trial += 1;
     }
 }

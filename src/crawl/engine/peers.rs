@@ -1,16 +1,14 @@
 //! What a run has to do with the other nodes of its cluster: it takes in what they send, tells them of every checkpoint,
 //! and ends with them.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use archive_storage::Checkpointed;
-use bytes::Bytes;
 
 use super::super::options::{End, Plan};
 use super::{CrawlError, Run};
 use crate::cluster::{
-    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, Marks, Mode, Node, Progress, Turns,
+    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Event, Mode, Node, Progress, Rest, Standing, Turns,
 };
 use crate::ledger::Credits;
 
@@ -24,13 +22,7 @@ const TELL_ADDRESSES_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Peers {
     node: Node,
     has_begun: bool,
-    activity: Activity,
-    /// The last batch for each partition that was handed to what sends them.
-    handed: BTreeMap<u16, u64>,
-    /// Whether something was taken in that no checkpoint has made durable.
-    has_taken: bool,
-    /// What was sent and received when nothing waited anywhere.
-    quiet: Option<Marks>,
+    standing: Standing,
     trouble: Option<String>,
     /// When the others were told of addresses last.
     told: Option<Instant>,
@@ -57,10 +49,7 @@ impl Run<'_> {
         self.peers = Some(Peers {
             has_begun: !node.waits,
             node,
-            activity: Activity::Running,
-            handed: BTreeMap::new(),
-            has_taken: false,
-            quiet: None,
+            standing: Standing::default(),
             trouble: None,
             told: None,
         });
@@ -75,7 +64,7 @@ impl Run<'_> {
 
     /// Takes note of what has come from others.
     pub(super) fn hear_peers(&mut self, now: Instant) -> Result<(), CrawlError> {
-        while let Some(event) = self.peers.as_ref().and_then(|peers| peers.node.event()) {
+        while let Some(event) = self.peers.as_mut().and_then(|peers| peers.node.event()) {
             self.hear(event, now)?;
         }
         if let (Some(peers), Some(turns)) = (&mut self.peers, &mut self.frontier.turns)
@@ -105,7 +94,7 @@ impl Run<'_> {
                     turns.see(look);
                 }
             }
-            Event::Quiet(marks) => peers.quiet = Some(marks),
+            Event::Quiet(marks) => peers.standing.is_quiet(marks),
             Event::Failed(error) => return Err(error.into()),
             Event::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
             Event::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
@@ -129,9 +118,7 @@ impl Run<'_> {
         let (credits, state) = self.recorder.books();
         let is_taken = credits.receive(state, batch, bytes, &mut candidates)?;
         if let Some(peers) = &mut self.peers {
-            peers.has_taken |= is_taken;
-            peers.activity = Activity::Running;
-            peers.quiet = None;
+            peers.standing.received(is_taken);
         }
         for candidate in candidates.drain(..) {
             self.enqueue(candidate, now)?;
@@ -161,26 +148,14 @@ impl Run<'_> {
         let Some(peers) = peers.as_mut().filter(|_| checkpointed == Checkpointed::Done) else {
             return Ok(());
         };
-        let mut outbox = Vec::new();
-        for (to, number, bytes) in Credits::outbox(recorder.state()) {
-            let handed = peers.handed.entry(to).or_insert(0);
-            if number > *handed {
-                *handed = number;
-                outbox.push((to, number, Bytes::copy_from_slice(bytes)));
-            }
-        }
-        peers.has_taken = false;
-        let commit = Commit {
-            outbox,
-            activity: peers.activity.clone(),
-            total: recorder.credits().pages().total().units(),
-            marks: recorder.credits().marks(),
-            progress: Progress {
-                waiting: frontier.queued(),
-                pages: status.pages,
-                captures: recorder.state().totals().captures,
-            },
+        let progress = Progress {
+            waiting: frontier.queued(),
+            pages: status.pages,
+            captures: recorder.state().totals().captures,
         };
+        let credits = recorder.credits();
+        let (outbox, total) = (Credits::outbox(recorder.state()), credits.pages().total().units());
+        let commit = peers.standing.commit(outbox, total, credits.marks(), progress);
         match peers.node.commit(commit) {
             // Why it has ended is among what it said.
             Err(ClusterError::ThreadEnded) => {
@@ -194,7 +169,7 @@ impl Run<'_> {
     /// Something waits or is under way here.
     pub(super) fn is_busy(&mut self) {
         if let Some(peers) = &mut self.peers {
-            peers.activity = Activity::Running;
+            peers.standing.is_busy();
         }
     }
 
@@ -206,13 +181,12 @@ impl Run<'_> {
             Some(Mode::Crossover) => return self.cross_over(),
             Some(Mode::Firewall) | None => return Ok(true),
         }
-        let is_told = peers.activity.is_quiet() && !peers.has_taken && !self.recorder.credits().has_leaving();
-        if !is_told {
-            peers.activity = Activity::Idle;
-            self.checkpoint()?;
-            return Ok(false);
+        let credits = self.recorder.credits();
+        match peers.standing.rest(&credits.marks(), credits.has_leaving()) {
+            Rest::Tell => self.checkpoint().map(|_| false),
+            Rest::Wait => Ok(false),
+            Rest::Over => Ok(true),
         }
-        Ok(peers.quiet.as_ref() == Some(&self.recorder.credits().marks()))
     }
 
     /// Lets pages of other partitions wait that were found so far; whether there are none.
@@ -229,8 +203,11 @@ impl Run<'_> {
     /// Tells the others that the run is over, once everything is durable.
     pub(super) fn leave_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        peers.activity =
-            if end == End::Complete { Activity::Complete } else { Activity::Ended(end.name().to_owned()) };
+        peers.standing.ends(if end == End::Complete {
+            Activity::Complete
+        } else {
+            Activity::Ended(end.name().to_owned())
+        });
         self.tell_peers(Checkpointed::Done)?;
         let Some(peers) = self.peers.take() else { return Ok(()) };
         let mut is_sent = false;

@@ -12,7 +12,7 @@ use super::manifest::{self, brought_by, object};
 use super::snapshot::{Local, Snapshot};
 use super::{CopyError, Entry, Manifest, Progress, Remote, places, transfer};
 use crate::recorder::Control;
-use crate::remote::{self, RemoteError};
+use crate::remote::{self, MachineTime, RemoteError};
 
 /// Says in the place of the copies what they are, to people without this program.
 const README: &str = "README.txt";
@@ -56,6 +56,7 @@ pub fn send(
     let readme = ObjectPath::from(README);
     remote.wait(remote::check_creation(
         remote.store.as_ref(),
+        &MachineTime,
         &readme,
         Bytes::from_static(README_TEXT.as_bytes()),
     ))?;
@@ -185,7 +186,7 @@ fn publish(remote: &Remote, manifest: &Manifest) -> Result<(), CopyError> {
         problem: error.to_string(),
     })?;
     let path = manifest::manifest(number);
-    match remote.runtime.block_on(remote::create(remote.store.as_ref(), &path, bytes)) {
+    match remote.runtime.block_on(remote::create(remote.store.as_ref(), &MachineTime, &path, bytes)) {
         Ok(()) => Ok(()),
         Err(RemoteError::Exists(_)) => Err(CopyError::Overtaken { url: remote.url.clone(), number }),
         Err(error) => Err(remote.failed(error)),

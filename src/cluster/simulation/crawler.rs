@@ -1,0 +1,390 @@
+//! A small web, and a crawler of one partition of it: books, a disk that keeps what was committed, and politeness. What the cluster
+//! says and is told goes through the code of the cluster alone.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::join;
+
+use super::super::node::Node;
+use super::super::shared::{Epoch, Shared};
+use super::super::{
+    Activity, Batch, ClusterError, Event, Marks, Named, Partition, Progress, Rest, Route, Standing, Turns,
+};
+use super::world::World;
+use crate::importance::Cash;
+use crate::remote::Time as _;
+
+/// Pages of a batch: few, so that there are many batches.
+const BATCH_PAGES: usize = 3;
+
+/// A page, by its place in the web.
+pub(super) type PageId = usize;
+
+/// The web.
+pub(super) struct Web {
+    pub(super) urls: Vec<String>,
+    pub(super) owners: Vec<u16>,
+    addresses: Vec<IpAddr>,
+    links: Vec<Vec<PageId>>,
+    ids: BTreeMap<String, PageId>,
+    pub(super) seeds: Vec<PageId>,
+}
+
+impl Web {
+    pub(super) fn new(world: &World, partition: &Partition) -> Self {
+        let (sites, addresses) = (4 + world.below(6), 1 + world.below(4));
+        let mut web = Self {
+            urls: Vec::new(),
+            owners: Vec::new(),
+            addresses: Vec::new(),
+            links: Vec::new(),
+            ids: BTreeMap::new(),
+            seeds: Vec::new(),
+        };
+        for site in 0..sites {
+            let name = format!("s{site}.test");
+            for page in 0..1 + world.below(6) {
+                web.urls.push(format!("http://{name}/{page}"));
+                web.owners.push(partition.of_site(&name));
+                web.addresses.push(IpAddr::V4(Ipv4Addr::new(10, 0, 0, (site % addresses) as u8)));
+            }
+        }
+        let count = web.urls.len() as u64;
+        web.ids = web.urls.iter().cloned().zip(0..).collect();
+        web.links =
+            (0..count).map(|_| (0..world.below(6)).map(|_| world.below(count) as usize).collect()).collect();
+        web.seeds = (0..1 + world.below(2)).map(|_| world.below(count) as usize).collect();
+        web
+    }
+
+    /// All pages that the seeds lead to.
+    pub(super) fn reachable(&self) -> BTreeSet<PageId> {
+        let (mut found, mut open) = (BTreeSet::new(), self.seeds.clone());
+        while let Some(page) = open.pop() {
+            if found.insert(page) {
+                open.extend(&self.links[page]);
+            }
+        }
+        found
+    }
+}
+
+/// What an archive knows.
+#[derive(Clone)]
+pub(super) struct Books {
+    partition: Partition,
+    pub(super) marks: Marks,
+    outbox: BTreeMap<(u16, u64), Bytes>,
+    reserve: u64,
+    cash: BTreeMap<PageId, u64>,
+    waiting: BTreeSet<PageId>,
+    pub(super) fetched: BTreeSet<PageId>,
+    leaving: BTreeMap<PageId, u64>,
+}
+
+impl Books {
+    pub(super) fn new(partition: &Partition, web: &Web) -> Self {
+        let own = web.seeds.iter().filter(|page| web.owners[**page] == partition.number);
+        Self {
+            partition: partition.clone(),
+            marks: Marks::default(),
+            outbox: BTreeMap::new(),
+            reserve: partition.initial_cash().units(),
+            cash: BTreeMap::new(),
+            waiting: own.copied().collect(),
+            fetched: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.reserve + self.cash.values().sum::<u64>() + self.leaving.values().sum::<u64>()
+    }
+
+    fn fetch(&mut self, web: &Web, page: PageId) {
+        assert!(
+            self.waiting.remove(&page) && self.fetched.insert(page),
+            "{} is fetched twice",
+            web.urls[page]
+        );
+        assert_eq!(web.owners[page], self.partition.number, "{} is another partition's", web.urls[page]);
+        let taken = self.reserve / 3;
+        self.reserve -= taken;
+        let amount = self.cash.remove(&page).unwrap_or(0) + taken;
+        let links = &web.links[page];
+        let share = amount.checked_div(links.len() as u64).unwrap_or(0);
+        self.reserve += amount - share * links.len() as u64;
+        for &target in links {
+            let is_own = web.owners[target] == self.partition.number;
+            let accounts = if is_own { &mut self.cash } else { &mut self.leaving };
+            *accounts.entry(target).or_insert(0) += share;
+            if is_own {
+                self.find(target);
+            }
+        }
+    }
+
+    fn find(&mut self, page: PageId) {
+        if !self.fetched.contains(&page) {
+            self.waiting.insert(page);
+        }
+    }
+
+    fn receive(&mut self, web: &Web, batch: &Batch, bytes: usize) {
+        let from = batch.route.from;
+        assert_eq!(
+            self.marks.received_from(from) + 1,
+            batch.route.number,
+            "batches from {from} come out of order"
+        );
+        self.marks.received.entry(from).or_default().count(batch, bytes);
+        for named in &batch.pages {
+            let page = web.ids[&named.url];
+            *self.cash.entry(page).or_insert(0) += named.cash;
+            self.find(page);
+        }
+    }
+
+    /// Makes batches of what leaves.
+    fn seal(&mut self, web: &Web, epoch: u64) {
+        let mut pages: BTreeMap<u16, Vec<Named>> = BTreeMap::new();
+        for (page, cash) in std::mem::take(&mut self.leaving) {
+            let url = web.urls[page].clone();
+            let named = Named { url, cash, depth: 1, hop: 'L', via: None, is_page: true, part: 0 };
+            pages.entry(web.owners[page]).or_default().push(named);
+        }
+        for (to, pages) in pages {
+            for pages in pages.chunks(BATCH_PAGES) {
+                let (cluster, number) = (self.partition.cluster.clone(), self.marks.sent_to(to) + 1);
+                let route = Route { cluster, from: self.partition.number, to, number };
+                let batch = Batch { route, epoch, pages: pages.to_vec() };
+                let bytes = batch.write().unwrap();
+                self.marks.sent.entry(to).or_default().count(&batch, bytes.len());
+                self.outbox.insert((to, number), bytes.into());
+            }
+        }
+        let expected = self.marks.total(self.partition.initial_cash()).map(Cash::units);
+        assert_eq!(Some(self.total()), expected, "the books of partition {}", self.partition);
+    }
+}
+
+/// A folder with an archive.
+pub(super) struct Disk {
+    pub(super) place: String,
+    pub(super) durable: Books,
+    /// What was durable before, for old copies.
+    pub(super) before: Vec<Books>,
+}
+
+/// What all can see who look at the whole from outside.
+#[derive(Default)]
+pub(super) struct Board {
+    /// The archive whose node began last, by partition.
+    pub(super) newest: BTreeMap<u16, Rc<RefCell<Disk>>>,
+    /// Requests by address: when they arrive, and at the hand of which node.
+    pub(super) arrivals: BTreeMap<IpAddr, Vec<(Duration, u16, u64)>>,
+    pub(super) is_told: bool,
+}
+
+impl Board {
+    pub(super) fn say(&self, world: &World, text: impl FnOnce() -> String) {
+        if self.is_told {
+            println!("{:10.3} {}", world.elapsed().as_secs_f64(), text());
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Complete,
+    Failed(ClusterError),
+}
+
+/// A run that is to be.
+pub(super) struct Crawler {
+    pub(super) world: Arc<World>,
+    pub(super) shared: Shared,
+    pub(super) web: Rc<Web>,
+    pub(super) partition: Partition,
+    pub(super) disk: Rc<RefCell<Disk>>,
+    pub(super) board: Rc<RefCell<Board>>,
+    pub(super) address_delay: Duration,
+    pub(super) ended: Rc<RefCell<Option<Ended>>>,
+}
+
+impl Crawler {
+    pub(super) async fn run(self) {
+        let books = self.disk.borrow().durable.clone();
+        let mine =
+            Epoch { node: "node".to_owned(), place: self.disk.borrow().place.clone(), time: String::new() };
+        let taken = Node::take_over(self.shared.clone(), self.partition.clone(), mine, &books.marks).await;
+        let ended = match taken {
+            Ok((node, worker)) => {
+                let run = Run {
+                    standing: Standing::default(),
+                    turns: Turns::new(self.partition.number, self.partition.count),
+                    has_begun: !node.waits,
+                    told: None,
+                    next: BTreeMap::new(),
+                    node,
+                    books,
+                    crawler: &self,
+                };
+                join(worker.work(), run.run()).await.1
+            }
+            Err(error) => Ended::Failed(error),
+        };
+        self.say(|| format!("ends: {ended:?}"));
+        *self.ended.borrow_mut() = Some(ended);
+    }
+
+    fn say(&self, text: impl FnOnce() -> String) {
+        let place = || self.disk.borrow().place.clone();
+        self.board
+            .borrow()
+            .say(&self.world, || format!("partition {} in {}: {}", self.partition, place(), text()));
+    }
+}
+
+struct Run<'a> {
+    crawler: &'a Crawler,
+    node: Node,
+    books: Books,
+    standing: Standing,
+    turns: Turns,
+    has_begun: bool,
+    told: Option<Instant>,
+    /// From when on an address may be asked by this node itself.
+    next: BTreeMap<IpAddr, Instant>,
+}
+
+impl Run<'_> {
+    async fn run(mut self) -> Ended {
+        let world = &self.crawler.world;
+        let mut checkpoint_at = world.now() + world.span(500, 8_000);
+        loop {
+            if let Some(error) = self.hear() {
+                return Ended::Failed(error);
+            }
+            let mut is_resting = false;
+            if self.has_begun {
+                self.note_begin();
+                if self.books.waiting.is_empty() {
+                    match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
+                        Rest::Tell => self.checkpoint().await,
+                        Rest::Wait => is_resting = true,
+                        Rest::Over => return self.leave().await,
+                    }
+                } else {
+                    self.standing.is_busy();
+                    self.fetch();
+                }
+            }
+            if world.now() >= checkpoint_at {
+                self.checkpoint().await;
+                checkpoint_at = world.now() + world.span(500, 8_000);
+            }
+            world.sleep(if is_resting { world.span(200, 400) } else { world.span(20, 300) }).await;
+        }
+    }
+
+    /// Takes note of what has happened; an error ends the run.
+    fn hear(&mut self) -> Option<ClusterError> {
+        while let Some(event) = self.node.event() {
+            match event {
+                Event::Failed(error) => return Some(error),
+                event => self.take(event),
+            }
+        }
+        let now = self.crawler.world.now();
+        if self.told.is_none_or(|told| now >= told + Duration::from_secs(1)) {
+            let untold = self.turns.take_untold();
+            if !untold.is_empty() {
+                self.told = Some(now);
+                self.node.tell_addresses(untold);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Begun => self.has_begun = true,
+            Event::Sent(to, number) => drop(self.books.outbox.remove(&(to, number))),
+            Event::Received(batch, bytes) => {
+                self.books.receive(&self.crawler.web, &batch, bytes);
+                self.standing.received(true);
+            }
+            Event::Quiet(marks) => self.standing.is_quiet(marks),
+            Event::Told(addresses, at) => self.turns.told(&addresses, at),
+            Event::Looked(look) => self.turns.see(look),
+            Event::Failed(_) | Event::Rebuilt(_) | Event::WaitsFor(_) | Event::Trouble(_) => {}
+        }
+    }
+
+    /// From now on its archive is the one to go on with.
+    fn note_begin(&self) {
+        let (crawler, number) = (self.crawler, self.crawler.partition.number);
+        let mut board = crawler.board.borrow_mut();
+        let is_newest = board.newest.get(&number).is_some_and(|newest| Rc::ptr_eq(newest, &crawler.disk));
+        if !is_newest {
+            board.newest.insert(number, Rc::clone(&crawler.disk));
+            drop(board);
+            crawler.say(|| format!("begins, epoch {}", self.node.epoch));
+        }
+    }
+
+    /// Fetches a page, if one of those that wait may be asked for now.
+    fn fetch(&mut self) {
+        let (world, web) = (&self.crawler.world, &self.crawler.web);
+        let (now, delay) = (world.now(), self.crawler.address_delay);
+        for page in self.books.waiting.clone() {
+            let address = web.addresses[page];
+            let is_early = self.next.get(&address).is_some_and(|next| now < *next);
+            if is_early || !delay.is_zero() && self.turns.wait(address, delay, now).is_some() {
+                continue;
+            }
+            self.next.insert(address, now + delay);
+            let arrival = world.elapsed() + world.span(0, 990);
+            let by = (arrival, self.crawler.partition.number, self.node.epoch);
+            self.crawler.board.borrow_mut().arrivals.entry(address).or_default().push(by);
+            return self.books.fetch(web, page);
+        }
+    }
+
+    /// Makes everything durable, then tells of it; there may be no time for the second.
+    async fn checkpoint(&mut self) {
+        let (crawler, world) = (self.crawler, &self.crawler.world);
+        self.books.seal(&crawler.web, self.node.epoch);
+        {
+            let mut disk = crawler.disk.borrow_mut();
+            let before = std::mem::replace(&mut disk.durable, self.books.clone());
+            disk.before.push(before);
+        }
+        world.sleep(world.span(0, 50)).await;
+        let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
+        let (total, marks) = (self.books.total(), self.books.marks.clone());
+        let commit = self.standing.commit(outbox, total, marks, Progress::default());
+        // Why its other half has ended is among what it said.
+        drop(self.node.commit(commit));
+    }
+
+    async fn leave(mut self) -> Ended {
+        self.standing.ends(Activity::Complete);
+        self.checkpoint().await;
+        let mut events = self.node.leave();
+        while let Some(event) = events.recv().await {
+            if let Event::Failed(error) = event {
+                return Ended::Failed(error);
+            }
+        }
+        Ended::Complete
+    }
+}

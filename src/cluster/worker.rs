@@ -1,0 +1,368 @@
+//! What talks to the object store for a node, so that the crawl never waits for it: on a thread of its own, or, in tests, as one of many
+//! under a clock that is turned.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+
+use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, time_of_day};
+use super::shared::Shared;
+use super::status::{Activity, Status, is_quiet};
+use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
+use super::{ClusterError, Marks, Partition, Route};
+use crate::remote::within;
+
+/// Between two looks at what others have sent: while there is something to do, and while there is not.
+const POLL_RUNNING: Duration = Duration::from_secs(2);
+const POLL_IDLE: Duration = Duration::from_millis(250);
+
+/// Batches that are read ahead of what the archive has made durable, from each partition.
+const AHEAD_MAX: u64 = 4;
+
+/// While addresses are asked, the store's clock is looked at so often.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
+
+/// How long the end of a run waits for a store that does not answer.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is the same in two looks at all partitions when nothing has happened in between.
+type Seen = Vec<(u64, Marks)>;
+
+pub(super) struct Worker {
+    shared: Shared,
+    partition: Partition,
+    node: String,
+    epoch: u64,
+    /// Since when this node is sure to hold its partition.
+    held: Instant,
+    begins: Instant,
+    queue: UnboundedReceiver<Said>,
+    events: Sender<Event>,
+    outbox: BTreeMap<(u16, u64), Bytes>,
+    /// What is told of this node.
+    status: Option<Status>,
+    /// Whether it was told as it is.
+    is_told: bool,
+    /// How often it was tried to tell it, and the number under which it is in the store.
+    trials: u64,
+    told: u64,
+    /// The last batch from each partition that was handed to the crawl.
+    handed: BTreeMap<u16, u64>,
+    /// What is durable.
+    marks: Marks,
+    /// What this node asks, and what of it is not known to be in the store.
+    addresses: Vec<u64>,
+    untold: Vec<u64>,
+    told_addresses: u64,
+    others: Others,
+    clock: Option<Clock>,
+    /// The last look, if it was quiet.
+    before: Option<Seen>,
+    waits_for: Vec<u16>,
+    in_trouble: bool,
+}
+
+impl Worker {
+    pub(super) fn new(
+        shared: Shared,
+        own: Lease,
+        marks: Marks,
+        queue: UnboundedReceiver<Said>,
+        events: Sender<Event>,
+    ) -> Self {
+        let Lease { partition, node, epoch, held, begins } = own;
+        Self {
+            shared,
+            partition,
+            node,
+            epoch,
+            held,
+            begins,
+            queue,
+            events,
+            outbox: BTreeMap::new(),
+            status: None,
+            is_told: true,
+            trials: 0,
+            told: 0,
+            handed: marks.received.iter().map(|(from, mark)| (*from, mark.number)).collect(),
+            marks,
+            addresses: Vec::new(),
+            untold: Vec::new(),
+            told_addresses: 0,
+            others: Others::default(),
+            clock: None,
+            before: None,
+            waits_for: Vec::new(),
+            in_trouble: false,
+        }
+    }
+
+    /// Works until the crawl says nothing more, or the node can go on no longer.
+    pub(super) async fn work(mut self) {
+        loop {
+            let left = self.begins.saturating_duration_since(self.shared.time.now());
+            match within(&*self.shared.time, left, self.queue.recv()).await {
+                Some(Some(said)) => self.take(said),
+                Some(None) if self.shared.time.now() < self.begins => return,
+                // A run that is over already has something to say, too.
+                Some(None) | None => break,
+            }
+        }
+        // What the node before may still have written is known now.
+        if let Err(error) = self.begin().await {
+            return self.say(Event::Failed(error)).await;
+        }
+        self.say(Event::Begun).await;
+        loop {
+            if !self.go_round().await {
+                return;
+            }
+            let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
+            let pause = if is_idle { POLL_IDLE } else { POLL_RUNNING };
+            match within(&*self.shared.time, pause, self.queue.recv()).await {
+                Some(Some(said)) => self.take(said),
+                Some(None) => return self.end().await,
+                None => {}
+            }
+            while let Ok(said) = self.queue.try_recv() {
+                self.take(said);
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), ClusterError> {
+        check_fresh(&self.shared, &self.partition, &self.marks).await?;
+        self.hold(Duration::ZERO).await
+    }
+
+    /// Sends, tells and looks once; whether the node can go on.
+    async fn go_round(&mut self) -> bool {
+        let outcome = match self.write().await {
+            Ok(()) => self.look().await,
+            failed => failed,
+        };
+        match outcome {
+            Ok(()) => {
+                if mem::take(&mut self.in_trouble) {
+                    self.say(Event::Trouble(None)).await;
+                }
+                true
+            }
+            Err(error) if error.is_passing() => {
+                self.in_trouble = true;
+                self.say(Event::Trouble(Some(error.to_string()))).await;
+                true
+            }
+            Err(error) => {
+                self.say(Event::Failed(error)).await;
+                false
+            }
+        }
+    }
+
+    /// The run is over: what is left is sent, if the store lets it.
+    async fn end(&mut self) {
+        let begun = self.shared.time.now();
+        loop {
+            match self.write().await {
+                Ok(()) => return,
+                Err(error) if error.is_passing() && self.shared.time.now() < begun + END_PATIENCE => {
+                    tracing::debug!(%error, "the object store of the cluster");
+                    self.shared.time.sleep(POLL_RUNNING).await;
+                }
+                Err(error) => return self.say(Event::Failed(error)).await,
+            }
+        }
+    }
+
+    async fn say(&self, event: Event) {
+        // A crawl that has gone needs to know nothing.
+        drop(self.events.send(event).await);
+    }
+
+    fn take(&mut self, said: Said) {
+        let commit = match said {
+            Said::Commit(commit) => commit,
+            Said::Addresses(more) => {
+                let room = ADDRESSES_MAX.saturating_sub(self.addresses.len());
+                self.addresses.extend(more.iter().take(room));
+                if more.len() > room && self.addresses.last() != Some(&EVERY_ADDRESS) {
+                    self.addresses.push(EVERY_ADDRESS);
+                }
+                return self.untold.extend(more);
+            }
+        };
+        let Commit { outbox, activity, total, marks, progress } = *commit;
+        self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
+        self.marks = marks.clone();
+        self.is_told = false;
+        self.status = Some(Status {
+            partition: self.partition.number,
+            epoch: self.epoch,
+            node: self.node.clone(),
+            time: time_of_day(&*self.shared.time),
+            activity,
+            total,
+            marks,
+            progress,
+        });
+    }
+
+    /// Makes sure that nobody else has the partition; what was seen within `age` still holds.
+    async fn hold(&mut self, age: Duration) -> Result<(), ClusterError> {
+        if self.shared.time.now() < self.held + age {
+            return Ok(());
+        }
+        let looked = self.shared.time.now();
+        let newest = self.shared.newest_epoch(self.partition.number).await?;
+        if newest != self.epoch {
+            let node = self
+                .shared
+                .epoch(self.partition.number, newest)
+                .await?
+                .map_or_else(String::new, |epoch| epoch.node);
+            let partition = self.partition.number;
+            return Err(ClusterError::Superseded { partition, epoch: self.epoch, newest, node });
+        }
+        self.held = looked;
+        Ok(())
+    }
+
+    /// Tells the status, then sends batches, so that nobody has received what was not told to be sent; then removes what
+    /// was received and told to be.
+    async fn write(&mut self) -> Result<(), ClusterError> {
+        let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
+        let needs_clock =
+            !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
+        if (!self.is_told || needs_clock)
+            && let Some(status) = self.status.clone()
+        {
+            self.hold(LEASE / 2).await?;
+            self.trials += 1;
+            self.clock = self.shared.tell(&status, self.trials).await?.or(self.clock);
+            self.is_told = true;
+            // Whoever reads a folder while this is written may see only the one before.
+            let before = mem::replace(&mut self.told, self.trials);
+            self.shared.forget_statuses(own, before).await?;
+        }
+        if !self.untold.is_empty() {
+            self.hold(LEASE / 2).await?;
+            self.shared.tell_addresses(own, &self.addresses).await?;
+            let told = mem::take(&mut self.untold);
+            self.say(Event::Told(told, self.shared.time.now())).await;
+            let before = mem::replace(&mut self.told_addresses, self.addresses.len() as u64);
+            self.shared.forget_addresses(own, before).await?;
+        }
+        while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
+            let bytes = bytes.clone();
+            self.hold(LEASE / 2).await?;
+            self.shared.create(&self.route(self.partition.number, to, number).name(), bytes).await?;
+            self.outbox.pop_first();
+            self.say(Event::Sent(to, number)).await;
+        }
+        Ok(())
+    }
+
+    fn route(&self, from: u16, to: u16, number: u64) -> Route {
+        Route { cluster: self.partition.cluster.clone(), from, to, number }
+    }
+
+    /// Looks at what others have sent and told.
+    async fn look(&mut self) -> Result<(), ClusterError> {
+        let own = self.partition.number;
+        for (from, stored) in self.shared.incoming(own).await? {
+            if from == own || !(1..=self.partition.count).contains(&from) {
+                continue;
+            }
+            let durable = self.marks.received_from(from);
+            for (&old, _) in stored.range(..=durable) {
+                self.hold(LEASE / 2).await?;
+                self.shared.delete(&self.route(from, own, old).name()).await?;
+            }
+            loop {
+                let next = self.handed.get(&from).copied().unwrap_or(0) + 1;
+                if next > durable + AHEAD_MAX {
+                    break;
+                }
+                let route = self.route(from, own, next);
+                let next_batch = match self.shared.next_batch(&route, &stored, &self.partition).await {
+                    Err(error @ ClusterError::Batch(_)) => {
+                        // Another node that has the partition by now removes what it has received.
+                        self.hold(Duration::ZERO).await?;
+                        return Err(error);
+                    }
+                    next_batch => next_batch?,
+                };
+                let Some((batch, bytes)) = next_batch else {
+                    break;
+                };
+                self.handed.insert(from, next);
+                self.say(Event::Received(Box::new(batch), bytes)).await;
+            }
+        }
+        let all = self.shared.statuses(self.partition.count).await?;
+        if !self.addresses.is_empty() {
+            self.look_at_addresses(&all).await?;
+        }
+        self.look_at_rebuilds(&all).await;
+        self.look_for_quiet(&all).await;
+        Ok(())
+    }
+
+    async fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+        let at = self.shared.time.now();
+        let mut told = self.shared.told_addresses().await?;
+        told.retain(|(partition, _), _| *partition != self.partition.number);
+        let has_ended = |partition: u16, epoch: u64| {
+            let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
+            one.is_some_and(|one| matches!(one.activity, Activity::Complete | Activity::Ended(_)))
+        };
+        let mut read = BTreeMap::new();
+        for node in self.others.unread(&told) {
+            read.insert(node, self.shared.addresses(node, told[&node]).await?);
+        }
+        let others = self.others.look(&told, read, at, has_ended);
+        self.hold(LEASE / 2).await?;
+        self.say(Event::Looked(Look { others, at, held: self.held, clock: self.clock })).await;
+        Ok(())
+    }
+
+    async fn look_at_rebuilds(&self, all: &[Option<Status>]) {
+        let news = all.iter().flatten().map(|status| (status.partition, status.marks.rebuilds));
+        let news: BTreeMap<u16, u32> = news
+            .filter(|(partition, rebuilds)| {
+                *rebuilds > self.marks.told.get(partition).copied().unwrap_or(0)
+                    && *partition != self.partition.number
+            })
+            .collect();
+        if !news.is_empty() {
+            self.say(Event::Rebuilt(news)).await;
+        }
+    }
+
+    /// Looks twice: what was on its way during one look is seen by the next.
+    async fn look_for_quiet(&mut self, all: &[Option<Status>]) {
+        if !is_quiet(all) {
+            self.before = None;
+            let busy = |(place, status): (usize, &Option<Status>)| {
+                let is_busy = status.as_ref().is_none_or(|status| !status.activity.is_quiet());
+                is_busy.then_some(place as u16 + 1)
+            };
+            let busy: Vec<u16> = all.iter().enumerate().filter_map(busy).collect();
+            if busy != self.waits_for && !busy.contains(&self.partition.number) && !busy.is_empty() {
+                self.say(Event::WaitsFor(busy.clone())).await;
+            }
+            self.waits_for = busy;
+            return;
+        }
+        let seen: Seen = all.iter().flatten().map(|status| (status.epoch, status.marks.clone())).collect();
+        if self.before.as_ref() == Some(&seen) && self.is_told {
+            self.say(Event::Quiet(self.marks.clone())).await;
+        }
+        self.before = Some(seen);
+    }
+}

@@ -7,8 +7,11 @@ use std::path::Path;
 use archive::columns::{self, Kind};
 use archive::ledger::Credits;
 use archive::parse::DocumentKind;
+use archive::recorder;
 use archive::selection::{Choice, RefreshRules, Weights, most_obsolete};
-use archive_storage::Store;
+use archive_storage::address::url_hash;
+use archive_storage::segment::SegmentOptions;
+use archive_storage::{Store, Visit};
 use archive_testweb::Config;
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -173,6 +176,25 @@ fn due_folders_spare_a_pass_and_choose_the_same() {
         fs::write(&file, damaged).unwrap();
         assert_eq!(choose(true, 20, 2), choose(false, 20, 2));
     }
+}
+
+/// What was refused was never fetched, and may always be: that alone is no reason to look at all pages.
+#[test]
+fn soon_after_a_crawl_no_pass_is_made() {
+    let (served, archive) = crawled(lively(415, 3, 120));
+    let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
+    let url = "http://refused.test/";
+    let (refused, _) = store.state_mut().intern(url, url_hash(url)).unwrap();
+    store.state_mut().set_visit(refused, &Visit::default()).unwrap();
+    let credits = Credits::open(store.state()).unwrap();
+    let rules = RefreshRules { policy: "xyleme".parse().unwrap(), ..RefreshRules::default() };
+    let choice = Choice::new(rules, Weights::importance()).with_folders(&archive.path, 0);
+    let makes_pass = |minutes: i64| {
+        let now = served.web.clock().now() + TimeDelta::minutes(minutes);
+        most_obsolete(store.state(), &credits, &choice, 20, now).unwrap();
+        archive.path.join("state/due").exists()
+    };
+    assert!(!makes_pass(30) && makes_pass(90));
 }
 
 #[test]

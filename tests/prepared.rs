@@ -12,7 +12,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
 /// Conditions of every sort on what columns have, and some on what they have not.
-const CONDITIONS: [&str; 34] = [
+const CONDITIONS: [&str; 37] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -38,6 +38,9 @@ const CONDITIONS: [&str; 34] = [
     "content_type is not empty",
     "host ~ \"*1*\"",
     "site contains \"s2\"",
+    "site = \"S1.test\"",
+    "site not in (\"s0.test\", \"s3.test\", \"nowhere.test\")",
+    "site = \"\"",
     "host matches \"^h[0-3]\"",
     "first_seen > 2020-01-01",
     "last_seen < 2020-01-01",
@@ -50,8 +53,13 @@ const CONDITIONS: [&str; 34] = [
 ];
 
 /// Other questions about pages and sites.
-const QUESTIONS: [&str; 13] = [
+const QUESTIONS: [&str; 18] = [
     "site importance > 0.5 order by importance",
+    "site importance > 0.5 order by importance limit 2",
+    "site limit 3 offset 1",
+    "site captures > 0 and pages > 1 order by captures asc, html limit 4",
+    "site html < 100 and xml >= 0 order by pages asc limit 300 select site, pages",
+    "site site contains \"1\" order by importance limit 1",
     "site importance_sum > 1 order by site select site, importance_sum, importance_max",
     "site captures > 0 select site, pages, captures, html, xml, first_seen, last_seen order by site",
     "count pages group by type",
@@ -67,9 +75,13 @@ const QUESTIONS: [&str; 13] = [
 ];
 
 /// What groups have in common: some of it columns have, some they have not.
-const SORTS: [&str; 8] = [
+const SORTS: [&str; 12] = [
     "type",
     "site, status",
+    "site limit 2",
+    "host limit 3 offset 2",
+    "host order by count asc limit 3",
+    "site having count > 3 order by count, site limit 2",
     "host, depth, type",
     "language, content_type",
     "captures, versions",

@@ -210,8 +210,30 @@ impl Reader {
         Ok(all)
     }
 
+    /// The values of a column in some rows of a block.
+    pub(super) fn pick(&self, block: u32, column: u32, rows: &[usize]) -> Result<Vec<u64>, PreparedError> {
+        let pick = || {
+            let (chunk, plain) = self.plain(block, column)?;
+            let width = width(chunk.least, chunk.most);
+            let value = |row: &usize| {
+                let mut value = [0; 8];
+                let bytes = plain.get(row * width..(row + 1) * width).ok_or_else(damaged)?;
+                value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                Ok(chunk.least.wrapping_add(u64::from_le_bytes(value)))
+            };
+            rows.iter().map(value).collect::<io::Result<Vec<_>>>()
+        };
+        pick().map_err(failed(&self.path))
+    }
+
     fn read<T: Clone>(&self, block: u32, column: u32, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
-        let chunk = self.chunk(block, column).ok_or_else(damaged)?;
+        let (Chunk { least, most, .. }, plain) = self.plain(block, column)?;
+        Ok(widen(&plain, width(least, most), self.rows(block).len(), |value| of(least.wrapping_add(value))))
+    }
+
+    /// A chunk, and its values less the least one.
+    fn plain(&self, block: u32, column: u32) -> io::Result<(Chunk, Vec<u8>)> {
+        let chunk = *self.chunk(block, column).ok_or_else(damaged)?;
         let (width, rows) = (width(chunk.least, chunk.most), self.rows(block).len());
         let plain_bytes = rows * width;
         if chunk.bytes as usize > plain_bytes {
@@ -227,8 +249,7 @@ impl Reader {
         if plain.len() != plain_bytes {
             return Err(damaged());
         }
-        let least = chunk.least;
-        Ok(widen(&plain, width, rows, |value| of(least.wrapping_add(value))))
+        Ok((chunk, plain))
     }
 }
 
@@ -325,9 +346,11 @@ mod tests {
         for (column, values) in (0..).zip(columns) {
             let read = (0..2).flat_map(|block| reader.map(block, column, |value| value).unwrap());
             assert_eq!(read.collect::<Vec<_>>(), values);
+            assert_eq!(reader.pick(0, column, &[299, 7]).unwrap(), [values[299], values[7]]);
         }
         assert_eq!((reader.bounds(0, 0), reader.bounds(1, 0)), (0..=299, 68..=70));
         assert!(reader.map(2, 0, |value| value).is_err() && reader.map(1, 2, |value| value).is_err());
+        assert!(reader.pick(1, 0, &[2]).is_ok() && reader.pick(1, 0, &[3]).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use facts::{Facts, KINDS_END, Pages, is_page, kind};
 pub use file::{BLOCK_ROWS, PreparedError};
 use file::{Reader, Stamp, Writer};
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
-pub use sites::SiteSums;
+pub use sites::{SiteColumn, SiteSums, Sites};
 
 use crate::ledger::CreditError;
 
@@ -191,15 +191,6 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
     };
     let found = |file| Some((file, format!("{file}: {}", check(file).err()?.reason())));
     [FILE, SITES_FILE, SAMPLE_FILE].into_iter().filter_map(found).collect()
-}
-
-/// What the pages of each site come to, by the site's number, if that was prepared for the checkpoint that is read.
-///
-/// # Errors
-/// When the file is damaged.
-pub fn sites(store: &Store) -> Result<Option<Vec<SiteSums>>, PreparedError> {
-    let Some(reader) = open(store, SITES_FILE, of_sites(store.state()))? else { return Ok(None) };
-    Ok(Some(reader.all_rows()?.into_iter().map(SiteSums::of_values).collect()))
 }
 
 /// The columns of the checkpoint that is read.

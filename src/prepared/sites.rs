@@ -1,10 +1,70 @@
 //! What the pages of a site come to.
 
-use super::Facts;
+use archive_storage::{SiteId, Store};
+
+use super::file::Reader;
+use super::{Facts, PreparedError, SITES_FILE, of_sites, open};
 use crate::parse::DocumentKind;
 
 /// Columns of the file.
-pub(super) const COLUMNS: usize = 9;
+pub(super) const COLUMNS: usize = SiteColumn::ByLinks as usize + 1;
+
+/// A column of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "as in `SiteSums`")]
+pub enum SiteColumn {
+    Pages,
+    Captures,
+    Html,
+    Xml,
+    FirstSeen,
+    LastSeen,
+    Importance,
+    ImportanceMax,
+    ByLinks,
+}
+
+/// What the pages of each site come to, as of the checkpoint that is read.
+#[derive(Debug)]
+pub struct Sites(Reader);
+
+impl Sites {
+    /// Those of an archive, if they are of the checkpoint that it was opened at.
+    ///
+    /// # Errors
+    /// When the file is damaged; so may each of the following.
+    pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
+        Ok(open(store, SITES_FILE, of_sites(store.state()))?.map(Self))
+    }
+
+    /// All of them, by the site's number.
+    pub fn all(&self) -> Result<Vec<SiteSums>, PreparedError> {
+        Ok(self.0.all_rows()?.into_iter().map(SiteSums::of_values).collect())
+    }
+
+    /// What a function makes of the values of a column, by the site's number.
+    pub fn map(&self, column: SiteColumn, of: fn(u64) -> f64) -> Result<Vec<f64>, PreparedError> {
+        let blocks = (0..self.0.blocks()).map(|block| self.0.map(block, column as u32, of));
+        Ok(blocks.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// Some of them.
+    pub fn some(&self, sites: &[SiteId]) -> Result<Vec<SiteSums>, PreparedError> {
+        let mut found = vec![[0; COLUMNS]; sites.len()];
+        for block in 0..self.0.blocks() {
+            let all = self.0.rows(block);
+            let are_in = sites.iter().enumerate().filter(|(_, site)| all.contains(&site.0));
+            let (places, rows): (Vec<_>, Vec<_>) =
+                are_in.map(|(place, site)| (place, (site.0 - all.start) as usize)).unzip();
+            for column in (0..COLUMNS).filter(|_| !rows.is_empty()) {
+                let values = self.0.pick(block, column as u32, &rows)?;
+                places.iter().zip(values).for_each(|(place, value)| found[*place][column] = value);
+            }
+        }
+        Ok(found.into_iter().map(SiteSums::of_values).collect())
+    }
+}
 
 /// What the pages of a site come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,6 +103,12 @@ impl SiteSums {
             self.first_seen = page.first_seen;
         }
         self.last_seen = self.last_seen.max(page.last_seen);
+    }
+
+    /// What it has in a column.
+    #[must_use]
+    pub fn value(&self, column: SiteColumn) -> u64 {
+        self.values()[column as usize]
     }
 
     pub(super) fn values(&self) -> [u64; COLUMNS] {

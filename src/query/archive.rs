@@ -13,12 +13,10 @@ use chrono::{DateTime, Utc};
 
 use super::Plan;
 use super::batch::Batch;
-use super::columnar::{self, Columnar};
-use super::columns::Column as Field;
+use super::columnar::{self, Columnar, SiteTest};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
-use super::filter::Ranges;
 use super::prefilter::{self, Test};
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow, Sorts};
 use super::topics::Topics;
 use super::value::Value;
 use crate::access::Access;
@@ -27,7 +25,7 @@ use crate::columns::{self, Column, ColumnError, Kind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::{DocumentKind, Structure, Validity};
-use crate::prepared::{self, Facts, Pages, Prepared, PreparedError, SiteSums};
+use crate::prepared::{Facts, Pages, Prepared, PreparedError, SiteSums, Sites};
 use crate::refresh::rate::RatePrior;
 use crate::topics::TopicError;
 
@@ -194,7 +192,7 @@ impl<'a> ArchiveRows<'a> {
             return Ok(None);
         };
         let (test, is_exact) = match &plan.filter {
-            Some(filter) => Test::of(filter, self.state)?,
+            Some(filter) => Test::of(filter, &self.pages)?,
             None => (None, true),
         };
         Ok(is_exact.then_some(Columnar { prepared, test }))
@@ -229,32 +227,36 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// The sites that pass tests of their numbers; names of others are not read.
-    fn site_rows(
-        &self,
-        tests: Vec<(Field, Ranges<f64>)>,
-    ) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+    fn site_rows(&self, tests: Vec<SiteTest>) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
         let sums = match self.site_sums() {
             Ok(sums) => sums,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
         let passes = move |sum: &SiteSums| {
             let mut tests = tests.iter();
-            tests.all(|(field, ranges)| columnar::site_number(sum, *field).is_none_or(|it| ranges.has(&it)))
+            tests.all(|(number, ranges)| ranges.has(&number.of(sum)))
         };
-        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum)).map(|(id, sum)| {
-            Ok(SiteRow {
-                id: SiteId(id),
-                name: self.texts.borrow_mut().sites.get(id)?.to_owned(),
-                importance: sum.by_links,
-                pages: sum.pages,
-                captures: sum.captures,
-                html: sum.html,
-                xml: sum.xml,
-                first_seen: time(sum.first_seen),
-                last_seen: time(sum.last_seen),
-            })
-        });
-        Box::new(rows)
+        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum));
+        Box::new(rows.map(|(id, sum)| self.site_row(SiteId(id), sum)))
+    }
+
+    fn site_row(&self, id: SiteId, sum: &SiteSums) -> Result<SiteRow, RowsError> {
+        Ok(SiteRow {
+            id,
+            name: self.texts.borrow_mut().sites.get(id.0)?.to_owned(),
+            importance: sum.by_links,
+            pages: sum.pages,
+            captures: sum.captures,
+            html: sum.html,
+            xml: sum.xml,
+            first_seen: time(sum.first_seen),
+            last_seen: time(sum.last_seen),
+        })
+    }
+
+    /// The prepared columns of sites, where there are some.
+    fn prepared_sites(&self) -> Result<Option<Sites>, PreparedError> {
+        if self.access.is_unlimited() { Sites::open(self.store) } else { Ok(None) }
     }
 
     /// What the pages of each site come to.
@@ -262,9 +264,8 @@ impl<'a> ArchiveRows<'a> {
         if let Some(sums) = self.site_sums.get() {
             return Ok(sums);
         }
-        let prepared = if self.access.is_unlimited() { prepared::sites(self.store)? } else { None };
-        let sums = match prepared {
-            Some(sums) => sums,
+        let sums = match self.prepared_sites()? {
+            Some(sites) => sites.all()?,
             None => {
                 let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
                 for page in self.facts(None) {
@@ -305,18 +306,20 @@ impl Rows for ArchiveRows<'_> {
 
     fn pages_for(&self, plan: &Plan) -> Result<Chosen<'_>, RowsError> {
         let (test, are_selected) = match (&plan.filter, &self.prepared) {
-            (Some(filter), Some(_)) => Test::of(filter, self.state)?,
+            (Some(filter), Some(_)) => Test::of(filter, &self.pages)?,
             _ => (None, false),
         };
         let pages = self.facts(test).map(|page| page.map(|(id, facts)| row(id, &facts)));
         Ok(Chosen { pages: Box::new(pages), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<Vec<(PageRow, u64)>>, RowsError> {
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<Sorts>, RowsError> {
         let Some(columns) = columnar::sorts(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan)? else { return Ok(None) };
-        let sorts = columnar.sorted(&columns)?;
-        Ok(sorts.map(|each| each.into_iter().map(|(id, facts, count)| (row(id, &facts), count)).collect()))
+        let sorted = columnar.sorted(&columns, columnar::largest(plan, &columns))?;
+        Ok(sorted.map(|(each, left_out)| {
+            (each.into_iter().map(|(id, facts, count)| (row(id, &facts), count)).collect(), left_out)
+        }))
     }
 
     fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
@@ -325,6 +328,14 @@ impl Rows for ArchiveRows<'_> {
         let (ids, count) = columnar.best(limit, captured_first)?;
         let pages = ids.into_iter().filter_map(|id| self.page(id).transpose());
         Ok(Some((pages.collect::<Result<_, _>>()?, count)))
+    }
+
+    fn best_sites_for(&self, plan: &Plan) -> Result<Option<(Vec<SiteRow>, u64)>, RowsError> {
+        let Some(sites) = self.prepared_sites()? else { return Ok(None) };
+        let Some((ids, count)) = columnar::best_sites(plan, &sites)? else { return Ok(None) };
+        let sums = sites.some(&ids)?;
+        let rows = ids.iter().zip(&sums).map(|(id, sum)| self.site_row(*id, sum));
+        Ok(Some((rows.collect::<Result<_, _>>()?, count)))
     }
 
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
@@ -387,7 +398,7 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
-        self.site_rows(plan.filter.as_ref().map(columnar::site_tests).unwrap_or_default())
+        self.site_rows(plan.filter.as_ref().map(|filter| columnar::site_tests(filter).0).unwrap_or_default())
     }
 
     fn topics(&self) -> &[String] {

@@ -2,10 +2,10 @@
 //! made of the others, and blocks are read on all processors. Of sites, which numbers leave out most.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
+use std::ops::Range;
 
-use archive_grammar::Direction;
-use archive_storage::UrlId;
+use archive_grammar::{Direction, Target};
+use archive_storage::{SiteId, UrlId};
 use rayon::prelude::*;
 
 use super::columns::Column;
@@ -15,10 +15,11 @@ use super::groups::{Aggregate, Gather};
 use super::plan::Plan;
 use super::prefilter::{Rows, Test, plain};
 use super::top::Top;
-use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError, SiteSums};
+use crate::prepared::{self, Column as Stored, Facts, Prepared, PreparedError, SiteColumn, SiteSums, Sites};
 
-/// Sorts of pages of one block that are counted side by side.
-const SORTS_MAX: u64 = 1 << 18;
+/// Sorts of pages that are counted side by side, and in how many places at most: each takes eight bytes a sort.
+const SORTS_MAX: u64 = 1 << 21;
+const COUNTERS_MAX: usize = 8;
 
 /// Of more pages than this, those before each other are told row by row.
 const BEST_MAX: usize = 10_000;
@@ -63,28 +64,90 @@ pub(super) fn best(plan: &Plan) -> Option<(usize, bool)> {
     (plan.groups.is_none() && plan.sample.is_none()).then_some((limit, captured_first))
 }
 
-/// Conditions on numbers of sites without which a filter does not hold.
-pub(super) fn site_tests(filter: &Filter) -> Vec<(Column, Ranges<f64>)> {
+/// A number that is known of each site: its column, and the number that a value of it is.
+#[derive(Clone, Copy)]
+pub(super) struct SiteNumber(SiteColumn, fn(u64) -> f64);
+
+/// A condition on a number of sites.
+pub(super) type SiteTest = (SiteNumber, Ranges<f64>);
+
+/// Conditions on numbers of sites without which a filter does not hold, and whether they say all that it does.
+pub(super) fn site_tests(filter: &Filter) -> (Vec<SiteTest>, bool) {
     match filter {
-        Filter::All(parts) => parts.iter().flat_map(site_tests).collect(),
-        Filter::Number(expr, ranges) => {
-            let column = plain(expr).filter(|column| site_number(&SiteSums::default(), *column).is_some());
-            column.map(|column| (column, ranges.clone())).into_iter().collect()
+        Filter::All(parts) => {
+            let (tests, are_exact): (Vec<_>, Vec<_>) = parts.iter().map(site_tests).unzip();
+            (tests.concat(), !are_exact.contains(&false))
         }
-        _ => Vec::new(),
+        Filter::Number(expr, ranges) => {
+            let test = site_number(expr).map(|number| (number, ranges.clone()));
+            (test.iter().cloned().collect(), test.is_some())
+        }
+        _ => (Vec::new(), false),
     }
 }
 
-/// A number of a site that is known of each.
-pub(super) fn site_number(site: &SiteSums, column: Column) -> Option<f64> {
-    Some(match column {
-        Column::Importance => site.by_links,
-        Column::Pages => site.pages as f64,
-        Column::Captures => site.captures as f64,
-        Column::Html => site.html as f64,
-        Column::Xml => site.xml as f64,
+fn site_number(expr: &Expr) -> Option<SiteNumber> {
+    let count = |column| SiteNumber(column, |value| value as f64);
+    Some(match plain(expr)? {
+        Column::Importance => SiteNumber(SiteColumn::ByLinks, f64::from_bits),
+        Column::Captured => SiteNumber(SiteColumn::Captures, |captures| captures.min(1) as f64),
+        Column::Pages => count(SiteColumn::Pages),
+        Column::Captures => count(SiteColumn::Captures),
+        Column::Html => count(SiteColumn::Html),
+        Column::Xml => count(SiteColumn::Xml),
         _ => return None,
     })
+}
+
+impl SiteNumber {
+    pub(super) fn of(self, site: &SiteSums) -> f64 {
+        self.1(site.value(self.0))
+    }
+
+    fn of_all(self, sites: &Sites) -> Found<Vec<f64>> {
+        sites.map(self.0, self.1)
+    }
+}
+
+/// The sites that a plan selects and wants in its answer, and how many it selects in all, if numbers tell.
+pub(super) fn best_sites(plan: &Plan, sites: &Sites) -> Found<Option<(Vec<SiteId>, u64)>> {
+    let order: Option<Vec<_>> =
+        plan.order.iter().map(|(expr, way)| Some((site_number(expr)?, *way))).collect();
+    let (tests, are_exact) = plan.filter.as_ref().map_or((Vec::new(), true), site_tests);
+    let of_rows = plan.target == Target::Sites && plan.groups.is_none() && plan.sample.is_none();
+    let limit = plan.last_row().filter(|limit| of_rows && are_exact && *limit <= BEST_MAX);
+    let Some((order, limit)) = order.filter(|order| !order.is_empty()).zip(limit) else { return Ok(None) };
+    let mut tested = Vec::new();
+    for (number, ranges) in tests {
+        tested.push((number.of_all(sites)?, ranges));
+    }
+    let mut keys = Vec::new();
+    for (number, way) in order {
+        keys.push((number.of_all(sites)?, way));
+    }
+    let before = |left: &usize, right: &usize| {
+        let orders = keys.iter().map(|(values, way)| match way {
+            Direction::Ascending => values[*left].total_cmp(&values[*right]),
+            Direction::Descending => values[*right].total_cmp(&values[*left]),
+        });
+        orders.fold(Ordering::Equal, Ordering::then).then(left.cmp(right))
+    };
+    let (mut top, mut matched) = (Top::new(Some(limit), before), 0);
+    for site in 0..keys.first().map_or(0, |(values, _)| values.len()) {
+        if tested.iter().all(|(values, ranges)| ranges.has(&values[site])) {
+            matched += 1;
+            top.push(site);
+        }
+    }
+    Ok(Some((top.into_sorted().into_iter().map(|site| SiteId(site as u32)).collect(), matched)))
+}
+
+/// How many groups of a plan can be in its answer, if each sort is a group of its own and the largest come first.
+pub(super) fn largest(plan: &Plan, columns: &[Stored]) -> Option<usize> {
+    let is_by_count = matches!(plan.order.first(), Some((Expr::Aggregate(_), Direction::Descending)));
+    let has_all = plan.groups.as_ref().is_some_and(|groups| groups.having.is_none());
+    let are_groups = matches!(columns, [Stored::Host | Stored::Site]);
+    plan.last_row().filter(|_| is_by_count && has_all && are_groups)
 }
 
 /// The columns, and a test that says all that the filter of a plan does.
@@ -95,6 +158,9 @@ pub(super) struct Columnar<'a> {
 
 type Found<T> = Result<T, PreparedError>;
 
+/// Pages that each stand for so many.
+type Sorted = Vec<(UrlId, Facts, u64)>;
+
 /// Whether a page was captured (or need not be), its importance, and its number: the best first.
 type Key = (Reverse<bool>, Reverse<u64>, UrlId);
 
@@ -103,78 +169,85 @@ type Best = (Top<Key, fn(&Key, &Key) -> Ordering>, u64);
 
 impl Columnar<'_> {
     /// One page of each sort, by what it has in these columns alone, and how many there are; none when there are too many sorts.
-    pub(super) fn sorted(&self, columns: &[Stored]) -> Found<Option<Vec<(UrlId, Facts, u64)>>> {
-        let blocks = 0..self.prepared.blocks();
-        if !blocks.clone().all(|block| self.sorts_of(block, columns) <= SORTS_MAX) {
+    /// If only the `largest` so many are wanted, the others are left out, and it is said how many these were.
+    pub(super) fn sorted(&self, columns: &[Stored], largest: Option<usize>) -> Found<Option<(Sorted, u64)>> {
+        let spans: Vec<Range<u64>> = columns.iter().map(|column| self.span(*column)).collect();
+        let size = |span: &Range<u64>| span.end - span.start;
+        let sorts = spans.iter().fold(1, |sorts: u64, span| sorts.saturating_mul(size(span)));
+        if sorts > SORTS_MAX {
             return Ok(None);
         }
-        let found: Vec<_> =
-            blocks.into_par_iter().map(|block| self.sorted_in(block, columns)).collect::<Found<_>>()?;
-        let mut sorts: HashMap<Vec<u64>, (UrlId, u64)> = HashMap::new();
-        for (values, id, count) in found.into_iter().flatten() {
-            sorts.entry(values).or_insert((id, 0)).1 += count;
-        }
-        let sorts =
-            sorts.into_iter().map(|(values, (id, count))| (id, Facts::of_some(columns, &values), count));
-        Ok(Some(sorts.collect()))
-    }
-
-    /// How many different values of all columns a block may have.
-    fn sorts_of(&self, block: u32, columns: &[Stored]) -> u64 {
-        columns.iter().fold(1, |sorts: u64, column| sorts.saturating_mul(self.span(block, *column)))
-    }
-
-    fn span(&self, block: u32, column: Stored) -> u64 {
-        let bounds = self.prepared.bounds(block, column);
-        (bounds.end() - bounds.start()).saturating_add(1)
-    }
-
-    /// The sorts of a block: their values, one page of each, how many there are.
-    fn sorted_in(&self, block: u32, columns: &[Stored]) -> Found<Vec<(Vec<u64>, UrlId, u64)>> {
-        let rows = self.rows(block)?;
-        let urls = self.prepared.urls(block);
-        if matches!(rows, Rows::None) {
-            return Ok(Vec::new());
-        }
-        // The place of each row's sort among all that there may be.
-        let mut places = vec![0_u32; urls.len()];
-        for column in columns {
-            let (span, least) = (self.span(block, *column), *self.prepared.bounds(block, *column).start());
-            if span > 1 {
-                let values = self.prepared.values(block, *column)?;
-                places
-                    .iter_mut()
-                    .zip(values)
-                    .for_each(|(place, value)| *place = *place * span as u32 + (value - least) as u32);
-            }
-        }
-        // How many, and the last row.
-        let mut sorts = vec![(0_u32, 0_u32); self.sorts_of(block, columns) as usize];
-        let mut add = |(row, place): (usize, u32)| {
-            if let Some((count, last)) = sorts.get_mut(place as usize) {
-                (*count, *last) = (*count + 1, row as u32);
-            }
-        };
-        match rows {
-            Rows::Some(rows) => {
-                let places = places.into_iter().enumerate().zip(rows);
-                places.filter(|(_, is_in)| *is_in).for_each(|(row, _)| add(row));
-            }
-            _ => places.into_iter().enumerate().for_each(add),
-        }
-        let found = sorts.into_iter().enumerate().filter(|(_, (count, _))| *count > 0);
-        let found = found.map(|(place, (count, last))| {
-            let mut rest = place as u64;
-            let mut values: Vec<u64> = Vec::with_capacity(columns.len());
-            for column in columns.iter().rev() {
-                let span = self.span(block, *column);
-                values.push(self.prepared.bounds(block, *column).start() + rest % span);
-                rest /= span;
-            }
-            values.reverse();
-            (values, UrlId(urls.start + last), u64::from(count))
+        let blocks = self.prepared.blocks();
+        let counters = rayon::current_num_threads().clamp(1, COUNTERS_MAX);
+        let counted = (0..blocks).into_par_iter().with_min_len((blocks as usize).div_ceil(counters).max(1));
+        let nothing = || vec![(0_u32, 0_u32); sorts as usize];
+        let counted = counted.try_fold(nothing, |mut counted, block| {
+            self.count(block, columns, &spans, &mut counted)?;
+            Ok::<_, PreparedError>(counted)
         });
-        Ok(found.collect())
+        let counted = counted.try_reduce_with(|mut ours, theirs| {
+            for ((count, last), (more, later)) in ours.iter_mut().zip(theirs) {
+                (*count, *last) = (*count + more, (*last).max(later));
+            }
+            Ok(ours)
+        });
+        let mut counted: Vec<_> = counted.transpose()?.unwrap_or_default().into_iter().enumerate().collect();
+        counted.retain(|(_, (count, _))| *count > 0);
+        let all = counted.len();
+        if let Some(place) = largest.and_then(|largest| largest.checked_sub(1)).filter(|place| *place < all) {
+            let mut counts: Vec<u32> = counted.iter().map(|(_, (count, _))| *count).collect();
+            let (_, least, _) = counts.select_nth_unstable_by_key(place, |count| Reverse(*count));
+            // Equals of the last one are told apart by what they are called.
+            counted.retain(|(_, (count, _))| *count >= *least);
+        }
+        let left_out = (all - counted.len()) as u64;
+        let sorted = counted.into_iter().map(|(place, (count, last))| {
+            let (mut rest, mut values) = (place as u64, vec![0; columns.len()]);
+            for (value, span) in values.iter_mut().zip(&spans).rev() {
+                *value = span.start + rest % size(span);
+                rest /= size(span);
+            }
+            (UrlId(last), Facts::of_some(columns, &values), u64::from(count))
+        });
+        Ok(Some((sorted.collect(), left_out)))
+    }
+
+    /// From the least value of a column to after the greatest.
+    fn span(&self, column: Stored) -> Range<u64> {
+        let bounds = (0..self.prepared.blocks()).map(|block| self.prepared.bounds(block, column));
+        let bounds = bounds.reduce(|all, own| *all.start().min(own.start())..=*all.end().max(own.end()));
+        bounds.map_or(0..1, |bounds| *bounds.start()..bounds.end().saturating_add(1))
+    }
+
+    /// Counts the sorts of a block, each at its place among all that there may be, and notes the last page of each.
+    fn count(
+        &self,
+        block: u32,
+        columns: &[Stored],
+        spans: &[Range<u64>],
+        counted: &mut [(u32, u32)],
+    ) -> Found<()> {
+        let rows = self.rows(block)?;
+        if matches!(rows, Rows::None) {
+            return Ok(());
+        }
+        let urls = self.prepared.urls(block);
+        let mut places = vec![0_u32; urls.len()];
+        for (column, span) in columns.iter().zip(spans) {
+            let values = self.prepared.values(block, *column)?;
+            let size = (span.end - span.start) as u32;
+            for (place, value) in places.iter_mut().zip(values) {
+                *place = *place * size + (value - span.start) as u32;
+            }
+        }
+        for (row, (url, place)) in urls.zip(places).enumerate() {
+            if rows.has(row)
+                && let Some((count, last)) = counted.get_mut(place as usize)
+            {
+                (*count, *last) = (*count + 1, url);
+            }
+        }
+        Ok(())
     }
 
     /// The most important pages, at most so many, and how many there are in all.

@@ -120,9 +120,13 @@ impl Plan {
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
         let candidates = self.candidates(world);
-        let whole = match (candidates, world.rows.best_for(self)?) {
-            (_, Some((pages, matched))) => {
-                pages.into_iter().try_for_each(|page| found.offer(Row::Page(page)))?;
+        let best = match self.target {
+            Target::Sites => of_best(world.rows.best_sites_for(self)?, Row::Site),
+            _ => of_best(world.rows.best_for(self)?, Row::Page),
+        };
+        let whole = match (candidates, best) {
+            (_, Some((rows, matched))) => {
+                rows.into_iter().try_for_each(|row| found.offer(row))?;
                 found.matched = matched;
                 true
             }
@@ -140,10 +144,14 @@ impl Plan {
     /// The groups, as the columns asked for.
     fn grouped(&self, world: &World<'_>, plan: &GroupPlan) -> Result<(Vec<Vec<Value>>, Option<u64>), Error> {
         let mut groups = Groups::new(&plan.keys, &plan.aggregates, GATHERED_BYTES_MAX);
+        let mut matched = 0;
         match world.rows.sorts_for(self)? {
-            Some(sorts) => sorts
-                .into_iter()
-                .try_for_each(|(page, count)| groups.add(&world.subject(&Row::Page(page)), count))?,
+            Some((sorts, left_out)) => {
+                matched = left_out;
+                sorts
+                    .into_iter()
+                    .try_for_each(|(page, count)| groups.add(&world.subject(&Row::Page(page)), count))?;
+            }
             None => {
                 self.scan(world, self.candidates(world), &mut |row| groups.add(&world.subject(&row), 1))?;
             }
@@ -151,7 +159,6 @@ impl Plan {
         let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
             self.by_keys(&left.0, &right.0)
         });
-        let mut matched = 0;
         for group in groups.finish() {
             if plan.having.as_ref().map_or(Ok(true), |having| having.holds(&group))? {
                 matched += 1;
@@ -264,6 +271,11 @@ impl Plan {
         });
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
+}
+
+/// The best rows of one kind, as rows of any.
+fn of_best<T>(best: Option<(Vec<T>, u64)>, row: fn(T) -> Row) -> Option<(Vec<Row>, u64)> {
+    best.map(|(rows, matched)| (rows.into_iter().map(row).collect(), matched))
 }
 
 /// The place of a row in a draw.

@@ -68,7 +68,7 @@ pub use groups::GATHERED_BYTES_MAX;
 pub use help::{FieldHelp, fields, functions};
 pub use plan::{Context, Heading, Plan};
 pub use question::{Question, select};
-pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+pub use rows::{Chosen, DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow, Sorts};
 pub use times::Zone;
 pub use together::Together;
 pub use value::Value;

@@ -5,17 +5,17 @@
 use std::cell::RefCell;
 use std::ops::{Bound, Not, Range, RangeBounds, RangeInclusive};
 
-use archive_storage::{MimeId, State, StateError, UrlId};
+use archive_storage::{MimeId, StateError, UrlId};
 
 use super::Instant;
 use super::archive::page_type;
 use super::batch::Batch;
 use super::columns::{Column, Path};
 use super::expr::Expr;
-use super::filter::{Filter, Ranges, TextTest};
+use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::rows::{PageType, RowsError};
-use crate::ledger::language;
-use crate::prepared::{self, Block, Column as Stored, Facts, Prepared, PreparedError};
+use crate::ledger::{SiteRule, language};
+use crate::prepared::{self, Block, Column as Stored, Facts, Pages, Prepared, PreparedError};
 
 /// A condition on stored values.
 #[derive(Debug)]
@@ -49,27 +49,27 @@ pub(super) enum Rows {
 impl Test {
     /// The test of a filter, or of those of its parts that all have to hold, and whether it says all that the filter does; none
     /// if columns tell nothing of it.
-    pub(super) fn of(filter: &Filter, state: &State) -> Result<(Option<Self>, bool), StateError> {
+    pub(super) fn of(filter: &Filter, pages: &Pages<'_>) -> Result<(Option<Self>, bool), StateError> {
         let Filter::All(parts) = filter else {
-            let test = Self::exact(filter, state)?;
+            let test = Self::exact(filter, pages)?;
             let is_exact = test.is_some();
             return Ok((test, is_exact));
         };
-        let tests = parts.iter().map(|part| Self::of(part, state)).collect::<Result<Vec<_>, _>>()?;
+        let tests = parts.iter().map(|part| Self::of(part, pages)).collect::<Result<Vec<_>, _>>()?;
         let is_exact = tests.iter().all(|(_, is_exact)| *is_exact);
         let tests: Vec<_> = tests.into_iter().filter_map(|(test, _)| test).collect();
         Ok((Some(tests).filter(|tests| !tests.is_empty()).map(Self::All), is_exact))
     }
 
     /// The test that says no less and no more than a filter.
-    fn exact(filter: &Filter, state: &State) -> Result<Option<Self>, StateError> {
+    fn exact(filter: &Filter, pages: &Pages<'_>) -> Result<Option<Self>, StateError> {
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, StateError> {
-            parts.iter().map(|part| Self::exact(part, state)).collect()
+            parts.iter().map(|part| Self::exact(part, pages)).collect()
         };
         Ok(match filter {
             Filter::All(parts) => each(parts)?.map(Self::All),
             Filter::Any(parts) => each(parts)?.map(Self::Any),
-            Filter::Not(part) => Self::exact(part, state)?.map(|test| Self::Not(Box::new(test))),
+            Filter::Not(part) => Self::exact(part, pages)?.map(|test| Self::Not(Box::new(test))),
             Filter::Number(expr, ranges) => {
                 plain(expr).and_then(number).map(|number| Self::Between(number, ranges.0.clone()))
             }
@@ -77,7 +77,7 @@ impl Test {
                 Self::Between(number, ranges.iter().map(|(from, to)| (start(*from), end(*to))).collect())
             }),
             Filter::Text(expr, test) => match plain(expr) {
-                Some(column) => Self::text(column, test, state)?,
+                Some(column) => Self::text(column, test, pages)?,
                 None => None,
             },
             Filter::Known(_)
@@ -88,12 +88,25 @@ impl Test {
         })
     }
 
-    fn text(column: Column, test: &TextTest, state: &State) -> Result<Option<Self>, StateError> {
+    fn text(column: Column, test: &TextTest, pages: &Pages<'_>) -> Result<Option<Self>, StateError> {
+        let state = pages.state();
         let holds = |text: Option<&str>| test.holds_of(text, Some(column));
         let (stored, are) = match column {
             Column::Host => {
                 let hosts = state.hosts().map(|host| host.map(|(_, name, _)| holds(Some(&name))));
                 (Stored::Host, hosts.collect::<Result<_, _>>()?)
+            }
+            // Names of hosts and domains have small letters alone, as what is wanted has.
+            Column::Site
+                if let TextTestKind::Is(wanted) = &test.kind
+                    && !matches!(pages.credits().rules().sites, SiteRule::Path(_)) =>
+            {
+                let mut are = vec![false; state.site_count() as usize];
+                for name in wanted {
+                    let site = state.find_site(name)?.and_then(|site| are.get_mut(site.index()));
+                    site.into_iter().for_each(|is| *is = true);
+                }
+                (Stored::Site, are)
             }
             Column::Site => {
                 let sites = state.sites().map(|site| site.map(|(_, name, _)| holds(Some(&name))));

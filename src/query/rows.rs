@@ -166,6 +166,9 @@ pub struct Chosen<'a> {
     pub are_selected: bool,
 }
 
+/// Pages that stand for groups, each with how many pages it stands for, and how many groups were left out.
+pub type Sorts = (Vec<(PageRow, u64)>, u64);
+
 /// What reads the tree of an XML document.
 pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), RowsError> + 'a;
 
@@ -189,12 +192,12 @@ pub trait Rows {
         Ok(Chosen { pages: self.pages(), are_selected: false })
     }
 
-    /// Pages that stand for all that a plan puts into groups, each with how many it stands for; none when the store does not
-    /// know at once.
+    /// Pages that stand for all that a plan puts into groups, but for groups that are not in its answer; none when the store
+    /// does not know at once.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn sorts_for(&self, plan: &Plan) -> Result<Option<Vec<(PageRow, u64)>>, RowsError> {
+    fn sorts_for(&self, plan: &Plan) -> Result<Option<Sorts>, RowsError> {
         let _ = plan;
         Ok(None)
     }
@@ -205,6 +208,15 @@ pub trait Rows {
     /// # Errors
     /// When the store cannot be read.
     fn best_for(&self, plan: &Plan) -> Result<Option<(Vec<PageRow>, u64)>, RowsError> {
+        let _ = plan;
+        Ok(None)
+    }
+
+    /// The same of a plan for sites.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn best_sites_for(&self, plan: &Plan) -> Result<Option<(Vec<SiteRow>, u64)>, RowsError> {
         let _ = plan;
         Ok(None)
     }

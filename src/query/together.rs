@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use super::archive::{ArchiveRows, ArchiveRowsError};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::plan::Plan;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Rows, RowsError, SiteRow};
+use super::rows::{Chosen, DocumentReader, PageRow, PageText, Rows, RowsError, SiteRow, Sorts};
 use super::value::Value;
 use super::{FullText, TextQuery};
 use crate::access::Access;
@@ -319,12 +319,16 @@ impl Rows for Together<'_> {
         Ok(Chosen { pages: Box::new(all.into_iter().flatten()), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan) -> Found<Option<Vec<(PageRow, u64)>>> {
+    fn sorts_for(&self, plan: &Plan) -> Found<Option<Sorts>> {
         self.only().map_or(Ok(None), |only| only.sorts_for(plan))
     }
 
     fn best_for(&self, plan: &Plan) -> Found<Option<(Vec<PageRow>, u64)>> {
         self.only().map_or(Ok(None), |only| only.best_for(plan))
+    }
+
+    fn best_sites_for(&self, plan: &Plan) -> Found<Option<(Vec<SiteRow>, u64)>> {
+        self.only().map_or(Ok(None), |only| only.best_sites_for(plan))
     }
 
     fn page(&self, id: UrlId) -> Found<Option<PageRow>> {

@@ -35,7 +35,8 @@ impl Idle {
         for visit in state.visits() {
             let (page, visit) = visit?;
             // Most pages were fetched later than one that was found before them.
-            if earliest.is_none_or(|earliest| visit.last_seen < earliest)
+            if visit.captures > 0
+                && earliest.is_none_or(|earliest| visit.last_seen < earliest)
                 && survey.candidate(page, &state.page(page)?, &visit)?.is_some()
             {
                 earliest = Some(visit.last_seen);

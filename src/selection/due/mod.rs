@@ -217,6 +217,21 @@ impl<'a> Survey<'a> {
         self.choice.rules.is_ripe(self.seconds(visit))
     }
 
+    /// Whether the shortest interval is over for a page that can be fetched again.
+    fn any_ripe(&self) -> Result<bool, CreditError> {
+        for visit in self.state.visits() {
+            let (page, visit) = visit?;
+            // What was never captured, and files that only come with their page, may be ripe forever.
+            if visit.captures > 0
+                && self.is_ripe(&visit)
+                && self.candidate(page, &self.state.page(page)?, &visit)?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The best by a rule of single pages, and whether others were left out: from due folders where they are kept.
     fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
         let large = |from: &u64| self.state.totals().fetched >= *from;
@@ -255,25 +270,16 @@ pub fn most_obsolete(
     if budget == 0 {
         return Ok(Vec::new());
     }
-    // After a crawl it is long until any page may be fetched again, and visits alone are soon read.
-    if !any_ripe(state, choice, now)? {
+    // After a crawl it is long until any page may be fetched again, and visits alone are soon read. Rates do not matter for that.
+    let survey = Survey::new(state, credits, choice, RatePrior::learned(&[]), now);
+    if !survey.any_ripe()? {
         return Ok(Vec::new());
     }
-    let survey = Survey::new(state, credits, choice, archive_prior(state)?, now);
+    let survey = Survey { prior: archive_prior(state)?, ..survey };
     match choice.rules.policy.simple() {
         Some(rule) => Ok(survey.best(rule, budget)?.0.into_pages()),
         None => survey.learned(budget),
     }
-}
-
-/// Whether the shortest interval is over for anything that was fetched.
-fn any_ripe(state: &State, choice: &Choice, now: DateTime<Utc>) -> Result<bool, CreditError> {
-    for visit in state.visits() {
-        if choice.rules.is_ripe((now.timestamp() - i64::from(visit?.1.last_seen)).max(0)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// What the archive fetched again a day so far; `budget` when it has not yet.

@@ -41,6 +41,7 @@ mod power;
 mod prepared;
 mod push;
 mod questions;
+mod ranking;
 mod readable;
 mod readers;
 mod realsites;

@@ -54,6 +54,11 @@ pub(crate) struct Answering {
 }
 
 impl ArchivesArgs {
+    /// The folders.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// Opens them. Of several, those that cannot be opened are named, and so are partitions of their clusters that nobody named.
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
@@ -97,6 +102,10 @@ impl ArchivesArgs {
 impl Answering {
     pub(crate) fn archives(&self) -> Vec<(&Store, Access)> {
         self.stores.iter().map(|(store, access)| (store, access.clone())).collect()
+    }
+
+    pub(crate) fn of(&self, archive: usize) -> &(Store, Access) {
+        &self.stores[archive]
     }
 
     /// The exit code of an answer.

@@ -2,6 +2,7 @@
 
 mod sliced;
 mod source;
+mod together;
 
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
@@ -16,17 +17,18 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use self::source::Source;
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchivesArgs, ReaderArgs};
 use super::{UsageError, open, output};
 
-/// Rank the pages or sites of an archive, or the pages of a graph
+/// Rank the pages or sites of an archive, or of several as one, or the pages of a graph
 ///
-/// Methods: pagerank (fast, with a proven error bound), walk (the papers' iteration), interest, interest-of-important,
-/// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic.
+/// Methods: pagerank (fast, with a proven error bound), opic (what importance converges to), walk (the papers' iteration), interest, interest-of-important,
+/// interest-printed and combined (Xyleme, with --chosen), links and symmetric (eigenvectors), hits, harmonic. Several archives: pagerank and
+/// opic.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    archive: ArchiveArgs,
+    archives: ArchivesArgs,
     #[command(flatten)]
     reader: ReaderArgs,
     /// Instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
@@ -69,15 +71,15 @@ pub(crate) struct Args {
     /// For harmonic: distances from so many pages only
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
-    /// Keep the graph on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank,
-    /// interest and combined
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "graph")]
+    /// Keep links on disk, in slices, and no more than this of vectors in memory (80MB, 1GiB); for pagerank, interest and
+    /// combined of a --graph. Of several archives, 16 bytes a known URL are not counted
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<usize>,
     /// Folder for the slices [default: a temporary one]
     #[arg(long, value_name = "DIR", requires = "memory")]
     work: Option<PathBuf>,
     /// With --memory: let a scan use the values of the scan before only, as the papers' plain iteration
-    #[arg(long, requires = "memory")]
+    #[arg(long, requires_all = ["memory", "graph"])]
     jacobi: bool,
     /// Print the best pages
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -126,25 +128,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
         return sliced::run(args, graph, memory);
     }
-    let start = Instant::now();
-    let (graph, source) = Source::read(args)?;
-    let load_seconds = start.elapsed().as_secs_f64();
-    let graph = if args.unweighted { graph.unweighted() } else { graph };
-    let (pages, arcs) = (graph.pages(), graph.arcs());
-    let chosen = source.chosen(args, pages)?;
-    let threads = threads(args);
-    let request = Request {
-        method: args.method,
-        damping: args.damping,
-        tolerance: args.tolerance,
-        iterations_max: args.iterations,
-        threads,
-        chosen: chosen.as_deref(),
-        renormalise: args.renormalise,
-        add_identity: args.add_identity,
-        samples: args.samples,
+    let found = match (args.archives.paths(), &args.graph) {
+        ([_, _, ..], None) => together::rank(args)?,
+        _ if args.memory.is_some() => {
+            return Err(UsageError("--memory needs --graph, or several --archive".to_owned()).into());
+        }
+        _ => rank_one(args)?,
     };
-    let columns = request.run(graph).map_err(|error| UsageError(error.to_string()))?;
+    let Found { source, columns, pages, arcs, threads, load_seconds } = found;
     let lines: Vec<Line> = columns
         .iter()
         .map(|column| Line {
@@ -175,15 +166,48 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if let Some(name) = &args.save {
-        source.save(&args.archive.path, name, &columns)?;
+        source.save(name, &columns)?;
     }
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
-        open::check_output(&args.archive.path, path)?;
+        args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, path))?;
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(source.exit_code())
+}
+
+/// What was ranked, and how.
+struct Found {
+    source: Source,
+    columns: Vec<Column>,
+    pages: usize,
+    arcs: usize,
+    threads: usize,
+    load_seconds: f64,
+}
+
+fn rank_one(args: &Args) -> anyhow::Result<Found> {
+    let start = Instant::now();
+    let (graph, source) = Source::read(args)?;
+    let load_seconds = start.elapsed().as_secs_f64();
+    let graph = if args.unweighted { graph.unweighted() } else { graph };
+    let (pages, arcs) = (graph.pages(), graph.arcs());
+    let chosen = source.chosen(args, pages)?;
+    let threads = threads(args);
+    let request = Request {
+        method: args.method,
+        damping: args.damping,
+        tolerance: args.tolerance,
+        iterations_max: args.iterations,
+        threads,
+        chosen: chosen.as_deref(),
+        renormalise: args.renormalise,
+        add_identity: args.add_identity,
+        samples: args.samples,
+    };
+    let columns = request.run(graph).map_err(|error| UsageError(error.to_string()))?;
+    Ok(Found { source, columns, pages, arcs, threads, load_seconds })
 }
 
 fn threads(args: &Args) -> usize {

@@ -3,6 +3,8 @@
 mod arcs;
 mod bv;
 mod generate;
+mod joined;
+pub mod parts;
 pub mod random;
 pub mod slices;
 mod stored;
@@ -15,6 +17,7 @@ use flate2::read::MultiGzDecoder;
 pub use arcs::host_of;
 pub use bv::write as write_bv;
 pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
+pub use joined::{How, JoinError, Joined};
 pub use stored::{PageGraph, SiteGraph, StoredError};
 
 use crate::importance::{Graph, GraphError};

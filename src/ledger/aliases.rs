@@ -25,7 +25,7 @@ use crate::importance::Credit;
 use crate::parse::LinkKind;
 
 /// URLs in a row that stand for one another, at most: as many as redirects are followed.
-pub(super) const ALIASES_MAX: usize = 20;
+pub const ALIASES_MAX: usize = 20;
 
 /// The page whose account a URL uses: its own, or that of the page it stands for. Nothing when a chain of aliases ends in
 /// no account.

@@ -26,7 +26,7 @@ mod settle;
 mod sites;
 mod transfers;
 
-pub use aliases::{AliasImportance, account_of, aliases, shown};
+pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};

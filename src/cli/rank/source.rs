@@ -1,6 +1,7 @@
 //! Where a graph comes from, what its pages are called, and where values go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::columns::{self, Kind};
@@ -11,6 +12,7 @@ use archive::query;
 use archive_storage::{SiteId, Store, UrlId};
 
 use super::{Args, read_chosen};
+use crate::cli::options::Answering;
 
 /// See the module's documentation.
 pub(super) enum Source {
@@ -20,6 +22,8 @@ pub(super) enum Source {
     Pages(Box<Store>, Vec<UrlId>, Access),
     /// The sites of an archive.
     Sites(Box<Store>),
+    /// The pages or sites of several archives, by their numbers there.
+    Together(Answering, Kind, Vec<Vec<u32>>),
 }
 
 impl Source {
@@ -28,13 +32,14 @@ impl Source {
             let recorded = graphs::read(path)?;
             return Ok((recorded.graph, Self::Graph(recorded.urls)));
         }
-        let store = Box::new(Store::read_only(&args.archive.path)?);
+        let path = args.archives.paths().first().map_or(Path::new(""), PathBuf::as_path);
+        let store = Box::new(Store::read_only(path)?);
         if args.sites {
             let graph = SiteGraph::read(store.state())?.graph;
             return Ok((graph, Self::Sites(store)));
         }
         let PageGraph { graph, urls } = PageGraph::read(store.state())?;
-        let access = args.reader.access(&args.archive.path)?;
+        let access = args.reader.access(path)?;
         Ok((graph, Self::Pages(store, urls, access)))
     }
 
@@ -45,6 +50,7 @@ impl Source {
                 Self::Graph(urls) => urls.as_ref()?.iter().position(|url| url == name),
                 Self::Pages(store, urls, _) => urls.binary_search(&store.state().find(name).ok()??).ok(),
                 Self::Sites(store) => Some(store.state().find_site(name).ok()??.index()),
+                Self::Together(..) => None,
             };
             return read_chosen(path, pages, find).map(Some);
         }
@@ -60,42 +66,86 @@ impl Source {
             Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
             Self::Pages(store, urls, _) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
             Self::Sites(store) => Some(store.state().site_name(SiteId(page as u32))?),
+            Self::Together(answering, kind, ids) => {
+                let Some((archive, id)) = place(ids, page) else { return Ok(None) };
+                let state = answering.of(archive).0.state();
+                Some(if *kind == Kind::Page { state.url(UrlId(id))? } else { state.site_name(SiteId(id))? })
+            }
         })
     }
 
     /// Whether a page or site may be named: a page as queries do, sites always.
     pub(super) fn shows(&self, page: usize) -> anyhow::Result<bool> {
-        let Self::Pages(store, urls, access) = self else { return Ok(true) };
-        let Some(&url) = urls.get(page).filter(|_| !access.is_unlimited()) else { return Ok(true) };
+        let (store, access, url) = match self {
+            Self::Pages(store, urls, access) => (&**store, access, urls.get(page).copied()),
+            Self::Together(answering, Kind::Page, ids) => {
+                let Some((archive, id)) = place(ids, page) else { return Ok(true) };
+                let (store, access) = answering.of(archive);
+                (store, access, Some(UrlId(id)))
+            }
+            _ => return Ok(true),
+        };
+        let Some(url) = url.filter(|_| !access.is_unlimited()) else { return Ok(true) };
         Ok(access.shows_page(store.state(), store.state().visit(url)?.as_ref())?)
     }
 
     /// Keeps the values, made to have mean 1, as columns for queries. No other state takes the place of this one meanwhile:
     /// that waits for all who read it.
-    pub(super) fn save(&self, archive: &Path, name: &str, found: &[Column]) -> anyhow::Result<()> {
-        let _lock = columns::lock(archive)?;
+    pub(super) fn save(&self, name: &str, found: &[Column]) -> anyhow::Result<()> {
         for (number, column) in found.iter().enumerate() {
             let name = if number == 0 { name.to_owned() } else { format!("{name}_{}", column.name) };
             let values = &column.ranking.values;
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-            let value = |value: f64| if mean > 0.0 { value / mean } else { 0.0 };
+            let values = values.iter().map(|value| if mean > 0.0 { value / mean } else { 0.0 });
             match self {
                 Self::Graph(_) => {}
                 Self::Pages(store, urls, _) => {
-                    let mut of_urls = vec![None; store.state().url_count() as usize];
-                    for (url, &found) in urls.iter().zip(values) {
-                        of_urls[url.index()] = Some(value(found));
-                    }
-                    columns::write(store.path(), Kind::Page, &name, &of_urls, store.state().identity())?;
+                    write(store, Kind::Page, &name, urls.iter().map(|url| url.index()).zip(values))?;
                 }
-                Self::Sites(store) => {
-                    let of_sites: Vec<Option<f64>> = values.iter().map(|&found| Some(value(found))).collect();
-                    columns::write(store.path(), Kind::Site, &name, &of_sites, store.state().identity())?;
+                Self::Sites(store) => write(store, Kind::Site, &name, values.enumerate())?,
+                Self::Together(answering, kind, ids) => {
+                    let mut values = values;
+                    for (archive, ids) in ids.iter().enumerate() {
+                        let own = ids.iter().map(|id| *id as usize).zip(&mut values);
+                        write(&answering.of(archive).0, *kind, &name, own)?;
+                    }
                 }
             }
         }
         Ok(())
     }
+
+    /// How a command ends that has told of all this.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        if let Self::Together(answering, ..) = self { answering.exit_code() } else { ExitCode::SUCCESS }
+    }
+}
+
+/// The archive of a page or site among those of several, and its number there.
+fn place(ids: &[Vec<u32>], page: usize) -> Option<(usize, u32)> {
+    let mut place = page;
+    for (archive, ids) in ids.iter().enumerate() {
+        match ids.get(place) {
+            Some(&id) => return Some((archive, id)),
+            None => place -= ids.len(),
+        }
+    }
+    None
+}
+
+/// Writes one column of an archive.
+fn write(
+    store: &Store,
+    kind: Kind,
+    name: &str,
+    values: impl Iterator<Item = (usize, f64)>,
+) -> anyhow::Result<()> {
+    let state = store.state();
+    let rows = if kind == Kind::Page { state.url_count() } else { state.site_count() };
+    let mut column = vec![None; rows as usize];
+    values.for_each(|(id, value)| column[id] = Some(value));
+    let _lock = columns::lock(store.path())?;
+    Ok(columns::write(store.path(), kind, name, &column, state.identity())?)
 }
 
 /// Weight 1 for each page that a query finds.

@@ -1,0 +1,397 @@
+//! The link graphs of several archives as the one graph that they are, each archive's pages a part of it.
+//!
+//! A page is one page however many archives know it. It is of the archive that answers for its site: the one that has captured
+//! pages of it, otherwise the first that knows it; or, where that archive does not know the page, of the first that does. What
+//! the page is (of its own, an alias, gone) is asked there, and an alias may lead on to a third archive.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use archive_storage::{Page, SiteId, State, StateError, Store, UrlId};
+
+use super::parts::{Link, Part, PartError, merge};
+use crate::importance::rank::Damping;
+use crate::ledger::{ALIASES_MAX, CreditError, Credits, LinkCode, aliases, page_flags as flags, shown};
+
+/// Why archives give no graph together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// A store cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An archive's rules cannot be read.
+    #[error(transparent)]
+    Rules(#[from] CreditError),
+    /// A part cannot be made.
+    #[error(transparent)]
+    Part(#[from] PartError),
+    /// Two archives have what only one may have.
+    #[error(
+        "{} and {} have both captured pages of {site}: archives are ranked together if each site is in one of them; rank each alone",
+        paths[0].display(),
+        paths[1].display()
+    )]
+    Overlap {
+        /// The site.
+        site: String,
+        /// The archives.
+        paths: [PathBuf; 2],
+    },
+    /// More of them, or more pages, than have numbers.
+    #[error("together these archives have more pages than can be numbered; rank fewer of them")]
+    TooMany,
+    /// Values do not fit into memory.
+    #[error("{given} bytes of memory are too few for the values of these archives; {least} would do")]
+    Memory {
+        /// The limit, bytes.
+        given: usize,
+        /// The lowest limit that is enough, bytes.
+        least: usize,
+    },
+}
+
+/// A list of links, which grows by doubling, takes at most two of these shares of the memory.
+const MEMORY_SHARE: usize = 4;
+
+/// How parts are made.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// How much of a page's rank follows its links.
+    pub damping: Damping,
+    /// Whether a site's links to another count as one.
+    pub unweighted: bool,
+    /// A folder for links, and bytes for links that are being read, and for everything but links while it is ranked.
+    pub stored: Option<(&'a Path, usize)>,
+}
+
+/// The pages or sites of several archives.
+#[derive(Debug)]
+pub struct Joined {
+    /// By archive, and connected.
+    pub parts: Vec<Part>,
+    /// What each page or site of each part is called in its archive: the number of a `UrlId` or `SiteId`.
+    pub ids: Vec<Vec<u32>>,
+}
+
+/// Where a page or site has its place: the part, and the number there; nothing if it does not count.
+type Place = Option<(u16, u32)>;
+
+/// Archives on their way to parts.
+struct Web<'a> {
+    states: Vec<&'a State>,
+    /// By the archive's own numbers of sites and hosts, which archive answers for each.
+    sites: Vec<Vec<u16>>,
+    hosts: Vec<Vec<u16>>,
+    /// What aliases stand for.
+    aliases: Vec<HashMap<UrlId, UrlId>>,
+    /// By the archive's numbers of URLs; of archives that are worked at.
+    places: Vec<Vec<Place>>,
+    /// Whether links of a part lie in another archive.
+    has_strays: Vec<bool>,
+    ids: Vec<Vec<u32>>,
+}
+
+impl Joined {
+    /// Their pages, and the links of their newest captures that carry importance.
+    ///
+    /// # Errors
+    /// When a store cannot be read, or two of them have captured pages of one site.
+    pub fn pages(archives: &[&Store], how: &How<'_>) -> Result<Self, JoinError> {
+        let mut web = Web::new(archives)?;
+        for archive in 0..archives.len() {
+            let state = web.states[archive];
+            web.aliases[archive] = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
+            for page in state.pages(UrlId(0)) {
+                let (id, page) = page?;
+                if page.flags.has_any(flags::ACCOUNT) && web.owner(archive, &page) == archive {
+                    web.add(archive, id)?;
+                }
+            }
+        }
+        for archive in 0..archives.len() {
+            for page in web.states[archive].pages(UrlId(0)) {
+                let (id, page) = page?;
+                if web.places[archive][id.index()].is_none()
+                    && page.flags.has_any(flags::ACCOUNT | flags::ALIAS)
+                {
+                    let place = web.resolve(archive, id)?;
+                    web.put(archive, id, &page, place);
+                }
+            }
+        }
+        web.into_parts(how, false)
+    }
+
+    /// Their sites; a link weighs as many links as lead from pages of one site to pages of the other.
+    ///
+    /// # Errors
+    /// As [`Self::pages`].
+    pub fn sites(archives: &[&Store], how: &How<'_>) -> Result<Self, JoinError> {
+        let mut web = Web::new(archives)?;
+        let of_sites = web.add_sites()?;
+        for (archive, of_sites) in of_sites.iter().enumerate() {
+            let state = web.states[archive];
+            let credits = Credits::open(state)?;
+            for page in state.pages(UrlId(0)) {
+                let (id, page) = page?;
+                if page.flags.has_any(flags::ACCOUNT | flags::ALIAS)
+                    && (web.owner(archive, &page) == archive || web.counts(archive, id)?)
+                {
+                    let site = credits.site(state, id)?;
+                    let place = site.and_then(|site| of_sites.get(site.index()).copied().flatten());
+                    web.put(archive, id, &page, place);
+                }
+            }
+        }
+        web.into_parts(how, true)
+    }
+}
+
+impl<'a> Web<'a> {
+    fn new(archives: &[&'a Store]) -> Result<Self, JoinError> {
+        let states: Vec<&State> = archives.iter().map(|store| store.state()).collect();
+        let mut known: HashMap<String, (u16, bool)> = HashMap::new();
+        let mut names: Vec<Vec<String>> = Vec::new();
+        for (number, state) in states.iter().enumerate() {
+            let number = u16::try_from(number).map_err(|_| JoinError::TooMany)?;
+            let mut has_pages = vec![false; state.site_count() as usize];
+            for host in state.hosts() {
+                let (_, _, host) = host?;
+                if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
+                    *has_pages |= host.fetched > 0;
+                }
+            }
+            let mut of_archive = Vec::with_capacity(has_pages.len());
+            for (site, has_pages) in (0..).zip(has_pages) {
+                let name = state.site_name(SiteId(site))?;
+                let first = known.entry(name.clone()).or_insert((number, has_pages));
+                if first.0 != number && has_pages {
+                    if first.1 {
+                        let paths = [first.0, number].map(|one| archives[usize::from(one)].path().to_owned());
+                        return Err(JoinError::Overlap { site: name, paths });
+                    }
+                    *first = (number, true);
+                }
+                of_archive.push(name);
+            }
+            names.push(of_archive);
+        }
+        let owner = |name: &String| known.get(name).map_or(0, |(number, _)| *number);
+        let sites: Vec<Vec<u16>> = names.iter().map(|names| names.iter().map(owner).collect()).collect();
+        let mut hosts = Vec::new();
+        for ((number, state), sites) in (0..).zip(&states).zip(&sites) {
+            let of_host = |host: Result<(_, _, archive_storage::Host), _>| {
+                Ok(sites.get(host?.2.site.index()).copied().unwrap_or(number))
+            };
+            hosts.push(state.hosts().map(of_host).collect::<Result<_, StateError>>()?);
+        }
+        Ok(Self {
+            aliases: vec![HashMap::new(); states.len()],
+            places: states.iter().map(|state| vec![None; state.url_count() as usize]).collect(),
+            has_strays: vec![false; states.len()],
+            ids: vec![Vec::new(); states.len()],
+            states,
+            sites,
+            hosts,
+        })
+    }
+
+    /// Which archive answers for the site of a page.
+    fn owner(&self, archive: usize, page: &Page) -> usize {
+        let owner = self.hosts[archive].get(page.host.index());
+        owner.map_or(archive, |owner| usize::from(*owner))
+    }
+
+    /// Gives each site a number where it is answered for; the places of the sites of each archive.
+    fn add_sites(&mut self) -> Result<Vec<Vec<Place>>, JoinError> {
+        let mut numbers: HashMap<String, (u16, u32)> = HashMap::new();
+        for (archive, (state, sites)) in (0u16..).zip(self.states.iter().zip(&self.sites)) {
+            let ids = &mut self.ids[usize::from(archive)];
+            for (site, _) in (0..).zip(sites).filter(|(_, owner)| **owner == archive) {
+                numbers.insert(state.site_name(SiteId(site))?, (archive, ids.len() as u32));
+                ids.push(site);
+            }
+        }
+        let of_archive = |(state, sites): (&&State, &Vec<u16>)| {
+            let names = (0..sites.len() as u32).map(|site| state.site_name(SiteId(site)));
+            names.map(|name| Ok(numbers.get(&name?).copied())).collect()
+        };
+        Ok(self.states.iter().zip(&self.sites).map(of_archive).collect::<Result<_, StateError>>()?)
+    }
+
+    /// Makes a URL of an archive a page of its part.
+    fn add(&mut self, archive: usize, id: UrlId) -> Result<Place, JoinError> {
+        let number = u32::try_from(self.ids[archive].len()).map_err(|_| JoinError::TooMany)?;
+        self.ids[archive].push(id.0);
+        let place = Some((archive as u16, number));
+        self.places[archive][id.index()] = place;
+        Ok(place)
+    }
+
+    /// Keeps where a URL has its place.
+    fn put(&mut self, archive: usize, id: UrlId, page: &Page, place: Place) {
+        let is_elsewhere = place.is_some_and(|(part, _)| usize::from(part) != archive);
+        self.has_strays[archive] |= is_elsewhere && page.visit.is_some();
+        self.places[archive][id.index()] = place;
+    }
+
+    /// The page that a URL is, after all aliases.
+    fn resolve(&mut self, archive: usize, id: UrlId) -> Result<Place, JoinError> {
+        let (mut archive, mut id, mut is_named_elsewhere) = (archive, id, false);
+        for _ in 0..=2 * ALIASES_MAX {
+            if let Some(place) = self.places[archive][id.index()] {
+                return Ok(Some(place));
+            }
+            if let Some(page) = self.aliases[archive].get(&id) {
+                id = *page;
+                continue;
+            }
+            let home = self.home(archive, id)?;
+            if home == (archive, id) {
+                let state = self.states[archive];
+                let known = state.page(id)?.flags;
+                let is_page = is_named_elsewhere || known.has_any(flags::ACCOUNT);
+                let counts = is_page && !known.has_any(flags::ALIAS) && !is_gone(state, id)?;
+                return if counts { self.add(archive, id) } else { Ok(None) };
+            }
+            (archive, id) = home;
+            is_named_elsewhere = true;
+        }
+        Ok(None)
+    }
+
+    /// The archive that a URL is of, and its number there.
+    fn home(&self, archive: usize, id: UrlId) -> Result<(usize, UrlId), JoinError> {
+        let state = self.states[archive];
+        let owner = self.owner(archive, &state.page(id)?);
+        if owner == archive {
+            return Ok((archive, id));
+        }
+        let url = state.url(id)?;
+        for other in std::iter::once(owner).chain(0..archive) {
+            if let Some(found) = self.states[other].find(&url)? {
+                return Ok((other, found));
+            }
+        }
+        Ok((archive, id))
+    }
+
+    /// Whether links to a URL count where it is known best.
+    fn counts(&self, archive: usize, id: UrlId) -> Result<bool, JoinError> {
+        let (home, id) = self.home(archive, id)?;
+        let state = self.states[home];
+        Ok(state.page(id)?.flags.has_any(flags::ACCOUNT | flags::ALIAS) || !is_gone(state, id)?)
+    }
+
+    /// Takes the links of one part that lie in an archive.
+    fn read(
+        &self,
+        archive: usize,
+        part: usize,
+        are_sites: bool,
+        links: &mut Gathered,
+    ) -> Result<(), JoinError> {
+        let places = &self.places[archive];
+        let place = |id: UrlId| places.get(id.index()).copied().flatten();
+        self.states[archive].newest_links(|source, list| {
+            if let Some((_, from)) = place(source).filter(|(of, _)| usize::from(*of) == part) {
+                let carrying = list.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
+                let to = carrying.filter_map(|link| place(link.target));
+                let to = to.filter(|(of, to)| !are_sites || (usize::from(*of), *to) != (part, from));
+                links.extend(to.map(|(part, to)| Link { from, part, to, weight: 1.0 }));
+            }
+            Ok::<_, StateError>(())
+        })?;
+        Ok(())
+    }
+
+    fn into_parts(self, how: &How<'_>, are_sites: bool) -> Result<Joined, JoinError> {
+        let (folder, is_weighted) = (how.stored.map(|(folder, _)| folder), are_sites && !how.unweighted);
+        let most = how.stored.map_or(usize::MAX, |(_, given)| given / (MEMORY_SHARE * size_of::<Link>()));
+        let mut parts = Vec::new();
+        for number in 0..self.states.len() {
+            let mut part = Part::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
+            let mut rest = Some((0, 0));
+            while let Some(begin) = rest {
+                let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted };
+                for archive in (0..self.states.len()).filter(|&one| one == number || self.has_strays[one]) {
+                    self.read(archive, number, are_sites, &mut links)?;
+                }
+                rest = links.end;
+                part.add(links.links).map_err(PartError::from)?;
+            }
+            parts.push(part);
+        }
+        let least = parts.iter().map(Part::vector_bytes).sum();
+        if let Some((_, given)) = how.stored.filter(|(_, given)| *given < least) {
+            return Err(JoinError::Memory { given, least });
+        }
+        Part::connect(&mut parts);
+        Ok(Joined { parts, ids: self.ids })
+    }
+}
+
+/// Links to the pages from `begin` to before `end`, which comes down so that they fit.
+struct Gathered {
+    links: Vec<Link>,
+    begin: (u16, u32),
+    end: Option<(u16, u32)>,
+    most: usize,
+    is_weighted: bool,
+}
+
+impl Gathered {
+    fn extend(&mut self, links: impl Iterator<Item = Link>) {
+        let (begin, end) = (self.begin, self.end);
+        let is_wanted = |link: &Link| begin <= link.target() && end.is_none_or(|end| link.target() < end);
+        self.links.extend(links.filter(is_wanted));
+        if self.links.len() <= self.most {
+            return;
+        }
+        merge(&mut self.links, self.is_weighted);
+        if self.links.len() <= self.most / 2 {
+            return;
+        }
+        let middle = self.links[self.links.len() / 2].target();
+        if middle > begin {
+            self.end = Some(middle);
+            self.links.truncate(self.links.partition_point(|link| link.target() < middle));
+        } else {
+            // Half of them lead to one page, and are needed all at once.
+            self.most *= 2;
+        }
+    }
+}
+
+/// Whether a server said last that there is no such page.
+fn is_gone(state: &State, id: UrlId) -> Result<bool, StateError> {
+    Ok(shown(state, id)?.is_some_and(|(_, capture)| matches!(capture.status, 404 | 410)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gathered, Link, merge};
+
+    #[test]
+    fn links_that_do_not_fit_are_gathered_one_after_the_other() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut link =
+            || Link { from: random.u32(0..50), part: random.u16(0..3), to: random.u32(0..40), weight: 1.0 };
+        let lists: Vec<Vec<Link>> = (0..400).map(|_| (0..5).map(|_| link()).collect()).collect();
+        let mut all = lists.concat();
+        merge(&mut all, true);
+        for (most, least_goes) in [(usize::MAX, 1), (4000, 1), (200, 9), (1, 100)] {
+            let (mut found, mut rest, mut goes) = (Vec::new(), Some((0, 0)), 0);
+            while let Some(begin) = rest {
+                let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted: true };
+                lists.iter().for_each(|list| links.extend(list.iter().copied()));
+                assert!(most == 1 || links.links.len() <= most);
+                merge(&mut links.links, true);
+                (rest, goes) = (links.end, goes + 1);
+                found.extend(links.links);
+            }
+            assert!(found == all && goes >= least_goes, "{} of {}, {goes} goes", found.len(), all.len());
+        }
+    }
+}

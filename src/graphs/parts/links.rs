@@ -1,0 +1,153 @@
+//! Links by the page that they lead to, in memory or in a file.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// A link of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The page, by its number in its own part.
+    pub from: u32,
+    /// The part that it leads to.
+    pub part: u16,
+    /// The page there.
+    pub to: u32,
+    /// What it weighs.
+    pub weight: f32,
+}
+
+impl Link {
+    /// Where it leads.
+    pub(in crate::graphs) fn target(&self) -> (u16, u32) {
+        (self.part, self.to)
+    }
+}
+
+/// Orders links by where they lead, and makes one of those that occur more than once.
+pub(in crate::graphs) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
+    links.sort_unstable_by_key(|link| (link.target(), link.from));
+    links.dedup_by(|next, kept| {
+        let is_same = (next.target(), next.from) == (kept.target(), kept.from);
+        if is_same && is_weighted {
+            kept.weight += next.weight;
+        }
+        is_same
+    });
+}
+
+/// 32-bit words of a piece of a file; a longer row has a piece of its own.
+const PIECE_WORDS: usize = 1 << 18;
+
+/// Where the words are.
+#[derive(Debug)]
+enum Pieces {
+    Memory(Vec<Vec<u32>>),
+    /// A file without a name, and the words of each piece.
+    Stored(File, Vec<usize>),
+}
+
+/// Rows one after another, each the number of its sources, them, and their weights if links have weights.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pieces: Pieces,
+    piece: Vec<u32>,
+    rows: usize,
+    pub(super) is_weighted: bool,
+}
+
+impl Rows {
+    /// No rows yet; in a file without a name if a folder is given.
+    pub(super) fn new(is_weighted: bool, folder: Option<&Path>) -> io::Result<Self> {
+        let pieces = match folder {
+            Some(folder) => Pieces::Stored(tempfile::tempfile_in(folder)?, Vec::new()),
+            None => Pieces::Memory(Vec::new()),
+        };
+        Ok(Self { pieces, piece: Vec::new(), rows: 0, is_weighted })
+    }
+
+    /// Rows, also those without sources.
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, row: &[Link]) -> io::Result<()> {
+        if self.piece.len() + 1 + 2 * row.len() > PIECE_WORDS {
+            self.end_piece()?;
+        }
+        self.rows += 1;
+        self.piece.push(row.len() as u32);
+        self.piece.extend(row.iter().map(|link| link.from));
+        if self.is_weighted {
+            self.piece.extend(row.iter().map(|link| link.weight.to_bits()));
+        }
+        Ok(())
+    }
+
+    /// Ends the piece that is being filled; nothing after it is seen before the next end.
+    pub(super) fn end_piece(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.piece);
+        if piece.is_empty() {
+            return Ok(());
+        }
+        match &mut self.pieces {
+            Pieces::Memory(pieces) => pieces.push(piece),
+            Pieces::Stored(file, lengths) => {
+                lengths.push(piece.len());
+                let bytes: Vec<u8> = piece.iter().flat_map(|word| word.to_le_bytes()).collect();
+                file.write_all(&bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the sum over the sources of each row to a function, and how many they are.
+    pub(super) fn each(&self, gifts: &[Cell<f64>], mut row: impl FnMut(f64, usize)) -> io::Result<()> {
+        let mut sum_up = |words: &[u32]| {
+            let mut words = words;
+            while let Some((&count, rest)) = words.split_first() {
+                let count = count as usize;
+                let (sources, rest) = rest.split_at_checked(count)?;
+                let weighed = if self.is_weighted { count } else { 0 };
+                let (weights, rest) = rest.split_at_checked(weighed)?;
+                words = rest;
+                let gift = |source: &u32| gifts[*source as usize].get();
+                let sum = if self.is_weighted {
+                    let weighed = sources.iter().zip(weights);
+                    weighed.map(|(source, bits)| gift(source) * f64::from(f32::from_bits(*bits))).sum()
+                } else {
+                    sources.iter().map(gift).sum()
+                };
+                row(sum, count);
+            }
+            Some(())
+        };
+        let pieces = match &self.pieces {
+            Pieces::Memory(pieces) => pieces.len(),
+            Pieces::Stored(_, lengths) => lengths.len(),
+        };
+        let mut offset = 0;
+        for number in 0..pieces {
+            let words = self.read(number, &mut offset)?;
+            sum_up(&words).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        }
+        Ok(())
+    }
+
+    /// A piece; those in a file are read in their order.
+    fn read(&self, number: usize, offset: &mut u64) -> io::Result<Cow<'_, [u32]>> {
+        match &self.pieces {
+            Pieces::Memory(pieces) => Ok(Cow::Borrowed(&pieces[number])),
+            Pieces::Stored(file, lengths) => {
+                let mut bytes = vec![0; lengths[number] * 4];
+                file.read_exact_at(&mut bytes, *offset)?;
+                *offset += bytes.len() as u64;
+                Ok(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! PageRank of a graph that lies in parts, by chaotic iteration (Xyleme, section 5.3), with a proven error bound.
+//!
+//! A part has some of the pages and all links that lead away from them. It solves `(I - d P^T) y = v` for its own pages in
+//! place (Gauss-Seidel), with what flows in from pages of other parts as it was when it was last heard of. What flows out is
+//! told as a whole and not as a change: for each page of another part that its own link to, the sum over them. So a [`Batch`]
+//! replaces those before it. It may come late, again, after newer ones or never, and nothing is counted twice.
+//!
+//! **Bound.** Whatever y is, `|y* - y|_1 <= |r|_1 / (1 - d)` with `r = v - (I - d P^T) y` over all parts, and PageRank
+//! `x = y / |y|_1` is wrong by at most twice this divided by `|y|_1`. The residual of a page is at most what its part computes with what
+//! it has heard, and what has flowed to it unheard. So `|r|_1` is at most what all parts keep and what is on its way
+//! between them, and each part's [`Account`] says its share of both. Accounts need not be of one moment: they bound the error of the values
+//! that each part had when it gave its own. What rounding may have done to sums counts as kept.
+//!
+//! Values begin below the solution and only rise towards it, and so does what flows. So values that are newer than their
+//! accounts are nearer.
+
+mod links;
+mod part;
+mod run;
+
+use std::io;
+
+use crate::importance::rank::RankError;
+
+pub use links::Link;
+pub(super) use links::merge;
+pub use part::{Account, Batch, Part};
+pub use run::{Chaotic, Outcome};
+
+/// Why parts cannot be ranked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartError {
+    /// The links of a part cannot be kept in a file.
+    #[error("the links of a part: {0}")]
+    Io(#[from] io::Error),
+    /// A batch that is not from a part that links here, or not as long as its sender's are.
+    #[error("a batch from part {from} to part {to} does not fit")]
+    Batch {
+        /// Its sender.
+        from: usize,
+        /// Its receiver.
+        to: usize,
+    },
+    /// The damping is wrong.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+/// What sums of up to 2^32 numbers may lose by rounding, as a factor.
+const SLACK: f64 = 1.0 + 1e-6;
+
+/// How wrong PageRank is at most, in L1, by the accounts of all parts in order.
+#[must_use]
+pub fn bound(accounts: &[Account]) -> f64 {
+    let (mut residual, mut total, mut follows) = (0.0, 0.0, 0.0f64);
+    for (number, account) in accounts.iter().enumerate() {
+        residual += account.kept;
+        total += account.total;
+        follows = follows.max(account.follows);
+        for (other, sent) in accounts.iter().zip(&account.sent) {
+            residual += (sent - other.heard.get(number).copied().unwrap_or(0.0)).abs();
+        }
+    }
+    // Where nothing is left, as where there are no pages, nothing is wrong.
+    if residual == 0.0 { 0.0 } else { 2.0 * SLACK * SLACK * residual / (1.0 - follows) / total }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Parts in one process, worked at by threads that do not wait for each other.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::part::{Account, Batch, Part};
+use super::{PartError, bound};
+
+/// A part is swept until no more than this of its pages' residual is left, or so often, before it tells the others.
+const INNER_SHARE: f64 = 0.1;
+const INNER_SWEEPS_MAX: u32 = 16;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Chaotic {
+    /// Stop when the L1 error is proven to be at most this.
+    pub tolerance: f64,
+    /// Stop at the latest when some part was swept so often.
+    pub sweeps_max: u32,
+    /// Parts that are worked at at the same time.
+    pub threads: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// PageRank of the pages of each part; adds up to 1 over all of them.
+    pub values: Vec<Vec<f64>>,
+    /// How wrong it is at most, in L1.
+    pub bound: f64,
+    /// Sweeps over a part, on average.
+    pub sweeps: f64,
+    /// Links that were read.
+    pub operations: u64,
+    /// How often a part told what flows out of it, on average.
+    pub rounds: f64,
+    /// Bytes of batches between the parts.
+    pub bytes: u64,
+}
+
+/// What the threads share.
+struct Board {
+    waiting: VecDeque<Part>,
+    /// The newest batches, by receiver and sender.
+    mail: Vec<Vec<Option<Batch>>>,
+    accounts: Vec<Account>,
+    rounds: u64,
+    bytes: u64,
+    is_over: bool,
+}
+
+impl Chaotic {
+    /// Ranks parts that are connected.
+    ///
+    /// # Errors
+    /// When the links of a part cannot be read.
+    pub fn run(&self, parts: Vec<Part>) -> Result<Outcome, PartError> {
+        let count = parts.len();
+        let accounts: Vec<Account> = parts.iter().map(Part::account).collect();
+        let mail = (0..count).map(|_| vec![None; count]).collect();
+        let waiting = VecDeque::from(parts);
+        let mut board = Board { waiting, mail, accounts, rounds: 0, bytes: 0, is_over: false };
+        // What was under way when it was over can have made the bound a little higher again.
+        while !self.is_over(&board) {
+            board = self.work_together(Board { is_over: false, ..board })?;
+        }
+        let Board { waiting, accounts, rounds, bytes, .. } = board;
+        let mut parts = Vec::from(waiting);
+        parts.sort_by_key(Part::number);
+        let each = 1.0 / count.max(1) as f64;
+        let sweeps = parts.iter().map(|part| f64::from(part.sweeps)).sum::<f64>() * each;
+        let operations = parts.iter().map(|part| part.links * u64::from(part.sweeps)).sum();
+        let mut values: Vec<Vec<f64>> = parts.into_iter().map(Part::into_values).collect();
+        let total: f64 = values.iter().flatten().sum();
+        values.iter_mut().flatten().for_each(|value| *value /= total);
+        let bound = bound(&accounts);
+        Ok(Outcome { values, bound, sweeps, operations, rounds: rounds as f64 * each, bytes })
+    }
+
+    fn is_over(&self, board: &Board) -> bool {
+        let is_at_end = |part: &Part| part.sweeps >= self.sweeps_max;
+        bound(&board.accounts) <= self.tolerance || board.waiting.iter().any(is_at_end)
+    }
+
+    fn work_together(&self, board: Board) -> Result<Board, PartError> {
+        let threads = self.threads.clamp(1, board.waiting.len().max(1));
+        let board = Mutex::new(board);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&board))).collect();
+            threads.into_iter().try_for_each(|thread| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+        Ok(board.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Works at one part after the other until it is over.
+    fn work(&self, board: &Mutex<Board>) -> Result<(), PartError> {
+        let lock = || board.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut shared = lock();
+            if shared.is_over {
+                return Ok(());
+            }
+            let Some(mut part) = shared.waiting.pop_front() else {
+                // There are no more threads than parts, so this one's is about to come back.
+                drop(shared);
+                thread::yield_now();
+                continue;
+            };
+            let mail: Vec<Batch> = shared.mail[part.number()].iter_mut().filter_map(Option::take).collect();
+            let enough = self.enough(&shared.accounts);
+            drop(shared);
+            let outcome = advance(&mut part, &mail, enough);
+            self.put_back(lock(), part, outcome)?;
+        }
+    }
+
+    /// The residual of one part that is as good as none.
+    fn enough(&self, accounts: &[Account]) -> f64 {
+        let total: f64 = accounts.iter().map(|account| account.total).sum();
+        let follows = accounts.iter().map(|account| account.follows).fold(0.0, f64::max);
+        self.tolerance * total * (1.0 - follows) / (8.0 * accounts.len() as f64)
+    }
+
+    fn put_back(
+        &self,
+        mut shared: MutexGuard<'_, Board>,
+        part: Part,
+        outcome: Result<Vec<Batch>, PartError>,
+    ) -> Result<(), PartError> {
+        match outcome {
+            Ok(batches) => {
+                shared.rounds += u64::from(!batches.is_empty());
+                for batch in batches {
+                    shared.bytes += batch.bytes();
+                    let (to, from) = (batch.to, batch.from);
+                    shared.mail[to][from] = Some(batch);
+                }
+                shared.accounts[part.number()] = part.account();
+                shared.waiting.push_back(part);
+                shared.is_over |= self.is_over(&shared);
+                Ok(())
+            }
+            Err(error) => {
+                shared.is_over = true;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Takes in what has come, works at the part, and says what flows out.
+fn advance(part: &mut Part, mail: &[Batch], enough: f64) -> Result<Vec<Batch>, PartError> {
+    if mail.is_empty() && part.account().kept <= enough {
+        thread::yield_now();
+        return Ok(Vec::new());
+    }
+    mail.iter().try_for_each(|batch| part.hear(batch))?;
+    let goal = (part.residual() * INNER_SHARE).max(enough / 2.0);
+    for _ in 0..INNER_SWEEPS_MAX {
+        part.sweep()?;
+        if part.residual() <= goal {
+            break;
+        }
+    }
+    Ok(part.send()?)
+}

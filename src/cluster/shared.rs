@@ -248,11 +248,11 @@ impl Shared {
     pub(super) async fn told_addresses(&self) -> Result<Told, ClusterError> {
         let mut told = Told::new();
         for (name, _) in self.list(ADDRESSES).await? {
-            let mut numbers = name.split('/');
-            let node = (|| Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?)))();
-            let count: Option<u64> = numbers.next().and_then(|count| count.parse().ok());
-            if let (Some(node), Some(count)) = (node, count) {
-                let most = told.entry(node).or_default();
+            let numbers: Vec<u64> = name.split('/').map_while(|part| part.parse().ok()).collect();
+            if let [partition, epoch, count] = numbers[..]
+                && let Ok(partition) = u16::try_from(partition)
+            {
+                let most = told.entry((partition, epoch)).or_default();
                 *most = count.max(*most);
             }
         }

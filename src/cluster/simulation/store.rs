@@ -248,11 +248,9 @@ impl ObjectStore for Link {
             let (mut seen, later) = (link.look(prefix.clone()).await?, link.look(prefix).await?);
             // A folder is read bit by bit: what comes and goes in the meantime is seen, or not.
             seen.retain(|name, _| later.contains_key(name) || link.world.below(2) == 0);
-            for (name, meta) in later {
-                if !seen.contains_key(&name) && link.world.below(2) == 0 {
-                    seen.insert(name, meta);
-                }
-            }
+            let is_news = |name: &String| !seen.contains_key(name) && link.world.below(2) == 0;
+            let news: Vec<_> = later.into_iter().filter(|(name, _)| is_news(name)).collect();
+            seen.extend(news);
             Ok(seen.into_values().map(Ok).collect())
         };
         let each = |listed: Result<Vec<_>>| stream::iter(listed.unwrap_or_else(|error| vec![Err(error)]));

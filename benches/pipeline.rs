@@ -123,7 +123,16 @@ fn measure(seeds: &str, connect: Option<SocketAddr>) -> Outcomes<()> {
     table.row("ledger (URLs, history, links, cash)", &["ledger", "importance (cash", "queue"], stored.ledger);
     table.rest(&["pick", "checkpoint", "importance (settling", "full-text index and other"]);
     table.sum("whole crawl", whole.total);
-    let index = index_alone(&captures, parsed, &folder.path().join("index"))?;
+    let index_folder = folder.path().join("index");
+    let bare = bare_index_alone(&captures, &parsed, &folder.path().join("bare"))?;
+    let index = index_alone(&captures, parsed, &index_folder)?;
+    println!(
+        "index alone: {:.1} \u{b5}s a capture, {:.1} MB; bare tantivy, the same texts in as many fields: {:.1} \u{b5}s, {:.1} MB\n",
+        micros(index, captures.len()),
+        megabytes(&index_folder)?,
+        micros(bare, captures.len()),
+        megabytes(&folder.path().join("bare"))?
+    );
     let in_crawl = with_index.total.saturating_sub(whole.total);
     println!(
         "{:44} {:10.1} {:10.1}",
@@ -394,29 +403,70 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
     }
 }
 
+/// The captures that the index takes in.
+fn searched<'a, P>(
+    captures: &'a [Captured],
+    parsed: impl IntoIterator<Item = P> + 'a,
+) -> impl Iterator<Item = (usize, &'a Captured, P)> + 'a
+where
+    P: std::borrow::Borrow<Parsed> + 'a,
+{
+    let all = captures.iter().zip(parsed).enumerate();
+    all.map(|(number, (capture, parsed))| (number, capture, parsed))
+        .filter(|(_, capture, parsed)| capture.status == 200 && !parsed.borrow().text.is_empty())
+}
+
+/// The search engine alone, with its own tokenizer: the texts that [`index_alone`] indexes, in as many fields.
+fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> Outcomes<Duration> {
+    use tantivy::schema::{FAST, INDEXED, Schema, TEXT};
+    let before = processor_time();
+    fs::create_dir(folder)?;
+    let mut schema = Schema::builder();
+    let page = schema.add_u64_field("page", FAST | INDEXED);
+    let [url, title, body, labels] =
+        ["url", "title", "body", "labels"].map(|name| schema.add_text_field(name, TEXT));
+    let index = tantivy::Index::create_in_dir(folder, schema.build())?;
+    let mut writer = index.writer_with_num_threads(1, Memory::default().index().memory_bytes)?;
+    for (number, capture, parsed) in searched(captures, parsed) {
+        writer.add_document(tantivy::doc!(
+            page => number as u64,
+            url => capture.url.to_string(),
+            title => parsed.title.as_str(),
+            body => parsed.text.as_str(),
+            labels => parsed.title.as_str(),
+        ))?;
+    }
+    writer.commit()?;
+    writer.wait_merging_threads()?;
+    Ok(processor_time().saturating_sub(before))
+}
+
+/// What the files of a folder add up to.
+fn megabytes(folder: &Path) -> Outcomes<f64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes as f64 / 1e6)
+}
+
 /// The full-text index alone: all its threads, with the commit.
 fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Outcomes<Duration> {
     let before = processor_time();
     let mut writer = search::Writer::open(folder, Memory::default().index())?;
-    for (number, (capture, parsed)) in captures.iter().zip(parsed).enumerate() {
-        if capture.status == 200 && !parsed.text.is_empty() {
-            let page = UrlId(u32::try_from(number)?);
-            let (url, title, text) = (capture.url.to_string(), parsed.title, parsed.text);
-            let (headings, elements, links) = (String::new(), String::new(), Vec::new());
-            let structure = None;
-            writer.add(&Document {
-                page,
-                replaces: false,
-                version: None,
-                url,
-                title,
-                text,
-                headings,
-                elements,
-                structure,
-                links,
-            })?;
-        }
+    for (number, capture, parsed) in searched(captures, parsed) {
+        writer.add(&Document {
+            page: UrlId(u32::try_from(number)?),
+            replaces: false,
+            version: None,
+            url: capture.url.to_string(),
+            title: parsed.title,
+            text: parsed.text,
+            headings: String::new(),
+            elements: String::new(),
+            structure: None,
+            links: Vec::new(),
+        })?;
     }
     writer.commit(captures.len() as u64)?;
     writer.close()?;

@@ -15,7 +15,7 @@ pub struct Request {
     /// Longest body as received, if that is less than [`super::Limits::body_bytes`].
     pub body_bytes_max: Option<u64>,
     /// Fields of a form that is sent by POST, encoded (`application/x-www-form-urlencoded`).
-    pub form: Option<String>,
+    pub form: Option<Box<str>>,
 }
 
 impl Request {
@@ -67,7 +67,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("If-None-Match: \"x\"\r\n\r\n"), "{text}");
-        let form = Some("a=1&b=%C3%A9".to_owned());
+        let form = Some("a=1&b=%C3%A9".into());
         let bytes = Request { form, ..Request::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");

@@ -64,7 +64,7 @@ pub fn look(store: &Store, pages: &BTreeSet<UrlId>, since: DateTime<Utc>) -> Res
     }
     for page in pages {
         let visit = store.state().visit(*page)?;
-        if !visit.is_some_and(|visit| i64::from(visit.last_seen) >= since.timestamp()) {
+        if visit.is_none_or(|visit| i64::from(visit.last_seen) < since.timestamp()) {
             continue;
         }
         let url = store.state().url(*page)?;
@@ -243,7 +243,7 @@ impl Hubs {
             .append_pair("hub.lease_seconds", &LEASE_SECONDS.to_string())
             .finish();
         let body_bytes_max = Some(ANSWER_BYTES_MAX);
-        let request = Request { form: Some(form), body_bytes_max, ..Request::new(url) };
+        let request = Request { form: Some(form.into()), body_bytes_max, ..Request::new(url) };
         match self.answer(Task::Fetch { endpoint, request })? {
             Answer::Fetched(Ok(exchange)) if (200..300).contains(&exchange.status) => Ok(()),
             Answer::Fetched(Ok(exchange)) => Err(format!("it answered with status {}", exchange.status)),

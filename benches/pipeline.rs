@@ -418,6 +418,7 @@ where
 
 /// The search engine alone, with its own tokenizer: the texts that [`index_alone`] indexes, in as many fields.
 fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> Outcomes<Duration> {
+    use tantivy::doc;
     use tantivy::schema::{FAST, INDEXED, Schema, TEXT};
     let before = processor_time();
     fs::create_dir(folder)?;
@@ -428,7 +429,7 @@ fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> 
     let index = tantivy::Index::create_in_dir(folder, schema.build())?;
     let mut writer = index.writer_with_num_threads(1, Memory::default().index().memory_bytes)?;
     for (number, capture, parsed) in searched(captures, parsed) {
-        writer.add_document(tantivy::doc!(
+        writer.add_document(doc!(
             page => number as u64,
             url => capture.url.to_string(),
             title => parsed.title.as_str(),

@@ -47,8 +47,8 @@ impl Sound {
         Self { archive, contents, texts }
     }
 
-    /// The files of the archive by what they are, without those that only lock, and without the accounts of runs: they say nothing of
-    /// what is archived, may be removed, and have no checksums.
+    /// The files of the archive by what they are, without those that only lock, and without the accounts of runs and what was being read
+    /// for long: they say nothing of what is archived, may be removed, and have no checksums.
     fn files(&self) -> BTreeMap<String, Vec<PathBuf>> {
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         let mut folders = vec![self.archive.path.clone()];
@@ -59,7 +59,8 @@ impl Sound {
                     continue;
                 }
                 let path = path.strip_prefix(&self.archive.path).unwrap().to_owned();
-                if path.extension().is_none_or(|extension| extension != "lock") {
+                if path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("reading")
+                {
                     kinds.entry(kind(&path)).or_default().push(path);
                 }
             }

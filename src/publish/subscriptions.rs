@@ -314,6 +314,11 @@ mod tests {
         subscription
     }
 
+    /// A time that files keep to the last digit.
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).unwrap()
+    }
+
     fn question(challenge: &str) -> Question<'_> {
         let topic = "http://a.test/feed";
         Question { mode: "subscribe", topic, challenge, lease_seconds: Some(300) }
@@ -339,7 +344,7 @@ mod tests {
     #[test]
     fn a_hub_is_answered_once_for_what_was_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let (archive, now) = (folder.path(), Utc::now());
+        let (archive, now) = (folder.path(), now());
         let known = subscribed(archive, now);
         let ask = |id: &str, asked, now| confirm(archive, id, asked, now).unwrap();
         let longest = "c".repeat(CHALLENGE_BYTES_MAX);
@@ -364,7 +369,7 @@ mod tests {
     #[test]
     fn what_comes_counts_while_the_lease_lasts() {
         let folder = tempfile::tempdir().unwrap();
-        let (archive, now) = (folder.path(), Utc::now());
+        let (archive, now) = (folder.path(), now());
         let known = subscribed(archive, now);
         let key = hmac::Key::new(hmac::HMAC_SHA256, known.secret.as_bytes());
         let tag: String =
@@ -386,7 +391,7 @@ mod tests {
     #[test]
     fn a_hub_is_asked_before_its_lease_ends_and_left_alone_when_it_refuses() {
         let folder = tempfile::tempdir().unwrap();
-        let (archive, now) = (folder.path(), Utc::now());
+        let (archive, now) = (folder.path(), now());
         let (known, second) = (subscribed(archive, now), TimeDelta::seconds(1));
         let is_due = |time| known.is_due(archive, time).unwrap();
         assert!(!is_due(now + PENDING - second) && is_due(now + PENDING));

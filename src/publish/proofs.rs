@@ -96,7 +96,8 @@ impl Pending {
                 None => taken.waiting += 1,
                 Some(false) => dropped.push(path),
                 Some(true) => {
-                    let (urls, modified) = (notice.urls.iter(), Some(notice.time.timestamp()));
+                    // Fetches are known to the second: one just before the notice must not pass for one after it.
+                    let (urls, modified) = (notice.urls.iter(), Some(notice.time.timestamp() + 1));
                     let urls =
                         urls.filter_map(|url| Some(Announcement { url: Url::parse(url).ok()?, modified }));
                     let urls: Vec<_> = urls.collect();

@@ -214,3 +214,35 @@ fn columns_of_another_checkpoint_do_not_count_and_damage_is_told_and_mended() {
     archive.run::<&str>("verify", &[]).succeeded();
     archive.run("query", &["count pages group by type"]).succeeded();
 }
+
+/// A URL is looked up; a glob without stars looks at every page.
+#[test]
+fn a_page_is_found_by_its_url_as_by_looking_at_all() {
+    let (_served, archive) = crawled();
+    let text = |value: &serde_json::Value| value["url"].as_str().unwrap().to_owned();
+    let urls: Vec<String> =
+        archive.json("query", &["page importance > 0 select url limit 40"]).iter().map(text).collect();
+    assert_eq!(urls.len(), 40);
+    let mut questions = vec!["page url = \"http://nowhere.test/\" select url".to_owned()];
+    for pair in urls.windows(2) {
+        let [one, other] = pair else { continue };
+        for (looked_up, looked_at) in [
+            (format!("url = \"{one}\""), format!("url ~ \"{one}\"")),
+            (format!("url = \"{one}\" and status = 200"), format!("url ~ \"{one}\" and status = 200")),
+            (
+                format!("url in (\"{other}\", \"{one}\", \"{other}\")"),
+                format!("(url ~ \"{one}\" or url ~ \"{other}\")"),
+            ),
+            (format!("not url = \"{one}\" and depth < 2"), format!("not url ~ \"{one}\" and depth < 2")),
+        ] {
+            questions.push(format!("page {looked_up} select url, importance limit 500"));
+            questions.push(format!("page {looked_at} select url, importance limit 500"));
+        }
+    }
+    let found = answers(&archive, &questions);
+    assert_eq!(found[0].rows.len(), 0);
+    for (questions, answers) in questions[1..].chunks(2).zip(found[1..].chunks(2)) {
+        assert_eq!(answers[0], answers[1], "{questions:?}");
+        assert!(!answers[0].rows.is_empty() || questions[0].contains("status"), "{questions:?}");
+    }
+}

@@ -419,6 +419,14 @@ impl Rows for ArchiveRows<'_> {
         Ok(self.state.find(url)?)
     }
 
+    fn pages_at(&self, urls: &[String]) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let found = urls.iter().filter_map(|url| self.state.find(url).transpose());
+        let mut found = found.collect::<Result<Vec<_>, _>>()?;
+        found.sort_unstable();
+        found.dedup();
+        Ok(Some(found))
+    }
+
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
         self.page_detail_of(page, detail)
     }

@@ -119,7 +119,7 @@ impl Plan {
             self.order.first(),
             Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
         );
-        let candidates = self.candidates(world);
+        let candidates = self.candidates(world)?;
         let best = match self.target {
             Target::Sites => of_best(world.rows.best_sites_for(self)?, Row::Site),
             _ => of_best(world.rows.best_for(self)?, Row::Page),
@@ -153,7 +153,7 @@ impl Plan {
                     .try_for_each(|(page, count)| groups.add(&world.subject(&Row::Page(page)), count))?;
             }
             None => {
-                self.scan(world, self.candidates(world), &mut |row| groups.add(&world.subject(&row), 1))?;
+                self.scan(world, self.candidates(world)?, &mut |row| groups.add(&world.subject(&row), 1))?;
             }
         }
         let mut top = Top::new(self.last_row(), |left: &(Vec<Value>, _), right: &(Vec<Value>, _)| {
@@ -169,10 +169,15 @@ impl Plan {
         Ok((rows.collect::<Result<_, _>>()?, Some(matched)))
     }
 
-    /// The only pages that can match, if searches tell.
-    fn candidates(&self, world: &World<'_>) -> Option<Vec<UrlId>> {
-        let filter = self.filter.as_ref().filter(|_| self.target == Target::Pages)?;
-        world.hits.candidates(filter)
+    /// The only pages that can match, if searches or URLs tell.
+    fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let Some(filter) = self.filter.as_ref().filter(|_| self.target == Target::Pages) else {
+            return Ok(None);
+        };
+        match (world.hits.candidates(filter), filter.urls()) {
+            (None, Some(urls)) => world.rows.pages_at(urls),
+            (found, _) => Ok(found),
+        }
     }
 
     /// Hands every row that matches, or those of them that are drawn, to a function.

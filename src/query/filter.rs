@@ -11,7 +11,7 @@ use archive_grammar::Comparison;
 use regex::Regex;
 
 use super::Instant;
-use super::columns::{Column, Cost};
+use super::columns::{Column, Cost, Path};
 use super::elements::ElementPath;
 use super::expr::{Expr, Subject};
 use super::glob::Glob;
@@ -85,6 +85,18 @@ pub(crate) enum TextTestKind {
 }
 
 impl Filter {
+    /// The only URLs that pages can have for which it holds, if it names some.
+    pub(crate) fn urls(&self) -> Option<&[String]> {
+        match self {
+            Self::Text(
+                Expr::Field(Path { via: None, column: Column::Url }),
+                TextTest { kind: TextTestKind::Is(urls), folds_case: false },
+            ) => Some(urls),
+            Self::All(parts) => parts.iter().find_map(Self::urls),
+            _ => None,
+        }
+    }
+
     /// Whether the condition holds for a row.
     pub(crate) fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
         Ok(match self {

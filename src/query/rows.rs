@@ -338,6 +338,15 @@ pub trait Rows {
         Ok(None)
     }
 
+    /// The pages that have one of some URLs, by rising number; none when the store has to be read for that.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn pages_at(&self, urls: &[String]) -> Result<Option<Vec<UrlId>>, RowsError> {
+        let _ = urls;
+        Ok(None)
+    }
+
     /// What is looked up of a page.
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
         let _ = (page, detail);

@@ -411,6 +411,10 @@ impl Rows for Together<'_> {
         Ok(None)
     }
 
+    fn pages_at(&self, urls: &[String]) -> Found<Option<Vec<UrlId>>> {
+        self.only().map_or(Ok(None), |only| only.pages_at(urls))
+    }
+
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
         let part = self.of(page.id.0, |first| first.url);
         part.rows.page_detail(&part.down(page), detail)

@@ -11,7 +11,10 @@ use archive_storage::{Page, SiteId, State, StateError, Store, UrlId};
 
 use super::parts::{Link, Part, PartError, merge};
 use crate::importance::rank::Damping;
-use crate::ledger::{ALIASES_MAX, CreditError, Credits, LinkCode, aliases, page_flags as flags, shown};
+use crate::ledger::{
+    ALIASES_MAX, AnsweringError, CreditError, Credits, LinkCode, aliases, answering, page_flags as flags,
+    shown,
+};
 
 /// Why archives give no graph together.
 #[derive(Debug, thiserror::Error)]
@@ -81,8 +84,8 @@ type Place = Option<(u16, u32)>;
 struct Web<'a> {
     states: Vec<&'a State>,
     /// By the archive's own numbers of sites and hosts, which archive answers for each.
-    sites: Vec<Vec<u16>>,
-    hosts: Vec<Vec<u16>>,
+    sites: Vec<Vec<usize>>,
+    hosts: Vec<Vec<usize>>,
     /// What aliases stand for.
     aliases: Vec<HashMap<UrlId, UrlId>>,
     /// By the archive's numbers of URLs; of archives that are worked at.
@@ -151,34 +154,15 @@ impl Joined {
 impl<'a> Web<'a> {
     fn new(archives: &[&'a Store]) -> Result<Self, JoinError> {
         let states: Vec<&State> = archives.iter().map(|store| store.state()).collect();
-        let mut known: HashMap<String, (u16, bool)> = HashMap::new();
-        let mut names: Vec<Vec<String>> = Vec::new();
-        for (number, state) in states.iter().enumerate() {
-            let number = u16::try_from(number).map_err(|_| JoinError::TooMany)?;
-            let mut has_pages = vec![false; state.site_count() as usize];
-            for host in state.hosts() {
-                let (_, _, host) = host?;
-                if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
-                    *has_pages |= host.fetched > 0;
-                }
-            }
-            let mut of_archive = Vec::with_capacity(has_pages.len());
-            for (site, has_pages) in (0..).zip(has_pages) {
-                let name = state.site_name(SiteId(site))?;
-                let first = known.entry(name.clone()).or_insert((number, has_pages));
-                if first.0 != number && has_pages {
-                    if first.1 {
-                        let paths = [first.0, number].map(|one| archives[usize::from(one)].path().to_owned());
-                        return Err(JoinError::Overlap { site: name, paths });
-                    }
-                    *first = (number, true);
-                }
-                of_archive.push(name);
-            }
-            names.push(of_archive);
+        if u16::try_from(states.len()).is_err() {
+            return Err(JoinError::TooMany);
         }
-        let owner = |name: &String| known.get(name).map_or(0, |(number, _)| *number);
-        let sites: Vec<Vec<u16>> = names.iter().map(|names| names.iter().map(owner).collect()).collect();
+        let sites = answering(&states).map_err(|error| match error {
+            AnsweringError::Overlap { site, archives: both } => {
+                JoinError::Overlap { site, paths: both.map(|one| archives[one].path().to_owned()) }
+            }
+            AnsweringError::State(error) => error.into(),
+        })?;
         let mut hosts = Vec::new();
         for ((number, state), sites) in (0..).zip(&states).zip(&sites) {
             let of_host = |host: Result<(_, _, archive_storage::Host), _>| {
@@ -200,7 +184,7 @@ impl<'a> Web<'a> {
     /// Which archive answers for the site of a page.
     fn owner(&self, archive: usize, page: &Page) -> usize {
         let owner = self.hosts[archive].get(page.host.index());
-        owner.map_or(archive, |owner| usize::from(*owner))
+        owner.copied().unwrap_or(archive)
     }
 
     /// Gives each site a number where it is answered for; the places of the sites of each archive.
@@ -208,12 +192,12 @@ impl<'a> Web<'a> {
         let mut numbers: HashMap<String, (u16, u32)> = HashMap::new();
         for (archive, (state, sites)) in (0u16..).zip(self.states.iter().zip(&self.sites)) {
             let ids = &mut self.ids[usize::from(archive)];
-            for (site, _) in (0..).zip(sites).filter(|(_, owner)| **owner == archive) {
+            for (site, _) in (0..).zip(sites).filter(|(_, owner)| **owner == usize::from(archive)) {
                 numbers.insert(state.site_name(SiteId(site))?, (archive, ids.len() as u32));
                 ids.push(site);
             }
         }
-        let of_archive = |(state, sites): (&&State, &Vec<u16>)| {
+        let of_archive = |(state, sites): (&&State, &Vec<usize>)| {
             let names = (0..sites.len() as u32).map(|site| state.site_name(SiteId(site)));
             names.map(|name| Ok(numbers.get(&name?).copied())).collect()
         };

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod announce;
+mod answering;
 mod authority;
 pub mod capture_flags;
 mod credit;
@@ -28,6 +29,7 @@ mod transfers;
 
 pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, shown};
 pub use announce::announcement_trust;
+pub use answering::{AnsweringError, answering};
 pub use authority::{authority, host_name};
 pub use credit::{Candidate, CreditError, Credits};
 pub use languages::language;

@@ -22,6 +22,7 @@ use super::value::Value;
 use super::{FullText, TextQuery};
 use crate::access::Access;
 use crate::decisions::Decisions;
+use crate::ledger::{self, AnsweringError};
 use crate::parse::{Structure, Validity};
 use crate::search::elements::ElementQuery;
 use crate::search::{self, Structures, View};
@@ -221,37 +222,13 @@ impl<'a> Together<'a> {
 
 /// Which archive answers for each site, by the numbers of sites in each archive.
 fn answering(archives: &[(&Store, Access)]) -> Result<Vec<Vec<usize>>, ArchiveRowsError> {
-    let mut known: HashMap<String, (usize, bool)> = HashMap::new();
-    let mut names = Vec::new();
-    for (index, (store, _)) in archives.iter().enumerate() {
-        let state = store.state();
-        let mut has_pages = vec![false; state.site_count() as usize];
-        for host in state.hosts() {
-            let (_, _, host) = host?;
-            if let Some(has_pages) = has_pages.get_mut(host.site.index()) {
-                *has_pages |= host.fetched > 0;
-            }
+    let states: Vec<&State> = archives.iter().map(|(store, _)| store.state()).collect();
+    ledger::answering(&states).map_err(|error| match error {
+        AnsweringError::Overlap { site, archives: both } => {
+            ArchiveRowsError::Overlap { site, paths: both.map(|one| archives[one].0.path().to_owned()) }
         }
-        let mut of_archive = Vec::with_capacity(has_pages.len());
-        for (site, has_pages) in (0..).zip(has_pages) {
-            let name = state.site_name(SiteId(site))?;
-            match known.get_mut(&name) {
-                Some((other, true)) if has_pages => {
-                    let paths = [*other, index].map(|one| archives[one].0.path().to_owned());
-                    return Err(ArchiveRowsError::Overlap { site: name, paths });
-                }
-                Some(first) if has_pages => *first = (index, true),
-                Some(_) => {}
-                None => {
-                    known.insert(name.clone(), (index, has_pages));
-                }
-            }
-            of_archive.push(name);
-        }
-        names.push(of_archive);
-    }
-    let owner = |name: &String| known.get(name).map_or(0, |(index, _)| *index);
-    Ok(names.iter().map(|names| names.iter().map(owner).collect()).collect())
+        AnsweringError::State(error) => error.into(),
+    })
 }
 
 impl Part<'_> {

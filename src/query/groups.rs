@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::columns::Path;
 use super::expr::{self, Expr, Subject};
-use super::rows::RowsError;
+use super::rows::{RowsError, Sort, Sum};
 use super::value::Value;
 use super::{Error, Instant};
 
@@ -119,8 +119,29 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Adds a row to its group, or several of which only their number counts.
-    pub(crate) fn add(&mut self, subject: &dyn Subject, rows: u64) -> Result<(), Error> {
+    /// Adds a row to its group.
+    pub(crate) fn add(&mut self, subject: &dyn Subject) -> Result<(), Error> {
+        let of = |aggregate: &Aggregate| aggregate.of.as_ref().map(|of| of.value(subject)).transpose();
+        let values = self.aggregates.iter().map(of).collect::<Result<Vec<_>, RowsError>>()?;
+        self.gather(subject, |gathered, gather, place| {
+            gathered.add(gather, values.get(place).cloned().flatten())
+        })
+    }
+
+    /// Adds rows to the group of one of them.
+    pub(crate) fn add_all(&mut self, subject: &dyn Subject, sort: &Sort) -> Result<(), Error> {
+        self.gather(subject, |gathered, gather, place| {
+            gathered.add_all(gather, sort.count, sort.sums.get(place).and_then(Option::as_ref));
+            0
+        })
+    }
+
+    /// Has a function add to each of what is gathered of a row's group, and tell what that takes.
+    fn gather(
+        &mut self,
+        subject: &dyn Subject,
+        mut add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
+    ) -> Result<(), Error> {
         let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
         let mut key = Vec::new();
         keys.iter().for_each(|value| value.push_key(&mut key));
@@ -132,9 +153,8 @@ impl<'a> Groups<'a> {
                 self.found.entry(key).or_insert_with(|| Group::new(keys, self.aggregates))
             }
         };
-        for (aggregate, gathered) in self.aggregates.iter().zip(&mut group.gathered) {
-            let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
-            *bytes += gathered.add(aggregate.gather, value, rows);
+        for (place, (aggregate, gathered)) in self.aggregates.iter().zip(&mut group.gathered).enumerate() {
+            *bytes += add(gathered, aggregate.gather, place);
         }
         if *bytes > self.bytes_max {
             return Err(Error::TooMuch { bytes_max: self.bytes_max });
@@ -170,10 +190,10 @@ impl Group {
 
 impl Gathered {
     /// Takes what a row has, and says how many bytes it keeps of it.
-    fn add(&mut self, gather: Gather, value: Option<Value>, rows: u64) -> usize {
+    fn add(&mut self, gather: Gather, value: Option<Value>) -> usize {
         let Some(value) = value else {
             if let Self::Count(count) = self {
-                *count += rows;
+                *count += 1;
             }
             return 0;
         };
@@ -181,7 +201,7 @@ impl Gathered {
             return 0;
         }
         match self {
-            Self::Count(count) => *count += rows,
+            Self::Count(count) => *count += 1,
             Self::Distinct(values) => {
                 let mut key = Vec::new();
                 value.push_key(&mut key);
@@ -192,18 +212,31 @@ impl Gathered {
                 *sum += value.as_number().unwrap_or_default();
                 *count += 1;
             }
-            Self::Best(best) => {
-                let order = value.compare(best);
-                if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
-                    *best = value;
-                }
-            }
+            Self::Best(best) => keep_best(best, gather, value),
             Self::All(values) => {
                 values.extend(value.as_number());
                 return size_of::<f64>();
             }
         }
         0
+    }
+
+    /// Takes what some rows have together.
+    fn add_all(&mut self, gather: Gather, rows: u64, of: Option<&Sum>) {
+        match (self, of) {
+            (Self::Count(count), None) => *count += rows,
+            (Self::Count(count), Some(of)) => *count += of.known,
+            (Self::Sum { sum, count }, Some(of)) => {
+                *sum += of.sum;
+                *count += of.known;
+            }
+            (Self::Best(best), Some(of)) if of.known > 0 => {
+                let value = if gather == Gather::Min { &of.least } else { &of.most };
+                keep_best(best, gather, value.clone());
+            }
+            // Values that are told apart, or looked for in the middle, are taken row by row.
+            _ => {}
+        }
     }
 
     fn finish(self, gather: Gather) -> Value {
@@ -226,6 +259,14 @@ impl Gathered {
                 }
             }
         }
+    }
+}
+
+/// Keeps the smaller or the greater one.
+fn keep_best(best: &mut Value, gather: Gather, value: Value) {
+    let order = value.compare(best);
+    if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
+        *best = value;
     }
 }
 

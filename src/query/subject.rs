@@ -13,34 +13,11 @@ use super::elements::{self, ElementPath};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::value::Value;
 use super::{Instant, score};
 use crate::decisions::{self, Standing};
 use crate::parse::{Structure, Validity};
-
-/// A row of any kind.
-#[derive(Clone, Debug)]
-pub(crate) enum Row {
-    Page(PageRow),
-    Site(SiteRow),
-    Host(HostRow),
-    Capture(CaptureRow),
-    Link(LinkRow),
-}
-
-impl Row {
-    /// A number that tells it from others of its kind.
-    pub(crate) fn id(&self) -> u64 {
-        match self {
-            Self::Page(page) => page.id.0.into(),
-            Self::Site(site) => site.id.0.into(),
-            Self::Host(host) => host.id.0.into(),
-            Self::Capture(capture) => capture.id.0.into(),
-            Self::Link(link) => link.id,
-        }
-    }
-}
 
 /// What rows are looked at in.
 pub(crate) struct World<'a> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -210,7 +210,7 @@ impl ArchiveRows<'_> {
                     fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
                 HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
             }
-            _ => HttpHead::parse(&split(&self.store.record(capture.location)?.content).0),
+            _ => self.store.record(capture.location)?.http_head(),
         };
         let has_time = fields.iter().any(|(name, _)| name == "fetchTimeMs");
         let facts = Facts::from_fields(&fields);

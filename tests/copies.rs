@@ -529,6 +529,33 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
 }
 
 #[test]
+fn one_copy_follows_the_other_until_a_signal_ends_them() {
+    let (archive, _) = crawled(917);
+    let (_, url) = place(&archive);
+    let rules = |text: &str| fs::write(archive.path.join("access.toml"), text).unwrap();
+    let newest = || listed(&archive, &url).last().map_or(0, |copy| copy["number"].as_u64().unwrap());
+    let mut running = start(&mut copy(&archive, &url, &["--every", "1s", "--keep", "2"]));
+    assert!(running.wait_until(|| newest() == 1));
+    rules("# two\n");
+    assert!(running.wait_until(|| newest() == 2));
+    // What fails is tried again.
+    let erase = archive.path.join("erase.json");
+    fs::write(&erase, "{}").unwrap();
+    rules("# three\n");
+    thread::sleep(Duration::from_millis(2500));
+    assert_eq!(newest(), 2);
+    fs::remove_file(&erase).unwrap();
+    assert!(running.wait_until(|| newest() == 3));
+    running.signal("-TERM");
+    running.wait().refused(4, &["an erase was interrupted", "trying again in 1 second", "stopped"]);
+    assert_eq!(listed(&archive, &url).len(), 2);
+    assert_eq!(verified(&archive, &url).0, Vec::<Value>::new());
+    // What is wrong at once ends it at once.
+    fs::write(&erase, "{}").unwrap();
+    start(&mut copy(&archive, &url, &["--every", "1s"])).wait().refused(1, &["an erase was interrupted"]);
+}
+
+#[test]
 fn copies_of_two_archives_are_not_mixed() {
     let (one, _) = crawled(909);
     let (two, _) = crawled(910);

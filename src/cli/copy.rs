@@ -1,13 +1,15 @@
 //! `archive copy`: copies in an object store, and archives made of them.
 
 use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use archive::exchange::copy::{self, CopyError, Finding, Remote, Removed};
 use archive::recorder::Control;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 
-use super::options::ArchiveArgs;
+use super::options::{ArchiveArgs, duration};
 use super::{EXIT_STOPPED, interrupt, open, output, progress};
 
 /// Copy an archive into an object store, and make an archive of a copy.
@@ -26,6 +28,7 @@ your own, AWS_READ_TIMEOUT=5m for a slow line.
 Examples:
   archive copy --to s3://backup/web            # for cron
   archive copy --to s3://backup/web --keep 30
+  archive copy --to s3://backup/web --every 30s --keep 2   # beside a crawl, until it is interrupted
   archive copy --list --to s3://backup/web
   archive copy --verify --to s3://backup/web   # reads every byte of all copies
   archive copy --from s3://backup/web --archive restored.archive
@@ -43,6 +46,9 @@ pub(crate) struct Args {
     /// Remove older copies but the newest N of all, and what only they need
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["verify", "list"])]
     keep: Option<u64>,
+    /// Go on with a copy each TIME until a signal ends it; one that fails is said, and made at the next time
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "verify", "list"])]
+    every: Option<Duration>,
     /// Go on with copies there that this archive does not know of
     #[arg(long, conflicts_with_all = ["verify", "list"])]
     adopt: bool,
@@ -61,6 +67,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// While nothing is copied, signals are looked for so often.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
 struct CopiedRow {
@@ -117,7 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (_, Some(from)) => restore(args, &Remote::open(from)?, &control),
         (Some(to), _) if args.list => list(args, &Remote::open(to)?),
         (Some(to), _) if args.verify => verify(args, &Remote::open(to)?, &control),
-        (to, _) => send(args, to.as_deref().unwrap_or_default(), &control),
+        (to, _) => copies(args, to.as_deref().unwrap_or_default(), &control),
     };
     progress::end();
     match outcome {
@@ -140,13 +149,36 @@ fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
     outcome
 }
 
-fn send(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
-    let path = &args.archive.path;
-    open::check_exists(path)?;
+/// One copy, or one after the other.
+fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
+    open::check_exists(&args.archive.path)?;
     let remote = Remote::open(url)?;
-    let copied = shown(|progress| copy::send(path, &remote, args.adopt, control, progress))?;
+    // What is wrong with the first one is mostly wrong with all.
+    let outcome = send(args, &remote, control)?;
+    let Some(every) = args.every else { return Ok(outcome) };
+    loop {
+        let made = Instant::now();
+        while made.elapsed() < every && !control.is_stopped() {
+            thread::sleep(every.saturating_sub(made.elapsed()).min(LOOK_EVERY));
+        }
+        if control.is_stopped() {
+            return Err(CopyError::Stopped.into());
+        }
+        match send(args, &remote, control) {
+            Err(error) if !matches!(error.downcast_ref(), Some(CopyError::Stopped)) => {
+                progress::end();
+                output::note(format_args!("{error:#}; trying again in {}", HumanDuration(every)));
+            }
+            made => drop(made?),
+        }
+    }
+}
+
+fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+    let path = &args.archive.path;
+    let copied = shown(|progress| copy::send(path, remote, args.adopt, control, progress))?;
     let number = copied.number;
-    if !args.json {
+    if !args.json && (copied.is_new || args.every.is_none()) {
         let what = if copied.is_new { "is" } else { "is still" };
         output::line(&format!(
             "copy {number} {what} the archive as it is: {} in {} ({}), {} sent ({})",
@@ -157,7 +189,7 @@ fn send(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
             HumanBytes(copied.sent_bytes),
         ))?;
     }
-    let removed = args.keep.map_or(Ok(Removed::default()), |keep| copy::prune(&remote, number, keep));
+    let removed = args.keep.map_or(Ok(Removed::default()), |keep| copy::prune(remote, number, keep));
     let removed = removed.map_err(|error| {
         anyhow::Error::from(error)
             .context(format!("copy {number} is made, but older ones could not be removed"))

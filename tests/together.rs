@@ -57,7 +57,7 @@ const SEARCHES: [&[&str]; 10] = [
 ];
 
 /// Queries whose order is told by what they show.
-const QUERIES: [&str; 14] = [
+pub(crate) const QUERIES: [&str; 14] = [
     "page status = 404 select url, status, last seen order by url",
     "page text contains \"open access\" select url, title order by url limit 50 offset 5",
     "count pages group by type",
@@ -106,7 +106,7 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
 }
 
 /// Archives that have the sites between them.
-fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
+pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
         let archive = Archive::new();
         let files: Vec<(String, Vec<u8>)> = (part..sites.len())
@@ -121,7 +121,7 @@ fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     (0..count).map(of).collect()
 }
 
-fn sites() -> Vec<Vec<u8>> {
+pub(crate) fn sites() -> Vec<Vec<u8>> {
     let mut dice = Dice::of(20);
     (0..SITES).map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect()).collect()
 }

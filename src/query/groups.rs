@@ -84,7 +84,7 @@ pub(crate) struct Aggregate {
 
 /// What is known so far.
 #[derive(Clone, Debug)]
-enum Gathered {
+pub(super) enum Gathered {
     Count(u64),
     Distinct(HashSet<Vec<u8>>),
     Sum { sum: f64, count: u64 },
@@ -96,7 +96,7 @@ enum Gathered {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) keys: Vec<Value>,
-    gathered: Vec<Gathered>,
+    pub(super) gathered: Vec<Gathered>,
     aggregates: Vec<Value>,
 }
 
@@ -122,21 +122,46 @@ impl<'a> Groups<'a> {
     /// Adds a row to its group, or several of which only their number counts.
     pub(crate) fn add(&mut self, subject: &dyn Subject, rows: u64) -> Result<(), Error> {
         let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
+        let aggregates = self.aggregates;
+        let group = self.group(keys);
+        let mut bytes = 0;
+        for (aggregate, gathered) in aggregates.iter().zip(&mut group.gathered) {
+            let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
+            bytes += gathered.add(aggregate.gather, value, rows);
+        }
+        self.keep(bytes)
+    }
+
+    /// Adds what was gathered of a group elsewhere, of the same aggregates.
+    pub(super) fn merge(&mut self, keys: Vec<Value>, other: Vec<Gathered>) -> Result<(), Error> {
+        let aggregates = self.aggregates;
+        let group = self.group(keys);
+        let mut bytes = 0;
+        for ((aggregate, gathered), other) in aggregates.iter().zip(&mut group.gathered).zip(other) {
+            bytes += gathered.merge(aggregate.gather, other);
+        }
+        self.keep(bytes)
+    }
+
+    /// The groups with what was gathered so far, in no order.
+    pub(super) fn into_found(self) -> impl Iterator<Item = Group> {
+        self.found.into_values()
+    }
+
+    fn group(&mut self, keys: Vec<Value>) -> &mut Group {
         let mut key = Vec::new();
         keys.iter().for_each(|value| value.push_key(&mut key));
-        let bytes = &mut self.bytes;
-        let group = match self.found.get_mut(&key) {
-            Some(group) => group,
-            None => {
-                *bytes += 2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len());
-                self.found.entry(key).or_insert_with(|| Group::new(keys, self.aggregates))
-            }
-        };
-        for (aggregate, gathered) in self.aggregates.iter().zip(&mut group.gathered) {
-            let value = aggregate.of.as_ref().map(|of| of.value(subject)).transpose()?;
-            *bytes += gathered.add(aggregate.gather, value, rows);
-        }
-        if *bytes > self.bytes_max {
+        let (bytes, aggregates) =
+            (2 * key.len() + OVERHEAD_BYTES * (1 + self.aggregates.len()), self.aggregates);
+        self.found.entry(key).or_insert_with(|| {
+            self.bytes += bytes;
+            Group::new(keys, aggregates)
+        })
+    }
+
+    fn keep(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes += bytes;
+        if self.bytes > self.bytes_max {
             return Err(Error::TooMuch { bytes_max: self.bytes_max });
         }
         Ok(())
@@ -192,16 +217,36 @@ impl Gathered {
                 *sum += value.as_number().unwrap_or_default();
                 *count += 1;
             }
-            Self::Best(best) => {
-                let order = value.compare(best);
-                if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
-                    *best = value;
-                }
-            }
+            Self::Best(best) => best_of(gather, best, value),
             Self::All(values) => {
                 values.extend(value.as_number());
                 return size_of::<f64>();
             }
+        }
+        0
+    }
+
+    /// Takes what was gathered elsewhere of the same, and says how many bytes it keeps of it.
+    fn merge(&mut self, gather: Gather, other: Self) -> usize {
+        match (self, other) {
+            (Self::Count(count), Self::Count(more)) => *count = count.saturating_add(more),
+            (Self::Distinct(values), Self::Distinct(more)) => {
+                let new = more.into_iter().filter_map(|key| {
+                    let bytes = key.len() + OVERHEAD_BYTES;
+                    values.insert(key).then_some(bytes)
+                });
+                return new.sum();
+            }
+            (Self::Sum { sum, count }, Self::Sum { sum: more, count: of }) => {
+                (*sum, *count) = (*sum + more, count.saturating_add(of));
+            }
+            (Self::Best(best), Self::Best(value)) if value.is_known() => best_of(gather, best, value),
+            (Self::All(values), Self::All(more)) => {
+                let bytes = more.len() * size_of::<f64>();
+                values.extend(more);
+                return bytes;
+            }
+            _ => {}
         }
         0
     }
@@ -226,6 +271,14 @@ impl Gathered {
                 }
             }
         }
+    }
+}
+
+/// Takes a value where it is better.
+fn best_of(gather: Gather, best: &mut Value, value: Value) {
+    let order = value.compare(best);
+    if !best.is_known() || if gather == Gather::Min { order.is_lt() } else { order.is_gt() } {
+        *best = value;
     }
 }
 

@@ -111,6 +111,25 @@ impl Plan {
         Self::new(&archive_grammar::parse(text)?, text, context)
     }
 
+    /// What `text` asks of several archives, some of which are on other machines. Days and hours without a zone are UTC's.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for a mistake in the text, [`Error::NotElsewhere`].
+    pub fn of_several(text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let nothing: &[String] = &[];
+        let context = Context {
+            now,
+            zone: Zone::Utc,
+            page_columns: nothing,
+            site_columns: nothing,
+            topics: nothing,
+            of_several: true,
+        };
+        let plan = Self::parse(text, &context)?;
+        plan.expect_portions()?;
+        Ok(plan)
+    }
+
     /// Checks `query`, which was parsed from `text`.
     ///
     /// # Errors

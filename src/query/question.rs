@@ -4,7 +4,7 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::together::Indexes;
-use super::{Answer, Context, Error, FullText, Plan, Together};
+use super::{Answer, Context, Error, FullText, Plan, Portion, Together};
 use crate::access::Access;
 use crate::search;
 
@@ -44,6 +44,30 @@ impl<'a> Question<'a> {
         let of_several = rows.are_several();
         let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
         Ok(Self { rows, plan })
+    }
+
+    /// The same of one of several archives of which the others are asked elsewhere. Days and hours without a zone are UTC's: others may
+    /// be in another zone.
+    ///
+    /// # Errors
+    /// As [`Question::new`].
+    pub fn part(store: &'a Store, access: Access, text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
+        let rows = Together::part(store, access).map_err(|error| Error::Rows(error.into()))?;
+        Ok(Self { rows, plan: Plan::of_several(text, now)? })
+    }
+
+    /// What the archive has of the answer, see [`Plan::portions`].
+    ///
+    /// # Errors
+    /// As [`Plan::portions`].
+    pub fn portions(
+        &self,
+        is_captured: &[bool],
+        take: &mut dyn FnMut(Portion) -> Result<(), Error>,
+    ) -> Result<Option<u64>, Error> {
+        let index = self.index()?;
+        let index = index.as_ref().map(|index| index as &dyn FullText);
+        self.plan.portions(&self.rows, index, is_captured, take)
     }
 
     /// The same, if it asks for pages.

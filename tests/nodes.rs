@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ use crate::support::Archive;
 use crate::support::program::{Finished, start};
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;
-use crate::together::{QUERIES, archives, sites};
+use crate::together::{QUERIES, SEARCHES, archives, searched, sites};
 
 /// What is told in doubt, and settled: pages, sites and hosts that several archives know from links.
 const MORE: [&str; 11] = [
@@ -36,9 +37,7 @@ const MORE: [&str; 11] = [
 
 /// What cannot be asked of nodes.
 fn is_refused(query: &str) -> bool {
-    ["links to", "linked from", "duplicates", "link target", "text contains"]
-        .iter()
-        .any(|relation| query.contains(relation))
+    ["links to", "linked from", "duplicates", "link target"].iter().any(|relation| query.contains(relation))
 }
 
 fn url(served: &Served) -> String {
@@ -79,6 +78,22 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
             assert_eq!(rows(&places, text), expected, "{text}, {places:?}");
         }
     }
+    // Importance, and so the score, is each archive's: folders of the same sites have the same.
+    let folders = four.iter().map(folder).collect::<Vec<_>>();
+    let places = |places: &[String]| places.iter().map(String::as_str).map(str::to_owned).collect::<Vec<_>>();
+    for text in [
+        "page text contains \"open access\" select url, score limit 20",
+        "page text contains any (walnut, \"library page\", \"lan*\") and status = 200 select url, score limit 50 offset 2",
+        "page text contains orchid and not text contains zephyr select url, score, site.pages",
+        "count pages text contains archive group by site order by count, site",
+    ] {
+        let of = |all: &[String]| rows(&places(all).iter().map(String::as_str).collect::<Vec<_>>(), text);
+        let expected = of(&folders);
+        assert!(!expected.is_empty(), "{text} finds something");
+        told += expected.len();
+        assert_eq!(of(&all), expected, "{text}");
+        assert_eq!(of(&beside), expected, "{text}");
+    }
     println!("{told} rows are equal");
     // Of a table it is said how many more there are.
     let more = query(&[&all[0], &all[1], &all[2], &all[3]], &["page captures > 0"]).succeeded();
@@ -86,6 +101,45 @@ fn queries_over_nodes_and_folders_are_answered_as_by_one_archive() {
     assert!(expected.errors.contains("100 of "), "{}", expected.errors);
     assert_eq!(more.errors, expected.errors);
     assert!(query(&[&all[0], &all[1]], &["page"]).succeeded().errors.contains("the first 100 rows"));
+}
+
+#[test]
+fn searches_of_nodes_and_folders_find_what_one_archive_finds() {
+    let sites = sites();
+    let [one, four] = [1, 4].map(|count| archives(&sites, count));
+    let served: Vec<Served> = four.iter().map(Served::of).collect();
+    let all: Vec<String> = served.iter().map(url).collect();
+    let mut beside: Vec<&Path> = all.iter().map(Path::new).collect();
+    let nodes = beside.clone();
+    beside[1] = &four[1].path;
+    let folders: Vec<&Path> = four.iter().map(|archive| archive.path.as_path()).collect();
+    let mut hits = 0;
+    for words in SEARCHES {
+        let expected = searched(&[&one[0].path], words);
+        hits += expected.len();
+        assert_eq!(searched(&nodes, words), expected, "{words:?}");
+        assert_eq!(searched(&beside, words), expected, "{words:?}, with a folder");
+    }
+    println!("{hits} results and facets are equal");
+    let search = |places: &[&Path], arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+        command.arg("search").env_remove("ARCHIVE_DIR").env("TZ", "UTC");
+        for place in places {
+            command.arg("--archive").arg(place);
+        }
+        start(command.args(arguments)).wait().succeeded()
+    };
+    // With importance, which is each archive's, and what people see.
+    for arguments in
+        [&["open", "access", "book"][..], &["lantern", "--limit", "3"], &["archive", "--importance", "9"]]
+    {
+        let expected = search(&folders, arguments);
+        assert_eq!(search(&nodes, arguments).text(), expected.text(), "{arguments:?}");
+        assert_eq!(search(&beside, arguments).text(), expected.text(), "{arguments:?}");
+    }
+    let meant = |places: &[&Path]| search(places, &["orchidd"]).errors;
+    assert!(meant(&nodes).contains("did you mean \"orchid\"?"), "{}", meant(&nodes));
+    assert_eq!(meant(&nodes), meant(&folders));
 }
 
 #[test]

@@ -78,9 +78,10 @@ impl ArchivesArgs {
     pub(crate) fn open(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
         let answering = self.open_beside_nodes(reader)?;
         match answering.nodes.first() {
-            Some((_, node)) => {
-                Err(UsageError(format!("{node} is asked by `archive query` alone; name folders here")).into())
-            }
+            Some((_, node)) => Err(UsageError(format!(
+                "{node} is asked by `archive query` and `archive search` alone; name folders here"
+            ))
+            .into()),
             None => Ok(answering),
         }
     }

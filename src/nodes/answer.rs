@@ -1,7 +1,7 @@
 //! What one archive tells when it is asked beside others.
 
 use archive_storage::{SiteId, Store};
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 
 use super::AskError;
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
@@ -39,6 +39,11 @@ impl Head {
     }
 }
 
+fn instant(micros: i64) -> Result<DateTime<Utc>, AskError> {
+    let wrong = || AskError::Wrong("`now` is no time of the calendar".to_owned());
+    DateTime::from_timestamp_micros(micros).ok_or_else(wrong)
+}
+
 /// Tells what an archive is asked, as far as `access` shows it: all lines but the first.
 ///
 /// # Errors
@@ -51,10 +56,13 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
                 take(Line::Site(store.state().site_name(SiteId(site))?, is_captured))?;
             }
         }
-        Ask::Portions { query, now, limit } => {
-            let now = DateTime::from_timestamp_micros(*now)
-                .ok_or_else(|| AskError::Wrong("`now` is no time of the calendar".to_owned()))?;
-            let mut question = Question::part(store, access.clone(), query, now)?;
+        Ask::Words { query, now } => {
+            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+            take(Line::Words(question.statistics()?))?;
+        }
+        Ask::Portions { query, now, limit, words } => {
+            let question = Question::part(store, access.clone(), query, instant(*now)?)?;
+            let mut question = question.with_statistics(words.clone());
             limit.map(|limit| question.plan.limit_if_unlimited(limit));
             let is_captured = captured_sites(store.state())?;
             let mut failed = None;
@@ -66,6 +74,18 @@ pub fn answer(store: &Store, access: &Access, ask: &Ask, take: &mut Take<'_>) ->
             });
             failed.map_or(Ok(()), Err)?;
             matched = told?;
+        }
+        Ask::FindWords { wanted } => take(Line::Found(wanted.words(store, access)?))?,
+        Ask::FindLinked { wanted, words } => {
+            let linked = wanted.linked(store, access, words, &captured_sites(store.state())?)?;
+            linked.into_iter().try_for_each(|linked| take(Line::Linked(linked)))?;
+        }
+        Ask::FindBest { wanted, words, linked } => {
+            take(Line::Best(wanted.best(store, access, words, linked)?))?;
+        }
+        Ask::FindShown { wanted, words, pages } => {
+            let shown = wanted.shown(store, access, words, pages)?;
+            shown.into_iter().try_for_each(|shown| take(Line::Shown(shown)))?;
         }
         Ask::Known { urls } => {
             if urls.len() > URLS_MAX {

@@ -17,6 +17,7 @@ use crate::access::Access;
 use crate::cluster::Partition;
 use crate::ledger::{Answering, AnsweringError};
 use crate::query::{Answer, Doubt, Plan, Taken};
+use crate::search::Statistics;
 
 /// Bytes of URLs in one request.
 const URLS_BYTES_MAX: usize = 4 << 20;
@@ -52,7 +53,7 @@ pub struct Asked<'a> {
 }
 
 /// Why a round failed.
-enum Failure {
+pub(super) enum Failure {
     /// Of the answer.
     Whole(AskError),
     /// Of nodes, by their places: without them it may do.
@@ -98,6 +99,11 @@ impl<'a> Asked<'a> {
         &self.missing
     }
 
+    /// The archive that answers for a site.
+    pub(super) fn answering(&self, site: &str) -> Option<usize> {
+        self.answering.of(site)
+    }
+
     /// The parts of clusters' webs that the archives have.
     #[must_use]
     pub fn partitions(&self) -> &[Partition] {
@@ -116,12 +122,16 @@ impl<'a> Asked<'a> {
     ) -> Result<(Answer, bool), AskError> {
         let mut plan = Plan::of_several(text, now)?;
         let is_cut = limit.is_some_and(|limit| plan.limit_if_unlimited(limit));
-        let ask = Ask::Portions { query: text.to_owned(), now: now.timestamp_micros(), limit };
-        Ok((self.insist(|asked| asked.answer(&plan, &ask))?, is_cut))
+        let (query, now) = (text.to_owned(), now.timestamp_micros());
+        let answer = self.insist(|asked| {
+            let words = plan.reads_texts().then(|| asked.words(&query, now)).transpose()?;
+            asked.answer(&plan, &Ask::Portions { query: query.clone(), now, limit, words })
+        })?;
+        Ok((answer, is_cut))
     }
 
     /// Tries something, and again without the nodes that fail it.
-    fn insist<T>(&mut self, attempt: impl Fn(&Self) -> Result<T, Failure>) -> Result<T, AskError> {
+    pub(super) fn insist<T>(&mut self, attempt: impl Fn(&Self) -> Result<T, Failure>) -> Result<T, AskError> {
         loop {
             let looked = if self.is_looked { Ok(()) } else { self.look() };
             let mut failed = match looked.and_then(|()| attempt(self)) {
@@ -144,7 +154,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Asks all archives at once.
-    fn each<T: Send>(
+    pub(super) fn each<T: Send>(
         &self,
         ask: impl Fn(usize, &dyn Fn(&Ask, &mut Take<'_>) -> Result<Head, AskError>) -> Result<T, AskError> + Sync,
     ) -> Result<Vec<T>, Failure> {
@@ -223,6 +233,27 @@ impl<'a> Asked<'a> {
             Some(Source::Node(node)) => node.name().to_owned(),
             None => String::new(),
         }
+    }
+
+    /// How often the words of a query are in all archives.
+    fn words(&self, query: &str, now: i64) -> Result<Statistics, Failure> {
+        let ask = Ask::Words { query: query.to_owned(), now };
+        let told = self.each(|_, of| {
+            let mut own = Statistics::default();
+            of(&ask, &mut |line| {
+                match line {
+                    Line::Words(words) => own.add(words),
+                    Line::End { .. } => {}
+                    _ => return Err(unasked()),
+                }
+                Ok(())
+            })?;
+            Ok(own)
+        })?;
+        Ok(told.into_iter().fold(Statistics::default(), |mut all, own| {
+            all.add(own);
+            all
+        }))
     }
 
     fn answer(&self, plan: &Plan, ask: &Ask) -> Result<Answer, Failure> {
@@ -305,8 +336,8 @@ impl<'a> Asked<'a> {
 }
 
 /// Takes lines as they come.
-type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
+pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
 
-fn unasked() -> NodeError {
+pub(super) fn unasked() -> NodeError {
     NodeError::Senseless("it tells what it was not asked".to_owned())
 }

@@ -11,6 +11,7 @@ mod answer;
 mod asked;
 mod credentials;
 mod node;
+mod search;
 mod wire;
 
 use std::time::Duration;
@@ -21,9 +22,9 @@ pub use credentials::Credentials;
 pub use node::Node;
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
+use crate::find::FindError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
-use crate::search;
 use archive_storage::StateError;
 
 /// Archives that are asked as one.
@@ -88,9 +89,9 @@ pub enum AskError {
     /// A folder cannot be read.
     #[error(transparent)]
     Credit(#[from] CreditError),
-    /// A full-text index cannot be read.
+    /// A folder cannot be searched.
     #[error(transparent)]
-    Index(#[from] search::Error),
+    Find(#[from] FindError),
     /// What was asked cannot be.
     #[error("{0}")]
     Wrong(String),

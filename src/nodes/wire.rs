@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Partition;
+use crate::find::{Best, Linked, Shown, Wanted, Words};
 use crate::query::Portion;
+use crate::search::{Fit, Statistics};
 
 /// Of all that is told: another version is refused.
 pub const VERSION: u32 = 1;
@@ -32,6 +34,45 @@ pub enum Ask {
         now: i64,
         /// Rows, where the query has no limit.
         limit: Option<usize>,
+        /// How often the words that it searches for are in all archives.
+        words: Option<Statistics>,
+    },
+    /// How often the words are there that a query searches for.
+    Words {
+        /// The query.
+        query: String,
+        /// As in [`Ask::Portions`].
+        now: i64,
+    },
+    /// How often the words of a search are there.
+    FindWords {
+        /// The search.
+        wanted: Wanted,
+    },
+    /// What links say of pages of which nothing was captured there.
+    FindLinked {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+    },
+    /// The best pages.
+    FindBest {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+        /// What links of other archives say, by URLs.
+        linked: Vec<(String, Fit)>,
+    },
+    /// What people are shown of pages.
+    FindShown {
+        /// The search.
+        wanted: Wanted,
+        /// How often its words are in all archives.
+        words: Statistics,
+        /// Their numbers.
+        pages: Vec<u32>,
     },
     /// Which of some URLs are of pages that it shows.
     Known {
@@ -70,6 +111,16 @@ pub enum Line {
     Site(String, bool),
     /// A portion of an answer to a query.
     Portion(Portion),
+    /// How often words are there.
+    Words(Statistics),
+    /// How often the words of a search are there.
+    Found(Words),
+    /// What links say of a page.
+    Linked(Linked),
+    /// The best pages.
+    Best(Best),
+    /// A result, in the order in which results were asked for.
+    Shown(Shown),
     /// The place in the request of a URL that is known.
     Known(u32),
     /// The last one, with how many rows match beside those in doubt.

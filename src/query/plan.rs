@@ -179,8 +179,17 @@ impl Plan {
             })
     }
 
+    /// The texts that the plan searches itself.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &TextQuery> {
+        self.searches.iter().filter_map(|search| match search {
+            Search::Text { query, .. } => Some(query),
+            _ => None,
+        })
+    }
+
     /// Whether the plan searches texts of pages.
-    pub(super) fn reads_texts(&self) -> bool {
+    #[must_use]
+    pub fn reads_texts(&self) -> bool {
         self.searches.iter().any(|search| match search {
             Search::Text { .. } => true,
             Search::Pages(_, plan) => plan.reads_texts(),

@@ -459,6 +459,10 @@ impl<'r, 'a> Indexes<'r, 'a> {
         Self { rows, views }
     }
 
+    pub(super) fn into_views(self) -> Vec<View<'a>> {
+        self.views
+    }
+
     fn parts(&self) -> impl Iterator<Item = (&Part<'a>, &View<'a>)> {
         self.rows.parts.iter().zip(&self.views)
     }
